@@ -139,6 +139,38 @@ async fn unchanged_jobs_are_planned_by_what_a_history_server_tells_and_each_run_
     assert_eq!(until_runs(&world, 6).await.1, known);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn data_that_an_unchanged_job_reads_again_goes_to_its_home_racks_also_after_a_restart() {
+    let script = Script::default();
+    runs(&script, now_ms() - 60_000, 1..2);
+    times(&script, 1..2);
+    for body in script.lock().unwrap().values_mut() {
+        *body = body.replace("\"totalCounterValue\":1000000", "\"totalCounterValue\":9000000000");
+    }
+    let mut world = World::start().await;
+    let _feed = world.cluster(3, 2, 8_192).await;
+    start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new()).unwrap();
+    let ask = |path: &str| v1::ReplicasRequest { path: path.to_owned(), blocks: 2, ..Default::default() };
+    let began = Instant::now();
+    let found = loop {
+        let found = world.client.replicas(ask("/in/part-m-00000")).await.unwrap();
+        if found.reason == "homes" {
+            break found;
+        }
+        assert!(began.elapsed() < SOON, "not in time: {found:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!((found.reader.as_str(), found.plan.as_str(), found.racks.len()), (KEY, "", 1), "{found:?}");
+    for block in &found.blocks {
+        let racks: Vec<&str> = block.replicas.iter().map(|replica| replica.rack.as_str()).collect();
+        assert_eq!(racks, [found.racks[0].rack.as_str(), "", ""], "the others are HDFS's");
+    }
+    assert_eq!(world.client.replicas(ask("/inn/part-m-00000")).await.unwrap().reason, "no_plan");
+    world.restart().await;
+    let _feed = world.cluster(3, 2, 8_192).await;
+    assert_eq!(world.client.replicas(ask("/in/part-m-00000")).await.unwrap().racks, found.racks);
+}
+
 fn options(authority: String) -> HistoryServerOptions {
     HistoryServerOptions {
         servers: ServerOptions {

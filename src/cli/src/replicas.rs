@@ -1,4 +1,4 @@
-//! `hintctl replicas`: where replicas of data that a planned job will read should go.
+//! `hintctl replicas`: where replicas of data that a planned or recurring job will read should go.
 
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
@@ -49,13 +49,20 @@ pub fn run(args: &ReplicasArgs, daemon: &DaemonArgs, output: Output) -> Result<(
 fn because(found: &v1::ReplicasResponse) -> String {
     match found.reason.as_str() {
         "planned" => format!("planned: {} of plan \"{}\" reads it", found.job, found.plan),
-        "no_plan" => "as HDFS does by default: no plan is in force".to_owned(),
+        "homes" => format!("home racks: {} reads it again, as its earlier runs did", found.reader),
+        "everywhere" => format!("as HDFS does by default: {} is as well off anywhere", found.reader),
+        "no_earlier_run" => {
+            format!("as HDFS does by default: no run of {} was told with bytes and times", found.reader)
+        }
+        "no_plan" => {
+            "as HDFS does by default: no plan is in force, and no earlier run is known that read it".to_owned()
+        }
         "not_planned" => format!("as HDFS does by default: no job of plan \"{}\" reads it", found.plan),
         "racks_gone" => {
             format!("as HDFS does by default: no rack that runs maps of {} has a usable node", found.reader)
         }
         "plan_expired" => format!("as HDFS does by default: plan \"{}\" has expired", found.plan),
-        "policy_places_no_data" => "as HDFS does by default: the plan's policy places no data".to_owned(),
+        "policy_places_no_data" => "as HDFS does by default: the policy places no data".to_owned(),
         other => format!("as HDFS does by default: {other}"),
     }
 }
@@ -64,7 +71,8 @@ fn text(found: &v1::ReplicasResponse) -> String {
     let mut lines = vec![because(found)];
     if !found.racks.is_empty() {
         let rows = found.racks.iter().map(|rack| [rack.rack.clone(), rack.hosts.join(" ")]);
-        lines.push(format!("\n{}", output::table(["racks in plan order", "usable hosts"], 2, rows)));
+        let racks = if found.reason == "homes" { "home racks" } else { "racks in plan order" };
+        lines.push(format!("\n{}", output::table([racks, "usable hosts"], 2, rows)));
         let shown = |replica: &v1::ReplicaAdvice| match replica.rack.as_str() {
             "" => "HDFS's choice".to_owned(),
             rack => format!("{rack} {}", replica.host),

@@ -30,6 +30,9 @@ pub struct JobHistory {
     /// Runs that a history server told of; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learnt: Option<Learned>,
+    /// The last run of which bytes and times are known: what homes of its input are chosen by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<Run>,
 }
 
 /// Runs that a history server told of.
@@ -61,6 +64,8 @@ pub struct LearnedGroup {
     pub name: Arc<str>,
     /// Its containers.
     pub count: u32,
+    /// Memory of each, MB; 0: not known.
+    pub memory_mb: u64,
     /// Paths that it read.
     pub input_paths: Vec<Arc<str>>,
 }
@@ -75,8 +80,16 @@ pub struct GroupHistory {
     pub finished: u64,
     /// Containers that its last request asked for.
     pub count: u32,
+    /// Memory of each, MB; 0: not known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub memory_mb: u64,
     /// Input paths of the group's own.
     pub input_paths: Vec<Arc<str>>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// One finished task.
@@ -173,17 +186,18 @@ impl History {
     }
 
     /// A run came to its end: what its requests said of counts, edges and paths is kept, and an edge of unknown
-    /// bytes gets what its sender's tasks wrote, if that goes nowhere else.
+    /// bytes gets what its sender's tasks wrote, if that goes nowhere else; `last`: the run as a whole, where that is known.
     pub(crate) fn ended<'a>(
         &mut self,
         key: &Arc<str>,
-        requests: impl Iterator<Item = &'a RememberedRequest>,
+        (requests, last): (impl Iterator<Item = &'a RememberedRequest>, Option<Run>),
         limits: HistoryLimits,
         now: Timestamp,
     ) -> Vec<Arc<str>> {
         let requests: Vec<_> = requests.collect();
         self.change(key, now, |job| {
             job.runs += 1;
+            job.last = last.or(job.last);
             for request in &requests {
                 note_request(job, request);
             }
@@ -206,12 +220,14 @@ impl History {
         }
         self.change(key, now, |job| {
             job.learnt = Some(Learned { runs: before.map_or(1, |before| before.runs + 1), last: run.finished });
+            job.last = run.whole.or(job.last);
             for group in &run.groups {
                 if job.groups.len() >= PARTS_MAX && !job.groups.contains_key(&group.name) {
                     continue;
                 }
                 let known = job.groups.entry(Arc::clone(&group.name)).or_default();
                 known.count = group.count;
+                known.memory_mb = if group.memory_mb > 0 { group.memory_mb } else { known.memory_mb };
                 known.input_paths = group.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
             }
             job.edges = run.edges.iter().take(PARTS_MAX).cloned().collect();
@@ -265,6 +281,7 @@ fn note_request(job: &mut JobHistory, request: &RememberedRequest) {
         }
         let known = job.groups.entry(Arc::clone(&group.name)).or_default();
         known.count = group.count;
+        known.memory_mb = group.size.memory_mb;
         if !group.input_paths.is_empty() {
             known.input_paths = group.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
         }
@@ -333,7 +350,7 @@ mod tests {
         let edge = GroupEdge { from: GroupIdx(0), to: GroupIdx(1), pattern: EdgePattern::AllToAll, bytes: Bytes(0) };
         run.edges = vec![edge];
         run.input_paths = vec!["//in/".into()];
-        history.ended(&"daily".into(), [Arc::new(run)].iter(), LIMITS, Timestamp(2));
+        history.ended(&"daily".into(), ([Arc::new(run)].iter(), None), LIMITS, Timestamp(2));
         let job = history.view().get(&Arc::from("daily")).unwrap();
         assert_eq!((job.edges[0].bytes, &*job.edges[0].to, job.runs), (Bytes(20), "reduce", 1));
         assert_eq!(job.input_paths, [Arc::from("/in")]);

@@ -122,8 +122,10 @@ impl HistoryHandler<'_> {
     fn ended(&mut self, event: &TaskEvent, now: Timestamp) {
         let Some(key) = self.key_of(event) else { return };
         let known = self.attempts.get(event.attempt);
+        let mut last = None;
         if let Some(known) = known {
             let end = self.run_tracker.ended(event.attempt, &key, known);
+            last = end.run;
             self.out.effects.journal.extend(end.ops);
             if end.left_out {
                 self.out.effects.count(Counter::RunsLeftOut, 1);
@@ -136,7 +138,7 @@ impl HistoryHandler<'_> {
             let id = &request.id;
             monitor::original(id) == *id && dispatching::late_of(id).is_none()
         });
-        let gone = self.history.ended(&key, whole, self.limits(), now);
+        let gone = self.history.ended(&key, (whole, last), self.limits(), now);
         self.out.effects.count(Counter::HistoryEvicted, gone.len() as u64);
         self.out.effects.journal.extend(self.history.write());
     }

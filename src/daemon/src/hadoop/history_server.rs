@@ -66,6 +66,10 @@ pub struct JobConf {
     pub name: Option<String>,
     /// What it reads.
     pub input_paths: Vec<String>,
+    /// Memory of a map's container, MB; 0: it does not say.
+    pub map_mb: u64,
+    /// Memory of a reduce's container, MB; 0: it does not say.
+    pub reduce_mb: u64,
 }
 
 /// Jobs that succeeded and ended at or after `from_ms`.
@@ -195,11 +199,19 @@ pub fn conf(body: &[u8]) -> Result<JobConf, BadAnswer> {
         let text = |field| property.get(field).and_then(Value::as_str).unwrap_or_default();
         match text("name") {
             "mapreduce.job.name" => found.name = Some(text("value").to_owned()).filter(|name| !name.is_empty()),
+            "mapreduce.map.memory.mb" => found.map_mb = memory(text("value")),
+            "mapreduce.reduce.memory.mb" => found.reduce_mb = memory(text("value")),
             "mapreduce.input.fileinputformat.inputdir" => found.input_paths = paths(text("value")),
             _ => {}
         }
     }
     Ok(found)
+}
+
+/// MB; 0 for what is none (`-1`: by the task's heap) or more than any node has.
+fn memory(text: &str) -> u64 {
+    const MOST_MB: u64 = 1 << 30;
+    text.trim().parse().ok().filter(|mb| *mb <= MOST_MB).unwrap_or(0)
 }
 
 /// Paths between commas, of which those within a path come after a `\`; as HDFS spells them, without the NameNode.
@@ -245,11 +257,12 @@ pub fn key(user: &str, name: &str) -> Arc<str> {
 #[must_use]
 pub fn run(job: &JobSeen, conf: &JobConf, counted: JobCounted, times: Option<TaskTimes>) -> LearnedRun {
     let paths: Vec<Arc<str>> = conf.input_paths.iter().map(|path| path.as_str().into()).collect();
-    let group = |name: &str, count, input_paths| LearnedGroup { name: name.into(), count, input_paths };
-    let mut groups = vec![group(MAPS, job.maps, paths)];
+    let group =
+        |name: &str, (count, memory_mb), input_paths| LearnedGroup { name: name.into(), count, memory_mb, input_paths };
+    let mut groups = vec![group(MAPS, (job.maps, conf.map_mb), paths)];
     let mut edges = Vec::new();
     if job.reduces > 0 && job.maps > 0 {
-        groups.push(group(REDUCES, job.reduces, Vec::new()));
+        groups.push(group(REDUCES, (job.reduces, conf.reduce_mb), Vec::new()));
         // Whatever a map is asked for as, all of them together send what was counted.
         let edge = |from: &str, bytes| EdgeHistory {
             from: from.into(),
@@ -408,6 +421,7 @@ mod tests {
         assert_eq!(found.input_paths, ["/in", "/b", "/with,comma", "/"]);
         assert_eq!(found.name.as_deref(), Some("word count of a long name"));
         assert_eq!(conf(b"{\"conf\":{}}"), Ok(JobConf::default()));
+        assert_eq!(["1536", " 2048 ", "-1", "2 GB", "9999999999999"].map(memory), [1_536, 2_048, 0, 0, 0]);
     }
 
     #[test]
@@ -420,11 +434,12 @@ mod tests {
     #[test]
     fn maps_send_to_reduces_and_a_job_without_reduces_sends_nothing() {
         let job = |reduces| JobSeen { reduces, ..listed(&format!("{{\"job\":{JOB}}}")).unwrap().remove(0) };
-        let conf = JobConf { name: None, input_paths: vec!["/in".into()] };
+        let conf = JobConf { input_paths: vec!["/in".into()], map_mb: 1_536, reduce_mb: 3_072, ..JobConf::default() };
         let counted = JobCounted { shuffled: Some(Bytes(700)), read: None };
         let found = run(&job(6), &conf, counted, None);
         let edges: Vec<_> = found.edges.iter().map(|edge| (&*edge.from, &*edge.to, edge.bytes.0)).collect();
         assert_eq!(edges, [("p20", "p10", 700), ("p5", "p10", 0), ("p19", "p10", 0)]);
+        assert_eq!(found.groups.iter().map(|group| group.memory_mb).collect::<Vec<_>>(), [1_536, 3_072]);
         assert_eq!((found.groups[0].count, &*found.groups[0].input_paths[0], found.groups[1].count), (4, "/in", 6));
         let alone = run(&job(0), &conf, JobCounted::default(), None);
         assert_eq!((alone.groups.len(), alone.edges.len()), (1, 0));

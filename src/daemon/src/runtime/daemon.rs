@@ -11,6 +11,7 @@ use super::metric_handles::MetricHandles;
 use super::network_file::FollowedNetwork;
 use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
+use super::plans::REPLICA_QUESTIONS_MAX;
 use super::pool::{JobContext, Pool};
 use super::quotas::Quotas;
 use super::records::Recorder;
@@ -26,6 +27,7 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::metrics::ReloadResult;
 use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
+use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::records::{Kept, Record};
 use hintd_engine::{
     Answer, CircuitReport, CircuitsView, Engine, Explained, ExplainedLease, Generation, LearnedRun, PackedExplained,
@@ -85,6 +87,10 @@ pub(super) struct Inner {
     pub(super) shuffle_progress: ShuffleProgress,
     /// What was made of the network file.
     pub(super) network: std::sync::Mutex<FollowedNetwork>,
+    /// Where data of recurring jobs goes. Only whoever asks for replicas takes it.
+    pub(super) data_homes: std::sync::Mutex<DataHomes>,
+    /// Places of questions for replicas.
+    pub(super) replica_places: Semaphore,
     /// What an operator should know, by matter.
     notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
 }
@@ -242,6 +248,8 @@ impl Daemon {
             listing: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
             network: std::sync::Mutex::default(),
+            data_homes: std::sync::Mutex::default(),
+            replica_places: Semaphore::new(REPLICA_QUESTIONS_MAX),
             notices: std::sync::Mutex::default(),
         }));
         daemon.follow_network();

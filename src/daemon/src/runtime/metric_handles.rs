@@ -165,6 +165,11 @@ impl MetricHandles {
         })
     }
 
+    /// Somebody was told where replicas should go, or why as HDFS has it.
+    pub(super) fn replicas_advised(&self, reason: &'static str) {
+        self.metrics.replicas_advised(reason);
+    }
+
     /// Times and steps of one request.
     pub(super) fn request(&self, policy: &'static str, stages: &[(Stage, Duration)], steps: Option<u64>) {
         let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);

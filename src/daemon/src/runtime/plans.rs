@@ -3,13 +3,13 @@
 use super::command::{Command, EngineHandle, PlanCall, Reply, RolledBack};
 use super::daemon::Daemon;
 use super::engine_thread::{EngineThread, store_failed};
-use hintd_engine::plans::replicas::{ReplicaPlan, ReplicaRequest, replicas};
+use hintd_engine::plans::replicas::{ReplicaPlan, ReplicaRequest};
 use hintd_engine::plans::{KeptPlan, check_name, validate_plan};
 use hintd_engine::{Effects, PlanChange, PlanView, Refusal};
 use hintd_model::units::{Micros, Timestamp};
 use hintd_policy::plan::Plan;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// Changes of plans on their way to the disk. One at a time: what is worked out stands on what is durable, so that
 /// nothing is to be taken back where the journal fails, and nobody ever follows a plan that a crash would lose.
@@ -269,12 +269,28 @@ impl Daemon {
         })
     }
 
-    /// Where replicas of new data should go.
+    /// Where replicas of new data should go. Choosing homes takes a moment where there are many racks: not to be called where
+    /// sockets are served.
     ///
     /// # Errors
-    /// [`Refusal::Unknown`] for a reader that is not planned.
+    /// [`Refusal::Unknown`] for a reader that is neither planned nor known; [`Refusal::Unavailable`] beyond
+    /// `REPLICA_QUESTIONS_MAX` questions at a time.
     pub fn replicas(&self, ask: &ReplicaRequest) -> Result<ReplicaPlan, Refusal> {
+        let Ok(_place) = self.0.replica_places.try_acquire() else {
+            return Err(Refusal::Unavailable {
+                message: format!("{REPLICA_QUESTIONS_MAX} questions for replicas are under way"),
+                retry_after: Micros::from_secs(1),
+            });
+        };
         let settings = self.settings();
-        replicas(&self.generation(), ask, |name| settings.policies.built.get(name), self.clock().now())
+        let mut homes = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
+        let policy_of = |name: &str| settings.policies.built.get(name);
+        let found = homes.advise(&self.generation(), ask, policy_of, self.clock().now())?;
+        drop(homes);
+        self.metrics().replicas_advised(found.reason.as_str());
+        Ok(found)
     }
 }
+
+/// Questions for replicas at one time: a NameNode has four under way.
+pub(super) const REPLICA_QUESTIONS_MAX: usize = 64;

@@ -30,7 +30,7 @@ pub use super::labels::{
 };
 use super::log_writer::LOG_LINES_DROPPED;
 use super::placers::{PLACER_STUCK, QUEUE_DEPTH};
-use super::plans::{PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT};
+use super::plans::{PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT, REPLICAS};
 use super::routes::{
     BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
     ROUTES,
@@ -158,6 +158,7 @@ pub const ALL: &[Metric] = &[
     metric(PLAN_AGE, Kind::Gauge, Unit::Seconds, "Age of the plan in force since it was made."),
     metric(PLAN_LEFT, Kind::Gauge, Unit::Seconds, "What is left of the horizon of the plan in force."),
     metric(PLAN_FOLLOWED, Kind::Gauge, Unit::Count, "Jobs, runs and stages by how the plan in force is followed."),
+    metric(REPLICAS, Kind::Counter, Unit::Count, "Answers to questions for replicas of new data, by reason."),
     metric(CIRCUITS, Kind::Gauge, Unit::Count, "Circuits wanted, of these set, and rack pairs without: unserved."),
     metric(CIRCUIT_PORTS, Kind::Gauge, Unit::Count, "Ports of the optical switch: works, failed, stuck."),
     metric(CIRCUIT_DEMAND, Kind::Gauge, Unit::Bytes, "Bytes that elephants have left to send between racks."),

@@ -9,6 +9,7 @@ pub(super) const PLAN_IN_FORCE: &str = "hintd_plan_in_force";
 pub(super) const PLAN_AGE: &str = "hintd_plan_age_seconds";
 pub(super) const PLAN_LEFT: &str = "hintd_plan_left_seconds";
 pub(super) const PLAN_FOLLOWED: &str = "hintd_plan_followed";
+pub(super) const REPLICAS: &str = "hintd_replicas_total";
 
 /// Of what [`PLAN_FOLLOWED`] tells, in the order of [`figures`].
 const WHAT: [&str; 6] = ["followed", "missed", "expected", "unplanned", "released", "deviating"];
@@ -28,6 +29,11 @@ pub struct PlanMetrics {
 }
 
 impl Metrics {
+    /// Counts an answer to a question for replicas; `reason` is one of a closed list.
+    pub fn replicas_advised(&self, reason: &'static str) {
+        self.counter(REPLICAS, &[("reason", reason)]).add(1);
+    }
+
     /// Handles for plans. All are there from now on: an alert finds 0, not nothing.
     pub fn plans(&self) -> PlanMetrics {
         PlanMetrics {

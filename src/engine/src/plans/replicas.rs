@@ -41,11 +41,11 @@ pub struct ReplicaRequest {
 pub struct ReplicaPlan {
     /// The plan in force.
     pub plan: Option<Arc<str>>,
-    /// The planned job that reads it.
+    /// The planned or recurring job that reads it.
     pub reader: Option<Arc<str>>,
     /// The run of it that the racks are of: the first that has yet to come.
     pub job: Option<JobName>,
-    /// Racks that run its maps, in the order in which they are planned to begin, with their usable hosts.
+    /// Racks that run its maps, in the order in which they are planned to begin, or its homes, with their usable hosts.
     pub racks: Vec<(RackPath, Vec<HostName>)>,
     /// By block, first replica first.
     pub blocks: Vec<Vec<Replica>>,
@@ -65,7 +65,13 @@ pub struct Replica {
 pub enum Why {
     /// In racks that run the reader's maps, and others beside them as HDFS keeps two.
     Planned,
-    /// No plan is in force.
+    /// No plan has it; the first replica in a home of the recurring job that reads it, the others HDFS's.
+    Homes,
+    /// The reader's earlier runs are not known well enough: bytes and times of tasks were never told.
+    NoEarlierRun,
+    /// The reader's shuffle is too small, or the cluster too loaded, for homes to be worth it.
+    Everywhere,
+    /// No plan is in force, and no earlier run is known that read it.
     NoPlan,
     /// The horizon of the plan in force has ended: nothing of it is expected any more.
     PlanExpired,
@@ -83,6 +89,9 @@ impl Why {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Planned => "planned",
+            Self::Homes => "homes",
+            Self::NoEarlierRun => "no_earlier_run",
+            Self::Everywhere => "everywhere",
             Self::NoPlan => "no_plan",
             Self::PlanExpired => "plan_expired",
             Self::NotPlanned => "not_planned",
@@ -158,7 +167,7 @@ pub fn replicas<'p>(
     })
 }
 
-fn of_block(places: &dyn PlaceData, problem: &DataProblem<'_>) -> Result<Vec<Replica>, Refusal> {
+pub(super) fn of_block(places: &dyn PlaceData, problem: &DataProblem<'_>) -> Result<Vec<Replica>, Refusal> {
     let snapshot = problem.snapshot;
     let advice = places.place_data(problem).map_err(|error| {
         let message = error.to_string();
@@ -202,7 +211,7 @@ fn map_racks(job: &PlannedJob, snapshot: &Snapshot) -> Vec<RackIdx> {
     racks
 }
 
-fn usable(snapshot: &Snapshot, rack: RackIdx) -> impl Iterator<Item = NodeIdx> + '_ {
+pub(super) fn usable(snapshot: &Snapshot, rack: RackIdx) -> impl Iterator<Item = NodeIdx> + '_ {
     let nodes = snapshot.statics.members.get(rack.at()).map(Vec::as_slice).unwrap_or_default();
     nodes.iter().copied().filter(|node| snapshot.state.get(node.at()).is_some_and(|state| state.usable()))
 }

@@ -49,6 +49,8 @@ pub(crate) struct RunEnd {
     pub(crate) ops: Vec<Op>,
     /// It is not noted: it was under way when the daemon started, and of most of its tasks nothing was heard since.
     pub(crate) left_out: bool,
+    /// The run itself, where it tells anything.
+    pub(crate) run: Option<Run>,
 }
 
 /// Runs kept of all keys together: some 20 MB.
@@ -117,10 +119,10 @@ impl RunTracker {
             return RunEnd::default();
         };
         if open.resumed && !(maps.is_known() && reduces.is_known()) {
-            return RunEnd { ops: Vec::new(), left_out: true };
+            return RunEnd { left_out: true, ..RunEnd::default() };
         }
         let run = run_of(attempt.application, began, [&maps, &reduces], known);
-        RunEnd { ops: run.map_or_else(Vec::new, |run| self.note(key, run)), left_out: false }
+        RunEnd { ops: run.map_or_else(Vec::new, |run| self.note(key, run)), left_out: false, run }
     }
 
     /// A history server tells of a run: what to write. One that is noted already was told before, or by itself, which

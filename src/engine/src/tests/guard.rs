@@ -34,7 +34,7 @@ fn cluster(policy: &str) -> (EngineHarness, Vec<String>) {
 
 /// An earlier run told what maps send to reduces, and maps came: so many on each host.
 fn maps_came(harness: &mut EngineHarness, hosts: &[String], by_host: &[u64]) {
-    let group = |name: &str| LearnedGroup { name: name.into(), count: MAPS, input_paths: vec![] };
+    let group = |name: &str| LearnedGroup { name: name.into(), count: MAPS, memory_mb: 0, input_paths: vec![] };
     let (from, to, pattern) = ("p20".into(), "p10".into(), EdgePattern::AllToAll);
     let shuffle = EdgeHistory { from, to, pattern, bytes: Bytes(25_000_000 * u64::from(MAPS)) };
     let run = LearnedRun {

@@ -9,6 +9,7 @@ pub(super) mod flows;
 mod guard;
 pub(super) mod harness;
 mod holding;
+mod homes;
 mod leasing;
 mod nodes;
 mod placing;

@@ -12,6 +12,8 @@ import io.hintd.v1.FeedGrpc;
 import io.hintd.v1.HintSet;
 import io.hintd.v1.PlacementGrpc;
 import io.hintd.v1.ReleaseRequest;
+import io.hintd.v1.ReplicasRequest;
+import io.hintd.v1.ReplicasResponse;
 import io.hintd.v1.RequestHintsResponse;
 import io.hintd.v1.ShuffleTurnRequest;
 import io.hintd.v1.ShuffleTurnResponse;
@@ -131,6 +133,21 @@ public final class HintdClient implements AutoCloseable {
         .shuffleTurn(
             request.setNonce(nonce(request.getApplicationId())).build(),
             new One<ShuffleTurnResponse>(
+                answer::complete, error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
+    return answer;
+  }
+
+  /**
+   * Where replicas of new data should go. As {@link #ask} it asks once and does not wait; who gets no answer leaves it to HDFS.
+   */
+  public CompletableFuture<ReplicasResponse> replicas(ReplicasRequest request, Duration deadline) {
+    CompletableFuture<ReplicasResponse> answer = new CompletableFuture<>();
+    long began = System.nanoTime();
+    PlacementGrpc.newStub(fresh())
+        .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
+        .replicas(
+            request,
+            new One<ReplicasResponse>(
                 answer::complete, error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
     return answer;
   }

@@ -1,15 +1,13 @@
 package io.hintd.rm;
 
-import java.lang.management.ManagementFactory;
+import io.hintd.plugin.Histogram;
+import io.hintd.plugin.Jmx;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
-import javax.management.JMException;
-import javax.management.MBeanServer;
-import javax.management.ObjectName;
 
 /** What the processor did, since the ResourceManager's start. */
 public final class Counters implements CountersMXBean {
@@ -66,16 +64,7 @@ public final class Counters implements CountersMXBean {
 
   /** Shows itself by JMX; a second one of a process takes the first one's place. */
   void register() {
-    try {
-      MBeanServer server = ManagementFactory.getPlatformMBeanServer();
-      ObjectName name = new ObjectName("hintd:name=RmProcessor");
-      if (server.isRegistered(name)) {
-        server.unregisterMBean(name);
-      }
-      server.registerMBean(this, name);
-    } catch (JMException none) {
-      throw new IllegalStateException("can't be shown by JMX", none);
-    }
+    Jmx.register(this, "RmProcessor");
   }
 
   @Override
@@ -122,22 +111,22 @@ public final class Counters implements CountersMXBean {
 
   @Override
   public double[] getQuietAllocateMicros() {
-    return quantiles(quiet);
+    return quiet.quantiles();
   }
 
   @Override
   public double[] getAskingAllocateMicros() {
-    return quantiles(asking);
+    return asking.quantiles();
   }
 
   @Override
   public double[] getWaitMicros() {
-    return quantiles(waited);
+    return waited.quantiles();
   }
 
   @Override
   public double[] getYarnAllocateMicros() {
-    return quantiles(yarn);
+    return yarn.quantiles();
   }
 
   @Override
@@ -146,10 +135,6 @@ public final class Counters implements CountersMXBean {
     asking.clear();
     waited.clear();
     yarn.clear();
-  }
-
-  private static double[] quantiles(Histogram of) {
-    return new double[] {of.quantile(0.5), of.quantile(0.99), of.quantile(0.999)};
   }
 
   private static Map<String, Long> sums(Map<String, LongAdder> of) {

@@ -8,6 +8,7 @@ import io.hintd.client.HintRequest;
 import io.hintd.client.HintdClient;
 import io.hintd.client.HintdException;
 import io.hintd.client.Secret;
+import io.hintd.plugin.Breaker;
 import io.hintd.v1.EventItem;
 import io.hintd.v1.FeedHello;
 import io.hintd.v1.ShuffleTurnRequest;
@@ -83,7 +84,7 @@ final class Daemon implements AutoCloseable {
       LOG.warn("hintd gives no hints for {}: {}", asker, error.getMessage());
     } else {
       counters.failed.increment();
-      if (breaker.failed(settings, nowMs())) {
+      if (breaker.failed(settings.breaker, nowMs())) {
         counters.breakerOpened.increment();
         LOG.warn("hintd is not asked for a while, requests pass as they are: {}", error.getMessage());
       }

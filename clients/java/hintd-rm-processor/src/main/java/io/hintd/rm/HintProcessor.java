@@ -1,6 +1,7 @@
 package io.hintd.rm;
 
 import io.hintd.client.Attempt;
+import io.hintd.plugin.SettingsFile;
 import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -46,7 +47,7 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
   private final Map<ApplicationAttemptId, Hinted> attempts = new ConcurrentHashMap<>();
   private ApplicationMasterServiceProcessor next;
   private Cluster cluster;
-  private SettingsFile settings;
+  private SettingsFile<Settings> settings;
   private Daemon daemon;
   private Semaphore waiting;
   private ScheduledExecutorService upkeep;
@@ -70,7 +71,7 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
 
   /** As {@link #init}, for a cluster that is told of. */
   void start(Cluster nodes, File file) {
-    settings = new SettingsFile(file, counters);
+    settings = new SettingsFile<>(file, Settings::of, counters.reloads, counters.reloadsRefused);
     daemon = new Daemon(counters);
     waiting = new Semaphore(Math.max(settings.now().waiting, 0));
     counters.gauge("attempts", attempts::size);

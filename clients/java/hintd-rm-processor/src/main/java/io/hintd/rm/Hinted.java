@@ -232,7 +232,7 @@ final class Hinted {
     for (Asked ask : asked) {
       all &= ask.answer.isDone();
     }
-    if (all || !daemon.breaker().wait(settings) || !waiting.tryAcquire()) {
+    if (all || !daemon.breaker().wait(settings.breaker) || !waiting.tryAcquire()) {
       return 0;
     }
     long began = System.nanoTime();

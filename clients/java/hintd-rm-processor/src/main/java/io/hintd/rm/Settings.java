@@ -1,9 +1,9 @@
 package io.hintd.rm;
 
+import io.hintd.plugin.Breaker;
+import io.hintd.plugin.SettingsReader;
 import java.util.Map;
 import java.util.Properties;
-import java.util.TreeMap;
-import java.util.TreeSet;
 
 /** What the processor is told to do. Unknown keys and wrong values are refused, all at once. */
 final class Settings {
@@ -37,10 +37,8 @@ final class Settings {
   final boolean besideOwn;
   /** Containers of one key that are hinted at once. */
   final int containersMax;
-  /** Failures in a row that open the breaker, and for how long at first and at most, ms. */
-  final int failures;
-  final long openMs;
-  final long openMaxMs;
+  /** What opens the breaker. */
+  final Breaker.Limits breaker;
   /** Tell hintd of containers. */
   final boolean events;
   /** Ask at registration for what a recurring job asked for first the last time. */
@@ -52,7 +50,7 @@ final class Settings {
   private final Mode mode;
   private final Map<String, Mode> queues;
 
-  private Settings(Reader from) {
+  private Settings(SettingsReader from) {
     address = from.text("address", "127.0.0.1:8470");
     secretFile = from.text("secret-file", "");
     waitMs = from.number("wait-ms", 20, 0, 1_000);
@@ -62,16 +60,14 @@ final class Settings {
     racksForMs = from.number("racks-for-ms", 3_000, 0, 3_600_000);
     besideOwn = from.flag("beside-own-locality", false);
     containersMax = (int) from.number("containers-max", 10_000, 1, 100_000);
-    failures = (int) from.number("breaker-failures", 3, 1, 1_000);
-    openMs = from.number("breaker-open-ms", 5_000, 1, 3_600_000);
-    openMaxMs = from.number("breaker-open-max-ms", 60_000, 1, 3_600_000);
+    breaker = Breaker.Limits.read(from, waitMs);
     events = from.flag("events", true);
     prefetch = from.flag("prefetch", true);
-    mode = from.mode("mode", Mode.SHADOW);
+    mode = from.word("mode", Mode.SHADOW);
     holdMaxMs = from.number("hold-max-ms", 3_600_000, 0, 86_400_000);
     hold = from.flag("hold", false);
-    holds = from.holds();
-    queues = from.queues();
+    holds = from.each("hold.", key -> from.flag(key, false));
+    queues = from.each("mode.", key -> from.word(key, Mode.SHADOW));
     from.finish();
   }
 
@@ -81,7 +77,7 @@ final class Settings {
    * @throws IllegalArgumentException naming every key that is wrong
    */
   static Settings of(Properties properties) {
-    return new Settings(new Reader(properties));
+    return new Settings(new SettingsReader(properties));
   }
 
   /** Of {@code root.a.b}, or a leaf's name alone: its own, its nearest ancestor's, the default. */
@@ -102,79 +98,5 @@ final class Settings {
     }
     T leaf = queues.get(queue.substring(queue.lastIndexOf('.') + 1));
     return leaf == null ? otherwise : leaf;
-  }
-
-  private static final class Reader {
-    private final TreeMap<String, String> left = new TreeMap<>();
-    private final TreeSet<String> wrong = new TreeSet<>();
-
-    Reader(Properties properties) {
-      properties.stringPropertyNames().forEach(name -> left.put(name, properties.getProperty(name).trim()));
-    }
-
-    String text(String key, String otherwise) {
-      String value = left.remove(key);
-      return value == null || value.isEmpty() ? otherwise : value;
-    }
-
-    long number(String key, long otherwise, long least, long most) {
-      String value = text(key, Long.toString(otherwise));
-      try {
-        long number = Long.parseLong(value);
-        if (number >= least && number <= most) {
-          return number;
-        }
-      } catch (NumberFormatException none) {
-        // told below
-      }
-      wrong.add(key + "=" + value + ": not a whole number from " + least + " to " + most);
-      return otherwise;
-    }
-
-    boolean flag(String key, boolean otherwise) {
-      String value = text(key, Boolean.toString(otherwise));
-      if (!value.equals("true") && !value.equals("false")) {
-        wrong.add(key + "=" + value + ": neither true nor false");
-      }
-      return value.equals("true");
-    }
-
-    Mode mode(String key, Mode otherwise) {
-      String value = text(key, otherwise.name());
-      for (Mode mode : Mode.values()) {
-        if (mode.name().equalsIgnoreCase(value)) {
-          return mode;
-        }
-      }
-      wrong.add(key + "=" + value + ": none of off, shadow, on");
-      return otherwise;
-    }
-
-    Map<String, Mode> queues() {
-      Map<String, Mode> queues = new TreeMap<>();
-      for (String key : new TreeSet<>(left.keySet())) {
-        if (key.startsWith("mode.")) {
-          queues.put(key.substring("mode.".length()), mode(key, Mode.SHADOW));
-        }
-      }
-      return queues;
-    }
-
-    Map<String, Boolean> holds() {
-      Map<String, Boolean> holds = new TreeMap<>();
-      for (String key : new TreeSet<>(left.keySet())) {
-        if (key.startsWith("hold.")) {
-          holds.put(key.substring("hold.".length()), flag(key, false));
-        }
-      }
-      return holds;
-    }
-
-    void finish() {
-      left.keySet().forEach(key -> wrong.add(key + ": no such key"));
-      if (!wrong.isEmpty()) {
-        throw new IllegalArgumentException(String.join("; ", wrong));
-      }
-    }
   }
 }

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hintd.plugin.SettingsFile;
 import io.hintd.rm.Settings.Mode;
 import java.io.File;
 import java.io.IOException;
@@ -50,7 +51,8 @@ class SettingsTest {
   void theFileIsReadAgainWhenItChangedAndAWrongOneChangesNothing(@TempDir Path folder) throws IOException {
     Path path = folder.resolve("settings");
     Counters counters = new Counters();
-    SettingsFile file = new SettingsFile(path.toFile(), counters);
+    SettingsFile<Settings> file =
+        new SettingsFile<>(path.toFile(), Settings::of, counters.reloads, counters.reloadsRefused);
     assertEquals(Mode.SHADOW, file.now().mode("a"), "not there yet");
     write(path, "mode=on");
     file.look();
@@ -70,7 +72,7 @@ class SettingsTest {
     Files.setLastModifiedTime(path, then);
     file.look();
     assertEquals(Mode.ON, file.now().mode("a"), "as long and as old as before");
-    assertEquals(Mode.SHADOW, new SettingsFile((File) null, counters).now().mode("a"));
+    assertEquals(Mode.SHADOW, new SettingsFile<>((File) null, Settings::of, counters.reloads, counters.reloadsRefused).now().mode("a"));
   }
 
   private static void write(Path path, String text) throws IOException {

@@ -1,14 +1,13 @@
-package io.hintd.rm;
+package io.hintd.plugin;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.Properties;
 import org.junit.jupiter.api.Test;
 
 class BreakerTest {
-  private final Settings settings = Settings.of(new Properties());
+  private final Breaker.Limits settings = new Breaker.Limits(20, 3, 5_000, 60_000);
   private final Breaker breaker = new Breaker();
 
   @Test

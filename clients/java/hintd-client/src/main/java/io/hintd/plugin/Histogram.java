@@ -1,17 +1,19 @@
-package io.hintd.rm;
+package io.hintd.plugin;
 
 import java.util.concurrent.atomic.AtomicLongArray;
 
 /** Durations, to within a sixteenth, without locks. */
-final class Histogram {
+public final class Histogram {
   private static final int STEPS = 16;
   private final AtomicLongArray buckets = new AtomicLongArray(64 * STEPS);
 
-  void add(long nanos) {
+  /** One more. */
+  public void add(long nanos) {
     buckets.incrementAndGet(bucket(Math.max(nanos, 1)));
   }
 
-  long count() {
+  /** How many. */
+  public long count() {
     long sum = 0;
     for (int i = 0; i < buckets.length(); i++) {
       sum += buckets.get(i);
@@ -20,7 +22,7 @@ final class Histogram {
   }
 
   /** Microseconds that this share of the durations did not exceed; 0: there are none. */
-  double quantile(double share) {
+  public double quantile(double share) {
     long before = (long) Math.ceil(count() * share);
     long sum = 0;
     for (int i = 0; before > 0 && i < buckets.length(); i++) {
@@ -32,7 +34,13 @@ final class Histogram {
     return 0;
   }
 
-  void clear() {
+  /** Microseconds that half, 99 % and 99.9 % of the durations did not exceed. */
+  public double[] quantiles() {
+    return new double[] {quantile(0.5), quantile(0.99), quantile(0.999)};
+  }
+
+  /** Forgets them. */
+  public void clear() {
     for (int i = 0; i < buckets.length(); i++) {
       buckets.set(i, 0);
     }

@@ -1,0 +1,283 @@
+//! Where data goes that a recurring job will read and no plan covers: the reader's home racks, remembered.
+//!
+//! The reader is the job whose earlier runs read that path or a folder above it, dates and numbers in both left out. Its
+//! homes are [`PlaceData::homes`] of its last run, from the room of racks now, what runs there and what readers homed before
+//! still have to do. They hold for all of the reader's paths, so that files of one directory, and blocks of one file, are
+//! together; they end when nobody asks for an hour, after a day, or when none of them has a usable node.
+
+use super::replicas::{Replica, ReplicaPlan, ReplicaRequest, Why, of_block, replicas, usable};
+use crate::generation::Generation;
+use crate::history::{HistoryView, JobHistory};
+use crate::placer::seed_of;
+use crate::prediction::{key_paths, steady_path};
+use crate::refusal::Refusal;
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{Bytes, Micros, RackIdx, RackPath, Timestamp};
+use hintd_policy::Policy;
+use hintd_policy::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, PlaceData};
+use hintd_policy::joint::HomeBook;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Readers whose homes are remembered; beyond it the one goes that was asked for the longest ago.
+pub const READERS_MAX: usize = 1_000;
+/// Homes that nobody asks for end after so long.
+pub const UNASKED_MAX: Micros = Micros::from_secs(3_600);
+/// Homes end so long after they were chosen, for load and history change.
+pub const AGE_MAX: Micros = Micros::from_secs(24 * 3_600);
+/// The policy that chooses homes.
+const CHOOSER: &str = "joint";
+
+/// Homes of recurring data.
+#[derive(Debug, Default)]
+pub struct DataHomes {
+    by_reader: BTreeMap<Arc<str>, Chosen>,
+    readers: ReaderIndex,
+}
+
+/// What was chosen for one reader.
+#[derive(Debug, Clone)]
+struct Chosen {
+    run: EarlierRun,
+    /// Empty: wherever HDFS puts it.
+    racks: Vec<RackPath>,
+    at: Timestamp,
+    asked: Timestamp,
+}
+
+impl DataHomes {
+    /// Where replicas of new data should go: as the plan in force has it, else in the homes of the recurring job that reads
+    /// it. `policy_of`: policies by name.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a reader that is named and neither planned nor known by an earlier run.
+    pub fn advise<'p>(
+        &mut self,
+        generation: &Generation,
+        ask: &ReplicaRequest,
+        policy_of: impl Fn(&str) -> Option<&'p Arc<dyn Policy>>,
+        now: Timestamp,
+    ) -> Result<ReplicaPlan, Refusal> {
+        let planned = replicas(generation, ask, &policy_of, now);
+        let unplanned = match &planned {
+            Ok(found) => matches!(found.reason, Why::NoPlan | Why::PlanExpired | Why::NotPlanned),
+            Err(refusal) => matches!(refusal, Refusal::Unknown { .. }),
+        };
+        let Some(reader) = unplanned.then(|| self.reader(generation, ask)).flatten() else { return planned };
+        let plan = planned.ok().and_then(|found| found.plan);
+        let default = |reason| {
+            let blocks = vec![vec![Replica { place: None }; ask.replication.into()]; ask.blocks as usize];
+            let reader = Some(Arc::clone(&reader));
+            ReplicaPlan { plan: plan.clone(), reader, job: None, racks: Vec::new(), blocks, reason }
+        };
+        let Some(run) = generation.history.get(&reader).and_then(|job| earlier_run(&reader, job)) else {
+            return Ok(default(Why::NoEarlierRun));
+        };
+        let Some(places) = policy_of(CHOOSER).and_then(|policy| policy.as_place_data()) else {
+            return Ok(default(Why::PolicyPlacesNoData));
+        };
+        let snapshot = &*generation.snapshot;
+        let homes = match self.homes(generation, &reader, run, places, now) {
+            None => return Ok(default(Why::RacksGone)),
+            Some(homes) if homes.is_empty() => return Ok(default(Why::Everywhere)),
+            Some(homes) => homes,
+        };
+        let first = turn(&ask.path);
+        let problem = |nth: u32| DataProblem {
+            snapshot,
+            path: Arc::clone(&ask.path),
+            block: first.wrapping_add(nth.into()),
+            reader: Some(Arc::clone(&reader)),
+            plan: None,
+            homes: &homes,
+            now,
+            writer: None,
+            replication: ask.replication,
+            seed: ask.seed.unwrap_or_else(|| seed_of(&ask.path)),
+        };
+        let named = |rack: &RackIdx| {
+            let hosts = usable(snapshot, *rack).map(|node| snapshot.host(node).clone()).collect();
+            (snapshot.statics.racks[rack.at()].clone(), hosts)
+        };
+        let blocks = (0..ask.blocks).map(|nth| of_block(places, &problem(nth))).collect::<Result<_, _>>()?;
+        let racks = homes.iter().map(named).collect();
+        Ok(ReplicaPlan { racks, blocks, ..default(Why::Homes) })
+    }
+
+    /// Readers whose homes are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_reader.len()
+    }
+
+    /// Whether none are.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_reader.is_empty()
+    }
+
+    /// Who reads it: whoever is named, where anything is known of it; else, of those that name most of the path, one that has
+    /// homes, else the one with the heaviest shuffle, else the first by key.
+    fn reader(&mut self, generation: &Generation, ask: &ReplicaRequest) -> Option<Arc<str>> {
+        let history = &generation.history;
+        if let Some(key) = &ask.reader {
+            return history.get(key).map(|_| Arc::clone(key));
+        }
+        self.readers.look(history);
+        let readers = self.readers.of(&ask.path);
+        let weight = |key: &Arc<str>| {
+            let shuffle = history.get(key).and_then(|job| job.last).map(|run| run.shuffle);
+            (self.by_reader.contains_key(key), shuffle, std::cmp::Reverse(Arc::clone(key)))
+        };
+        readers.into_iter().max_by_key(weight)
+    }
+
+    /// The reader's homes with a usable node: those that are remembered, or new ones. Empty: everywhere; `None`: no rack has
+    /// room for a container now, which is nothing to remember.
+    fn homes(
+        &mut self,
+        generation: &Generation,
+        reader: &Arc<str>,
+        run: EarlierRun,
+        places: &dyn PlaceData,
+        now: Timestamp,
+    ) -> Option<Vec<RackIdx>> {
+        let snapshot = &generation.snapshot;
+        self.by_reader.retain(|_, chosen| now.since(chosen.asked) < UNASKED_MAX && now.since(chosen.at) < AGE_MAX);
+        if let Some(chosen) = self.by_reader.get_mut(reader) {
+            chosen.asked = chosen.asked.max(now);
+            let there = standing(chosen, snapshot);
+            if chosen.racks.is_empty() || !there.is_empty() {
+                return Some(there);
+            }
+        }
+        let racks = self.room(generation, container_mb(generation, reader), now);
+        if racks.iter().all(|rack| rack.slots == 0) {
+            return None;
+        }
+        let seed = seed_of(reader);
+        let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed });
+        let named = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
+        self.by_reader.insert(Arc::clone(reader), Chosen { run, racks: named, at: now, asked: now });
+        if self.by_reader.len() > READERS_MAX {
+            let oldest = self.by_reader.iter().min_by_key(|(_, chosen)| chosen.asked).map(|(key, _)| Arc::clone(key));
+            oldest.map(|key| self.by_reader.remove(&key));
+        }
+        Some(homes)
+    }
+
+    /// By rack: containers of that size, and what is to be done there: by readers homed before, and by what runs until it is
+    /// expected to end. How full disks are only HDFS knows, which takes no node without room.
+    fn room(&self, generation: &Generation, container_mb: u64, now: Timestamp) -> Vec<HomeRack> {
+        let snapshot = &*generation.snapshot;
+        let containers = |mb: u64| mb / container_mb.max(1);
+        let slots = |(rack, _): (usize, _)| {
+            let total = |node: hintd_model::units::NodeIdx| snapshot.statics.total[node.at()].memory_mb();
+            usable(snapshot, RackIdx::new(rack)).map(|node| containers(total(node))).sum::<u64>()
+        };
+        let racks = snapshot.statics.members.iter().enumerate().map(slots);
+        let racks = racks.map(|slots| (u32::try_from(slots).unwrap_or(u32::MAX), Bytes(u64::MAX)));
+        let mut book = HomeBook::new(snapshot, racks);
+        let mut before: Vec<&Chosen> = self.by_reader.values().collect();
+        before.sort_by_key(|chosen| chosen.at);
+        for chosen in before {
+            let there = standing(chosen, snapshot);
+            book.racks(chosen.at);
+            book.add(&there, &chosen.run);
+        }
+        let mut racks = book.racks(now).to_vec();
+        for (node, releases) in generation.releases.iter() {
+            let work = releases.iter().map(|release| {
+                release.at.since(now).as_secs_f64() * release.size.memory_mb() as f64 / container_mb.max(1) as f64
+            });
+            let Some(rack) = snapshot.statics.rack.get(node.at()) else { continue };
+            racks[rack.at()].work_s += work.sum::<f64>();
+        }
+        racks
+    }
+}
+
+/// Racks of it that have a usable node, ascending.
+fn standing(chosen: &Chosen, snapshot: &Snapshot) -> Vec<RackIdx> {
+    let racks = chosen.racks.iter().filter_map(|rack| snapshot.statics.by_rack.get(rack).copied());
+    let mut racks: Vec<_> = racks.filter(|&rack| usable(snapshot, rack).next().is_some()).collect();
+    racks.sort_unstable();
+    racks
+}
+
+/// The job's last run; `None`: none was told with its times.
+fn earlier_run(key: &Arc<str>, job: &JobHistory) -> Option<EarlierRun> {
+    let run = job.last?;
+    let (input, shuffle, maps, reduces) = (run.input, run.shuffle, run.maps, run.reduces);
+    Some(EarlierRun { key: Arc::clone(key), input, shuffle, maps, reduces })
+}
+
+/// Memory of the reader's largest container, MB; not known: the scheduler's smallest.
+fn container_mb(generation: &Generation, reader: &Arc<str>) -> u64 {
+    let groups = generation.history.get(reader).into_iter().flat_map(|job| job.groups.values());
+    let largest = groups.map(|group| group.memory_mb).max().unwrap_or(0);
+    if largest > 0 { largest } else { generation.snapshot.rules.minimum.memory_mb() }
+}
+
+/// Which home is first: files that jobs write are numbered, so that in turns each home gets as many; of others the path decides.
+fn turn(path: &str) -> u64 {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let numbered = name.starts_with("part-") || name.starts_with(|first: char| first.is_ascii_digit());
+    let digits = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    let digits = &digits[..digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len())];
+    digits.parse().ok().filter(|_| numbered).unwrap_or_else(|| seed_of(path))
+}
+
+/// Who reads which paths, numbers left out; of a history's shards only those are read again that changed.
+#[derive(Debug, Default)]
+struct ReaderIndex {
+    shards: Vec<Shard>,
+}
+
+type Jobs = Arc<BTreeMap<Arc<str>, Arc<JobHistory>>>;
+
+#[derive(Debug)]
+struct Shard {
+    of: Jobs,
+    readers: BTreeMap<String, BTreeSet<Arc<str>>>,
+}
+
+impl Shard {
+    fn new(of: &Jobs) -> Self {
+        let mut readers: BTreeMap<String, BTreeSet<Arc<str>>> = BTreeMap::new();
+        for (key, job) in of.iter() {
+            let of_groups = job.groups.values().flat_map(|group| &group.input_paths);
+            let told = job.input_paths.iter().chain(of_groups).map(|path| &**path);
+            for path in told.chain(key_paths(key)).map(steady_path).filter(|path| path.contains(char::is_alphabetic)) {
+                readers.entry(path).or_default().insert(Arc::clone(key));
+            }
+        }
+        Self { of: Arc::clone(of), readers }
+    }
+}
+
+impl ReaderIndex {
+    fn look(&mut self, history: &HistoryView) {
+        for (at, of) in history.parts().enumerate() {
+            match self.shards.get_mut(at) {
+                Some(shard) if Arc::ptr_eq(&shard.of, of) => {}
+                Some(shard) => *shard = Shard::new(of),
+                None => self.shards.push(Shard::new(of)),
+            }
+        }
+    }
+
+    /// Those that name most of the path: it itself, or the nearest folder above it that anybody reads.
+    fn of(&self, path: &str) -> BTreeSet<Arc<str>> {
+        let steady = steady_path(path);
+        let mut folder = steady.as_str();
+        loop {
+            let named = self.shards.iter().filter_map(|shard| shard.readers.get(folder));
+            let found: BTreeSet<_> = named.flatten().cloned().collect();
+            match folder.rfind('/') {
+                Some(above) if found.is_empty() => folder = &folder[..above],
+                _ => return found,
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Where data goes that recurring jobs read and no plan covers.
+
+use super::harness::EngineHarness;
+use super::plans::{packer, plan};
+use crate::plans::homes::{AGE_MAX, DataHomes, READERS_MAX, UNASKED_MAX};
+use crate::plans::replicas::{ReplicaPlan, ReplicaRequest, Why};
+use crate::prediction::{Run, steady_path};
+use crate::{LearnedGroup, LearnedRun, Refusal};
+use hintd_model::cluster::{Change, Heartbeat, NamedResource, NodeState};
+use hintd_model::units::{Bytes, Micros, Timestamp};
+use hintd_policy::{Policy, registry};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const MB: u64 = 1 << 20;
+const SECOND: Micros = Micros::from_secs(1);
+
+/// Four racks of two nodes.
+fn cluster() -> EngineHarness {
+    EngineHarness::with_nodes(8, 8_192)
+}
+
+/// Eight maps that read those paths, and four reduces.
+fn run(finished: u64, paths: &[&str], shuffle_mb: u64) -> LearnedRun {
+    let group = |name: &str, count, paths: &[&str]| {
+        let input_paths = paths.iter().map(|path| Arc::from(*path)).collect();
+        LearnedGroup { name: name.into(), count, memory_mb: 2_048, input_paths }
+    };
+    let whole = Run {
+        submitted: Timestamp(finished),
+        maps: (8, SECOND),
+        reduces: (4, SECOND),
+        input: Bytes(shuffle_mb * MB),
+        shuffle: Bytes(shuffle_mb * MB),
+        application: None,
+    };
+    let groups = vec![group("p20", 8, paths), group("p10", 4, &[])];
+    LearnedRun { finished: Timestamp(finished), groups, edges: vec![], whole: Some(whole) }
+}
+
+fn told(harness: &mut EngineHarness, key: &str, run: &LearnedRun) {
+    assert!(harness.engine.learnt(&key.into(), run, harness.now));
+    harness.drain();
+    harness.publish();
+}
+
+fn ask(path: &str) -> ReplicaRequest {
+    ReplicaRequest { path: path.into(), reader: None, replication: 3, blocks: 4, seed: None }
+}
+
+fn advise_as(homes: &mut DataHomes, harness: &EngineHarness, ask: &ReplicaRequest) -> Result<ReplicaPlan, Refusal> {
+    let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();
+    let packer = packer();
+    let policy_of = |name: &str| match name {
+        "joint" => Some(&joint),
+        "jobpacker" => Some(&packer),
+        _ => None,
+    };
+    homes.advise(&harness.engine.generation(), ask, policy_of, harness.now)
+}
+
+fn advise(homes: &mut DataHomes, harness: &EngineHarness, path: &str) -> ReplicaPlan {
+    advise_as(homes, harness, &ask(path)).unwrap()
+}
+
+fn racks(found: &ReplicaPlan) -> Vec<String> {
+    found.racks.iter().map(|(rack, _)| rack.to_string()).collect()
+}
+
+#[test]
+fn files_of_one_directory_and_their_blocks_go_to_the_homes_of_who_reads_it() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    assert_eq!(advise(&mut homes, &harness, "/in").reason, Why::NoPlan, "nobody is known to read it");
+    told(&mut harness, "sort", &run(1, &["/in", "/other"], 1_000));
+    let first = advise(&mut homes, &harness, "/in/part-m-00000");
+    assert_eq!(
+        (first.reason, first.reader.as_deref(), &first.plan, &first.job),
+        (Why::Homes, Some("sort"), &None, &None)
+    );
+    assert_eq!((first.racks.len(), first.racks[0].1.len()), (1, 2), "{:?}", first.racks);
+    assert_eq!(first.blocks.len(), 4);
+    for block in &first.blocks {
+        let placed: Vec<_> = block.iter().map(|replica| replica.place.as_ref().map(|(rack, _)| rack)).collect();
+        assert_eq!(placed, [Some(&first.racks[0].0), None, None], "the others are HDFS's");
+    }
+    for path in ["/in", "/in/part-m-00007", "hdfs://nn:8020/in/x", "/other/2026/11/22"] {
+        assert_eq!(racks(&advise(&mut homes, &harness, path)), racks(&first), "{path}");
+    }
+    for path in ["/in2", "/", "/inn/x", "/out/in"] {
+        assert_eq!(advise(&mut homes, &harness, path).reason, Why::NoPlan, "{path}");
+    }
+    assert_eq!(homes.len(), 1);
+    let named = ReplicaRequest { reader: Some("sort".into()), ..ask("/tmp/x") };
+    assert_eq!(racks(&advise_as(&mut homes, &harness, &named).unwrap()), racks(&first));
+    let unknown = ReplicaRequest { reader: Some("sord".into()), ..ask("/in") };
+    assert_eq!(advise_as(&mut homes, &harness, &unknown).unwrap().reason, Why::NoPlan, "without a plan as before");
+}
+
+#[test]
+fn readers_of_heavy_shuffles_get_racks_of_their_own_in_turns_until_work_is_done() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let keys = ["a", "b", "c", "d"];
+    for key in keys {
+        told(&mut harness, key, &run(1, &[&format!("/{key}")], 20_000));
+    }
+    let mut used = BTreeSet::new();
+    for key in keys {
+        let found = advise(&mut homes, &harness, &format!("/{key}/part-0"));
+        assert_eq!(found.racks.len(), 1, "{found:?}");
+        used.extend(racks(&found));
+    }
+    assert_eq!(used.len(), 4, "what was homed before counts");
+}
+
+#[test]
+fn numbered_files_go_to_several_homes_in_turns() {
+    let (mut harness, mut homes) = (EngineHarness::with_nodes(6, 8_192), DataHomes::default());
+    // Two of three racks: one wave of maps, and fewer bytes on uplinks than in all.
+    let mut wide = run(1, &["/in"], 400);
+    wide.whole.as_mut().unwrap().maps = (16, Micros::from_secs(60));
+    told(&mut harness, "wide", &wide);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let homes_of = racks(&advise(&mut homes, &harness, "/in"));
+    assert_eq!(homes_of.len(), 2, "{homes_of:?}");
+    for file in 0..homes_of.len() * 3 {
+        let found =
+            advise_as(&mut homes, &harness, &ReplicaRequest { blocks: 1, ..ask(&format!("/in/part-{file:05}")) });
+        let (rack, _) = found.unwrap().blocks[0][0].place.clone().unwrap();
+        *counts.entry(rack.to_string()).or_default() += 1;
+    }
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), homes_of.into_iter().map(|rack| (rack, 3)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_reader_of_little_shuffle_or_unknown_runs_leaves_it_to_hdfs_and_the_answer_says_why() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    told(&mut harness, "light", &run(1, &["/light"], 1));
+    told(&mut harness, "untold", &LearnedRun { whole: None, ..run(1, &["/untold"], 1_000) });
+    for (path, why) in [("/light/x", Why::Everywhere), ("/untold/x", Why::NoEarlierRun)] {
+        let found = advise(&mut homes, &harness, path);
+        assert_eq!((found.reason, found.racks.len(), found.blocks.len()), (why, 0, 4), "{path}");
+        assert!(found.reader.is_some() && found.blocks.iter().flatten().all(|replica| replica.place.is_none()));
+    }
+    let nothing = homes.advise(&harness.engine.generation(), &ask("/light/x"), |_| None, harness.now).unwrap();
+    assert_eq!(nothing.reason, Why::PolicyPlacesNoData);
+}
+
+#[test]
+fn a_plan_that_has_the_reader_goes_first_and_others_go_home_beside_it() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    told(&mut harness, "daily", &run(1, &["/logs/2026/11/21"], 1_000));
+    told(&mut harness, "sort", &run(1, &["/in"], 1_000));
+    harness.keep("monday", plan(harness.now, &[("daily", "/r2", 4)])).unwrap();
+    harness.activate("monday", true).unwrap();
+    let planned = advise(&mut homes, &harness, "/logs/2026/11/22/part-0");
+    assert_eq!((planned.reason, racks(&planned)), (Why::Planned, vec!["/r2".to_owned()]));
+    let home = advise(&mut homes, &harness, "/in/part-0");
+    assert_eq!((home.reason, home.plan.as_deref(), home.reader.as_deref()), (Why::Homes, Some("monday"), Some("sort")));
+    assert_eq!(advise(&mut homes, &harness, "/nobody").reason, Why::NotPlanned);
+    let typo = ReplicaRequest { reader: Some("dayly".into()), ..ask("/x") };
+    assert!(advise_as(&mut homes, &harness, &typo).unwrap_err().to_string().contains("did you mean \"daily\""));
+}
+
+#[test]
+fn homes_end_unasked_with_age_and_with_their_last_node() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    told(&mut harness, "sort", &run(1, &["/in"], 1_000));
+    told(&mut harness, "other", &run(1, &["/other"], 1_000));
+    advise(&mut homes, &harness, "/in/x");
+    advise(&mut homes, &harness, "/other/x");
+    let began = harness.now;
+    let before = Micros(UNASKED_MAX.0 - 1);
+    harness.now = began.plus(before);
+    advise(&mut homes, &harness, "/in/x");
+    assert_eq!(homes.len(), 2);
+    harness.now = began.plus(UNASKED_MAX);
+    advise(&mut homes, &harness, "/in/x");
+    assert_eq!(homes.len(), 1, "nobody asked for the other's");
+    let mut asked = 0;
+    while harness.now.since(began) < AGE_MAX {
+        harness.now = harness.now.plus(before);
+        asked += usize::from(advise(&mut homes, &harness, "/in/x").reason == Why::Homes);
+    }
+    assert!(asked >= 24);
+    let home = racks(&advise(&mut homes, &harness, "/in/x"));
+    let rack: usize = home[0].trim_start_matches("/r").parse().unwrap();
+    for host in [2 * rack, 2 * rack + 1] {
+        harness.change(Change::Gone(format!("h{host}").as_str().into()));
+    }
+    harness.publish();
+    let moved = advise(&mut homes, &harness, "/in/x");
+    assert_eq!((moved.reason, racks(&moved) == home), (Why::Homes, false), "{moved:?}");
+}
+
+#[test]
+fn while_no_node_is_usable_nothing_is_chosen_and_what_was_chosen_stays() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    told(&mut harness, "sort", &run(1, &["/in"], 1_000));
+    told(&mut harness, "other", &run(1, &["/other"], 1_000));
+    let before = racks(&advise(&mut homes, &harness, "/in/x"));
+    let state = |harness: &mut EngineHarness, state| {
+        for at in 0..8 {
+            let host = format!("h{at}").as_str().into();
+            let used = NamedResource { memory_mb: 0, vcores: 0, named: Vec::new() };
+            let beat = Heartbeat { host, used, used_is_running: false, containers: None, state };
+            harness.change(Change::Heartbeat(beat));
+        }
+        harness.publish();
+    };
+    state(&mut harness, NodeState::Unhealthy);
+    for path in ["/in/x", "/other/x"] {
+        assert_eq!(advise(&mut homes, &harness, path).reason, Why::RacksGone, "{path}");
+    }
+    state(&mut harness, NodeState::Running);
+    assert_eq!(racks(&advise(&mut homes, &harness, "/in/x")), before);
+    assert_eq!(advise(&mut homes, &harness, "/other/x").reason, Why::Homes, "not everywhere for an hour");
+}
+
+#[test]
+fn no_more_readers_are_remembered_than_the_bound_and_the_longest_unasked_goes() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    for reader in 0..=READERS_MAX {
+        let (key, path) = (letters(reader), format!("/{}", letters(reader)));
+        assert!(harness.engine.learnt(&key.as_str().into(), &run(1, &[&path], 1_000), harness.now));
+    }
+    harness.publish();
+    for reader in 0..=READERS_MAX {
+        harness.now = harness.now.plus(Micros(1));
+        assert!(advise(&mut homes, &harness, &format!("/{}/x", letters(reader))).reader.is_some());
+    }
+    assert_eq!(homes.len(), READERS_MAX);
+}
+
+/// A name without numbers, which paths leave out.
+fn letters(mut number: usize) -> String {
+    let mut name = String::from("p");
+    while number > 0 {
+        name.push(char::from(b'a' + u8::try_from(number % 26).unwrap()));
+        number /= 26;
+    }
+    name
+}
+
+#[test]
+fn what_a_history_server_told_holds_after_a_restart() {
+    let mut harness = cluster();
+    told(&mut harness, "sort", &run(1, &["/in"], 1_000));
+    let engine = harness.recovered();
+    let job = Arc::clone(engine.generation().history.get(&Arc::from("sort")).unwrap());
+    assert_eq!(job.last, run(1, &["/in"], 1_000).whole);
+    assert_eq!(job.groups["p20"].memory_mb, 2_048);
+}
+
+/// The reader by looking at every path of every job.
+fn reader_of(jobs: &BTreeMap<String, (BTreeSet<String>, u64)>, path: &str) -> Option<String> {
+    let path = steady_path(path);
+    let reads = |input: &String| {
+        let input = steady_path(input);
+        let rest = path.strip_prefix(input.as_str())?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(input.len())
+    };
+    let candidates = jobs.iter().filter_map(|(key, (paths, shuffle))| {
+        Some((paths.iter().filter_map(reads).max()?, *shuffle, std::cmp::Reverse(key.clone())))
+    });
+    candidates.max().map(|(_, _, key)| key.0)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_reader_is_who_names_most_of_the_path_whatever_was_told_before(
+        told_in_turn in prop::collection::vec(
+            ("[a-e]{1,2}", prop::collection::btree_set("(/[abc]){1,3}(/2026-11-21)?", 1..3), 1_u64..9), 1..24),
+        asked in prop::collection::vec("(/[abc]){1,4}(/2026-11-22)?", 1..12),
+    ) {
+        let mut harness = cluster();
+        let mut jobs: BTreeMap<String, (BTreeSet<String>, u64)> = BTreeMap::new();
+        // One index all along, that follows what changes.
+        let mut homes = DataHomes::default();
+        for (at, (key, paths, shuffle)) in told_in_turn.into_iter().enumerate() {
+            let named: Vec<&str> = paths.iter().map(String::as_str).collect();
+            told(&mut harness, &key, &LearnedRun { whole: None, ..run(at as u64 + 1, &named, shuffle) });
+            jobs.insert(key, (paths, 0));
+            for path in &asked {
+                let found = advise(&mut homes, &harness, path);
+                prop_assert_eq!(found.reader.as_deref().map(str::to_owned), reader_of(&jobs, path), "{}", path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_block_has_one_replica_in_a_home_and_asked_again_the_same(
+        shuffles in prop::collection::vec(1_u64..40_000, 1..8), blocks in 1_u32..9, replication in 1_u8..5,
+    ) {
+        let (mut harness, mut homes) = (cluster(), DataHomes::default());
+        for (at, shuffle) in shuffles.iter().enumerate() {
+            let name = letters(at);
+            told(&mut harness, &name, &run(1, &[&format!("/{name}")], *shuffle));
+        }
+        for at in 0..shuffles.len() {
+            let ask = ReplicaRequest { replication, blocks, ..ask(&format!("/{}/part-r-00003", letters(at))) };
+            let found = advise_as(&mut homes, &harness, &ask).unwrap();
+            prop_assert_eq!(&advise_as(&mut homes, &harness, &ask).unwrap(), &found);
+            prop_assert_eq!(found.reason == Why::Homes, !found.racks.is_empty());
+            prop_assert!(found.racks.len() < 4, "all racks are no home");
+            prop_assert_eq!(found.blocks.len(), blocks as usize);
+            for (nth, block) in found.blocks.iter().enumerate() {
+                prop_assert_eq!(block.len(), usize::from(replication));
+                prop_assert!(block[1..].iter().all(|replica| replica.place.is_none()));
+                let wanted = (!found.racks.is_empty()).then(|| &found.racks[(3 + nth) % found.racks.len()]);
+                let place = block[0].place.as_ref();
+                prop_assert_eq!(place.map(|(rack, _)| rack), wanted.map(|(rack, _)| rack));
+                prop_assert!(place.is_none_or(|(_, host)| wanted.unwrap().1.contains(host)));
+            }
+        }
+    }
+}
