@@ -7,6 +7,7 @@ use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
+use super::printable::one_line;
 use clap::{Args, Subcommand};
 use hintd_client::wire::v1;
 use hintd_model::cluster::document::Syntax;
@@ -111,16 +112,16 @@ fn load(file: &Path, daemon: &DaemonArgs, output: Output) -> Result<(), Failure>
     let (target, count, reloaded) = block_on(async {
         let (text, answer) = ask(file, daemon).await?;
         let target = target(file, &answer.file)?;
-        replace(&target, &text).map_err(|error| Failure::work(format!("{}: {error}", target.display())))?;
+        replace(&target, &text).map_err(|error| Failure::work(format!("{}: {error}", shown(&target))))?;
         let reloaded = daemon.operator().await?.reload(v1::ReloadRequest {}).await;
         let reloaded = reloaded.map_err(|status| {
-            Failure::work(format!("{} is in its place and not in force: {}", target.display(), Failure::from(status)))
+            Failure::work(format!("{} is in its place and not in force: {}", shown(&target), Failure::from(status)))
         })?;
         Ok((target, answer.differences.len(), reloaded.into_inner()))
     })?;
     let generation = reloaded.config_generation;
     let document = json!({ "file": target, "differences": count, "config_generation": generation });
-    output.result(&document, || format!("{}: in force, {count} differences from before", target.display()))
+    output.result(&document, || format!("{}: in force, {count} differences from before", shown(&target)))
 }
 
 /// The configured file, which has to be written as the new one is.
@@ -130,9 +131,17 @@ fn target(file: &Path, configured: &str) -> Result<PathBuf, Failure> {
     }
     let (theirs, mine) = (Path::new(configured).extension(), file.extension());
     if theirs != mine {
-        return Err(Failure::in_file(file, format!("[network] file is {configured}, which ends otherwise")));
+        return Err(Failure::in_file(
+            file,
+            format!("[network] file is {}, which ends otherwise", one_line(configured)),
+        ));
     }
     Ok(std::fs::canonicalize(configured).unwrap_or_else(|_| PathBuf::from(configured)))
+}
+
+/// The daemon named it.
+fn shown(target: &Path) -> String {
+    one_line(&target.display().to_string()).into_owned()
 }
 
 /// Puts a text in the place of a file, whole or not at all, for the same readers as before.
