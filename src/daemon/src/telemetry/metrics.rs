@@ -554,6 +554,7 @@ mod tests {
         adherence.outcome("on_host", 5);
         adherence.miss("yarn_chose", 1);
         adherence.bytes("remote", "hinted", 1e9);
+        metrics.replicas_advised("homes");
         metrics.plans().in_force(None);
         let mut worth = metrics.worth();
         worth.counts(1, 2);
