@@ -13,7 +13,7 @@ use hintd_client::wire::v1;
 use hintd_model::cluster::document::Syntax;
 use serde_json::json;
 use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// What to do with the network.
@@ -146,13 +146,19 @@ fn shown(target: &Path) -> String {
 
 /// Puts a text in the place of a file, whole or not at all, for the same readers as before.
 fn replace(target: &Path, text: &str) -> std::io::Result<()> {
-    let mode = std::fs::metadata(target).map_or(0o644, |known| known.permissions().mode() & 0o777);
+    let known = std::fs::metadata(target).ok();
+    let mode = known.as_ref().map_or(0o644, |known| known.permissions().mode() & 0o777);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let beside = target.with_file_name(format!(".{name}.{}", std::process::id()));
     let write = || {
         let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
         // What the umask took away: the daemon is another user.
         file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        let made = file.metadata()?;
+        // So is root, who loads it.
+        if let Some(known) = known.as_ref().filter(|known| (known.uid(), known.gid()) != (made.uid(), made.gid())) {
+            std::os::unix::fs::fchown(&file, Some(known.uid()), Some(known.gid()))?;
+        }
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&beside, target)
@@ -181,6 +187,12 @@ mod tests {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
         replace(&file, "b").unwrap();
         assert_eq!((std::fs::read_to_string(&file).unwrap().as_str(), mode()), ("b", 0o640));
+        // Only root may give a file away.
+        if std::os::unix::fs::chown(&file, Some(65_534), Some(65_534)).is_ok() {
+            replace(&file, "c").unwrap();
+            let owner = std::fs::metadata(&file).unwrap();
+            assert_eq!((owner.uid(), owner.gid(), mode()), (65_534, 65_534, 0o640));
+        }
         assert!(replace(&folder.path().join("none/network.toml"), "c").is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
     }

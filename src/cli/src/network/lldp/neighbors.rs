@@ -89,12 +89,8 @@ fn port_name(port: &Map<String, Value>) -> String {
 
 fn port_rate(port: &Map<String, Value>) -> Option<BitsPerSec> {
     let negotiation = first(port, "auto-negotiation")?.as_object()?;
-    let current = negotiation.get("current").and_then(text).and_then(speed);
-    let advertised = || {
-        let kinds = each(negotiation.get("advertised")?).filter_map(|kind| kind.get("type").and_then(text));
-        kinds.filter_map(speed).max()
-    };
-    current.or_else(advertised)
+    // Not what it advertises: that list ends at 1000BASE-T, whatever the port runs at.
+    negotiation.get("current").and_then(text).and_then(speed)
 }
 
 /// The speed of a medium: `10GigBaseLR`, `1000BaseTFD - …`, `100GBASE-SR4`, `2.5GBASE-T`.
@@ -169,11 +165,22 @@ mod tests {
             "port": [{
                 "id": [{ "type": "mac", "value": "00:1c:73:00:00:02" }], "descr": [{ "value": "Ethernet1" }],
                 "auto-negotiation": [{ "supported": true, "enabled": true, "advertised": [
-                    { "type": "1000Base-T", "hd": false, "fd": true }, { "type": "10GBASE-T", "hd": false, "fd": true },
-                ] }],
+                    { "type": "1000Base-T", "hd": false, "fd": true },
+                ], "current": [{ "value": "10GBASE-T" }] }],
             }],
         }] }] });
         assert_eq!(neighbors(&value).unwrap(), [expected("eth0", "Ethernet1")]);
+    }
+
+    #[test]
+    fn what_a_port_advertises_is_not_its_speed() {
+        let value = json!({ "lldp": { "interface": { "eth0": {
+            "chassis": { "tor-1": { "id": { "type": "mac", "value": "00:1c:73:00:00:01" } } },
+            "port": { "id": { "type": "ifname", "value": "et1" }, "auto-negotiation": {
+                "advertised": { "type": "1000Base-T", "hd": false, "fd": true }, "current": "unknown",
+            } },
+        } } } });
+        assert_eq!(neighbors(&value).unwrap()[0].rate, None);
     }
 
     #[test]

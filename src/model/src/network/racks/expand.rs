@@ -104,6 +104,16 @@ impl<'d> Plan<'d> {
         Ok(Expanded { network, unknown_hosts, racks_left_out: left_out, racks_unused: unused })
     }
 
+    /// Declared switches that are not in the network, ascending.
+    pub(super) fn unjoined(&self) -> Vec<&'d str> {
+        let (places, _) = self.places(&KnownHosts::default());
+        let joined = Wiring::new(self, &places).document().switches;
+        let joined: BTreeSet<_> = joined.into_iter().map(|switch| switch.name).collect();
+        // What nothing else joins hangs on the core, once there is something.
+        let declared = self.document.switches.iter().filter(|(_, row)| tier(row) != Tier::Core);
+        declared.map(|(name, _)| name.as_str()).filter(|name| !joined.contains(*name)).collect()
+    }
+
     /// A switch that is declared ahead of its racks is no problem of the file.
     fn relevant(&self, mut problems: Vec<NetworkProblem>) -> Vec<NetworkProblem> {
         problems.retain(|problem| !self.whole || !matches!(problem, NetworkProblem::OrphanHost { .. }));

@@ -328,6 +328,12 @@ impl<'d> Checker<'d> {
             self.add(&["switches", name], format!("is {tier}: a switch called \"{CORE}\" is of tier core"));
         }
         for (at, pattern) in row.above.iter().enumerate() {
+            if let Some(lower) = self.document.switches.get(pattern).map(self::tier)
+                && lower.height() >= tier.height()
+            {
+                let message = format!("\"{pattern}\" is {lower}, and \"{name}\" {tier}: it is to be of a higher tier");
+                self.add(&["switches", name, "above", &at.to_string()], message);
+            }
             self.pattern(&["switches", name, "above", &at.to_string()], pattern);
         }
     }
@@ -403,6 +409,10 @@ impl<'d> Checker<'d> {
         if let Err(found) = plan.expand(&KnownHosts::default()) {
             let errors = found.iter().filter(|found| found.severity() == Severity::Error);
             errors.for_each(|found| self.add(&["switches"], found.to_string()));
+        }
+        for name in plan.unjoined() {
+            let message = "comes to nothing: neither `above` nor a link joins a lower switch or a rack to it";
+            self.add(&["switches", name], message);
         }
     }
 }

@@ -171,6 +171,20 @@ fn what_is_wrong_with_a_file_is_named_by_line_and_key_with_the_value() {
 }
 
 #[test]
+fn a_switch_that_comes_to_nothing_is_refused() {
+    let zones = "[switches.a]\nabove = [\"/dc1/*\"]\nuplink = \"100Gbit\"\n\
+                 [switches.b]\nabove = [\"a\"]\nuplink = \"5Gbit\"\n[switches.c]\nabove = [\"b\"]\n";
+    let found = problems(zones);
+    assert!(found[0].starts_with("f:6: switches.b.above.0: \"a\" is aggregation, and \"b\" aggregation"), "{found:?}");
+    let itself = problems("[switches.a]\nabove = [\"a\"]\nuplink = \"5Gbit\"\n");
+    assert!(itself[0].contains("it is to be of a higher tier"), "{itself:?}");
+    let nobody = problems("[racks.\"/r1\"]\n[switches.a]\nabove = [\"tor-*\"]\nuplink = \"5Gbit\"\n");
+    assert_eq!(nobody.len(), 1, "{nobody:?}");
+    assert!(nobody[0].starts_with("f:3: switches.a: comes to nothing"), "{nobody:?}");
+    file("[switches.spine]\ntier = \"core\"\n");
+}
+
+#[test]
 fn islands_are_found_before_a_host_is_known() {
     let found = problems("[switches.a]\nabove = [\"/p1/*\"]\n[switches.b]\nabove = [\"/p2/*\"]\n");
     assert!(found[0].starts_with("f:2: switches: 2 vertices are an island"), "{found:?}");
