@@ -35,7 +35,7 @@ pub fn ingest(registries: &FeedRegistries, stream: &mut FeedStream, item: v1::To
             Item::Hello(hello) => stream.greet(hello),
             Item::Full(graph) => {
                 bounded("links", graph.links.len(), registries.limits().links, "links")?;
-                registries.network(network(graph)?);
+                registries.fed_network(network(graph)?)?;
             }
             Item::Link(change) => return link(registries, &change),
             Item::Switch(change) => return registries.switch(convert::name("name", &change.name)?, change.up),

@@ -29,11 +29,11 @@ use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::records::{Kept, Record};
-use hintd_engine::{
-    Answer, CircuitReport, CircuitsView, Engine, Explained, ExplainedLease, Generation, LearnedRun, PackedExplained,
-    RecoverError, RecoveredCounts, Refusal, Released,
-};
 use hintd_engine::{AttemptHeld, Proof, RoundOutcome, TaskEvent, WatchScope, WatchedPair};
+use hintd_engine::{
+    CircuitReport, CircuitsView, Engine, Explained, Generation, LearnedRun, PackedExplained, RecoverError,
+    RecoveredCounts, Refusal, Released,
+};
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -76,7 +76,8 @@ pub(super) struct Inner {
     streams: Arc<Semaphore>,
     streams_max: usize,
     /// Turns of those who unpack kept answers.
-    pub(super) unpacking: Unpacking,
+    pub(super) repeats: Unpacking,
+    explanations: Unpacking,
     /// What each application may take of requests and lines of log.
     pub(super) quotas: Quotas,
     /// Who says where requests' input lies, if somebody is asked.
@@ -90,7 +91,7 @@ pub(super) struct Inner {
     /// Where data of recurring jobs goes. Only whoever asks for replicas takes it.
     pub(super) data_homes: std::sync::Mutex<DataHomes>,
     /// Places of questions for replicas.
-    pub(super) replica_places: Semaphore,
+    pub(super) replica_places: Arc<Semaphore>,
     /// What an operator should know, by matter.
     notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
 }
@@ -242,14 +243,15 @@ impl Daemon {
             journal,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
-            unpacking: Unpacking::new(),
+            repeats: Unpacking::new(),
+            explanations: Unpacking::new(),
             quotas: Quotas::default(),
             locator: OnceLock::new(),
             listing: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
             network: std::sync::Mutex::default(),
             data_homes: std::sync::Mutex::default(),
-            replica_places: Semaphore::new(REPLICA_QUESTIONS_MAX),
+            replica_places: Arc::new(Semaphore::new(REPLICA_QUESTIONS_MAX)),
             notices: std::sync::Mutex::default(),
         }));
         daemon.follow_network();
@@ -337,22 +339,12 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unknown`] for a decision that is not remembered.
     pub async fn explain(&self, decision: DecisionId) -> Result<Explained, Refusal> {
-        let turn = self.0.unpacking.turn().await;
+        let turn = self.0.explanations.turn().await?;
         let found = self.kept(decision).await?;
         turn.unpack(move || found.unpack()).await
     }
 
-    /// What became of the leases of an answer.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] for a decision that is not remembered.
-    pub async fn leases_of(&self, answer: Arc<Answer>) -> Result<Vec<ExplainedLease>, Refusal> {
-        let turn = self.0.unpacking.turn().await;
-        let found = self.kept(answer.decision.id).await?;
-        turn.unpack(move || found.leases(&answer)).await
-    }
-
-    async fn kept(&self, decision: DecisionId) -> Result<PackedExplained, Refusal> {
+    pub(super) async fn kept(&self, decision: DecisionId) -> Result<PackedExplained, Refusal> {
         let found = self.0.engine_handle.ask(|reply| Command::Explain { decision, reply }).await?;
         found.ok_or_else(|| Refusal::Unknown { what: "decision", name: decision.to_string(), nearest: None })
     }

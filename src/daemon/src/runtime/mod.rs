@@ -49,7 +49,7 @@ pub use line_quota::Line;
 pub use metric_handles::MetricHandles;
 pub use network_file::NetworkInForce;
 pub use options::{Options, RequestLimits};
-pub use place::{Refused, RequestOptions};
+pub use place::{Refused, RequestAnswer, RequestOptions};
 pub use pool::StuckPlacers;
 pub use proof::proof;
 pub use replace::{FollowEvent, FollowPayload};

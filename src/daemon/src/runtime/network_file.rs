@@ -81,8 +81,8 @@ fn known_hosts(snapshot: &Snapshot) -> KnownHosts {
 impl Daemon {
     /// Brings the network in step with the file in force and the nodes that are known.
     pub(super) fn follow_network(&self) {
-        let source = self.settings().network.clone();
         let mut followed = self.followed_network();
+        let source = self.settings().network.clone();
         let Some(source) = source else {
             if followed.source.is_some() {
                 *followed = FollowedNetwork::default();

@@ -7,8 +7,8 @@ use super::pool::JobContext;
 use crate::telemetry::metrics::Stage;
 use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
-    Answer, Generation, ImmediateRequest, Mode, PlacerSettings, PlannedRun, Proof, Proposal, Refusal, SelectedPolicy,
-    Standing, Token, is_chained, late_of, may_wait, propose, propose_waiting,
+    Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PlacerSettings, PlannedRun, Proof, Proposal, Refusal,
+    SelectedPolicy, Standing, Token, is_chained, late_of, may_wait, propose, propose_waiting,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId, Timestamp};
@@ -82,6 +82,21 @@ struct SearchOutcome {
     ended: Instant,
 }
 
+/// What a request comes to.
+#[derive(Debug, Clone)]
+pub struct RequestAnswer {
+    /// The answer.
+    pub answer: Arc<Answer>,
+    /// Of one that was answered before: what became of its leases.
+    pub repeat: Option<Vec<ExplainedLease>>,
+}
+
+impl RequestAnswer {
+    const fn first(answer: Arc<Answer>) -> Self {
+        Self { answer, repeat: None }
+    }
+}
+
 /// How a request is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RequestOptions {
@@ -105,7 +120,7 @@ impl Daemon {
         decision: DecisionId,
         deadline: Instant,
         asked: RequestOptions,
-    ) -> Result<Arc<Answer>, Refused> {
+    ) -> Result<RequestAnswer, Refused> {
         let began = Instant::now();
         let follows = asked.follows || self.follows(request.attempt);
         let answer = async {
@@ -118,31 +133,47 @@ impl Daemon {
                     ..context
                 };
                 let context = self.with_lookups(context).await?;
-                return Ok(self.what_if(context).await?);
+                return Ok(RequestAnswer::first(self.what_if(context).await?));
             }
             self.check_ready()?;
             let proof = self.looked_up(request.attempt, asked.proof).await?;
-            if let Some(answer) = self.lookup(request.id.clone(), digest, &proof).await? {
-                return Ok(answer);
+            if let Some(repeat) = self.lookup(request.id.clone(), digest, &proof).await? {
+                return Ok(repeat);
             }
             let context = self.request_context(&Arc::new(request), decision, deadline, follows)?;
             let context = RequestContext { proof, ..context };
-            self.place_and_commit(self.with_lookups(context).await?, digest).await
+            let answer = self.place_and_commit(self.with_lookups(context).await?, digest).await?;
+            if answer.decision.id == decision {
+                return Ok(RequestAnswer::first(answer));
+            }
+            // The same request was answered meanwhile.
+            let kept = self.kept(answer.decision.id).await.ok();
+            let leases = kept.map(|kept| kept.leases(&answer)).unwrap_or_default();
+            Ok(RequestAnswer { answer, repeat: Some(leases) })
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
         found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
     }
 
-    async fn lookup(&self, id: RequestId, digest: u64, proof: &Proof) -> Result<Option<Arc<Answer>>, Refusal> {
+    async fn lookup(&self, id: RequestId, digest: u64, proof: &Proof) -> Result<Option<RequestAnswer>, Refusal> {
         if !self.0.shared.known.may_have(&id) {
             return Ok(None);
         }
-        let turn = self.0.unpacking.turn().await;
         let found = self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, reply }).await??;
         let Some(found) = found else { return Ok(None) };
-        let answer = turn.unpack(move || found.unpack()).await?;
-        answer.may_be_seen_by(proof, self.settings().engine.legacy_clients)?;
-        Ok(Some(answer))
+        // Only now: it may have waited for the journal.
+        let turn = self.0.repeats.turn().await?;
+        // Forgotten a moment ago, its leases have ended: nothing is to be said of them.
+        let kept = self.kept(found.decision()).await.ok();
+        let legacy = self.settings().engine.legacy_clients;
+        let proof = proof.clone();
+        let unpack = move || {
+            let answer = found.unpack();
+            answer.may_be_seen_by(&proof, legacy)?;
+            let leases = kept.map(|kept| kept.leases(&answer)).unwrap_or_default();
+            Ok(Some(RequestAnswer { answer, repeat: Some(leases) }))
+        };
+        turn.unpack(unpack).await?
     }
 
     /// The path of a request up to its commit. A dispatcher decides on a dispatcher instance set apart, on the pool: the engine's thread

@@ -3,13 +3,14 @@
 use super::command::{Command, EngineHandle, PlanCall, Reply, RolledBack};
 use super::daemon::Daemon;
 use super::engine_thread::{EngineThread, store_failed};
+use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::plans::replicas::{ReplicaPlan, ReplicaRequest};
 use hintd_engine::plans::{KeptPlan, check_name, validate_plan};
 use hintd_engine::{Effects, PlanChange, PlanView, Refusal};
 use hintd_model::units::{Micros, Timestamp};
 use hintd_policy::plan::Plan;
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// Changes of plans on their way to the disk. One at a time: what is worked out stands on what is durable, so that
 /// nothing is to be taken back where the journal fails, and nobody ever follows a plan that a crash would lose.
@@ -269,28 +270,37 @@ impl Daemon {
         })
     }
 
-    /// Where replicas of new data should go. Choosing homes takes a moment where there are many racks: not to be called where
-    /// sockets are served.
+    /// Where replicas of new data should go, as `told` puts it. Choosing homes takes a moment where there are many racks, and
+    /// so do thousands of blocks: not on a thread that serves sockets.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a reader that is neither planned nor known; [`Refusal::Unavailable`] beyond
-    /// `REPLICA_QUESTIONS_MAX` questions at a time.
-    pub fn replicas(&self, ask: &ReplicaRequest) -> Result<ReplicaPlan, Refusal> {
-        let Ok(_place) = self.0.replica_places.try_acquire() else {
-            return Err(Refusal::Unavailable {
-                message: format!("{REPLICA_QUESTIONS_MAX} questions for replicas are under way"),
-                retry_after: Micros::from_secs(1),
-            });
-        };
+    /// `REPLICA_QUESTIONS_MAX` questions at a time, those whose askers are gone among them.
+    pub async fn replicas<T: Send + 'static>(
+        &self,
+        ask: ReplicaRequest,
+        told: impl FnOnce(&ReplicaPlan) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let unavailable = |message: String| Refusal::Unavailable { message, retry_after: Micros::from_secs(1) };
+        let place = Arc::clone(&self.0.replica_places).try_acquire_owned();
+        let place =
+            place.map_err(|_| unavailable(format!("{REPLICA_QUESTIONS_MAX} questions for replicas are under way")))?;
+        let daemon = self.clone();
+        let found = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            daemon.advise_replicas(&ask).map(|found| told(&found))
+        });
+        found.await.unwrap_or_else(|_| Err(unavailable("the advice ended in a panic".to_owned())))
+    }
+
+    fn advise_replicas(&self, ask: &ReplicaRequest) -> Result<ReplicaPlan, Refusal> {
         let settings = self.settings();
-        let mut homes = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
         let policy_of = |name: &str| settings.policies.built.get(name);
-        let found = homes.advise(&self.generation(), ask, policy_of, self.clock().now())?;
-        drop(homes);
+        let found = DataHomes::advise(&self.0.data_homes, &self.generation(), ask, policy_of, self.clock().now())?;
         self.metrics().replicas_advised(found.reason.as_str());
         Ok(found)
     }
 }
 
-/// Questions for replicas at one time: a NameNode has four under way.
-pub(super) const REPLICA_QUESTIONS_MAX: usize = 64;
+/// Questions for replicas at one time: a NameNode has four under way, and there are 64 threads for work that blocks.
+pub(super) const REPLICA_QUESTIONS_MAX: usize = 16;

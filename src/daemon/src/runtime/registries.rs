@@ -282,6 +282,20 @@ impl FeedRegistries {
         self.wake();
     }
 
+    /// The same of a feed.
+    ///
+    /// # Errors
+    /// [`Reason::NotOwner`] where the configuration says what it is, since whenever.
+    pub fn fed_network(&self, network: Option<Arc<Network>>) -> Result<(), ItemRefusal> {
+        let mut wires = self.wires();
+        wires.is_fed()?;
+        wires.replace(network);
+        drop(wires);
+        self.measured().loads.clear();
+        self.wake();
+        Ok(())
+    }
+
     /// Replaces the network where it is another one: then counters of links that are in both are kept.
     pub(super) fn network_if_other(&self, network: Option<Arc<Network>>) {
         let known = self.wires().network();

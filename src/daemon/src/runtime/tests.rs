@@ -5,9 +5,11 @@ use super::Daemon;
 use super::command::Command;
 use super::options::WatchLimits;
 use super::place::RequestOptions;
+use super::plans::REPLICA_QUESTIONS_MAX;
 use crate::config::Config;
 use crate::server::{Running, start};
 use crate::telemetry::metrics::Metrics;
+use hintd_engine::plans::replicas::ReplicaRequest;
 use hintd_engine::{WatchScope, WatchedPair};
 use hintd_model::cluster::{
     Constraints, EdgePattern, Gang, GroupEdge, Heartbeat, HintRequest, NamedResource, NodeState, Registration,
@@ -220,4 +222,30 @@ async fn requests_on_a_long_ring_leave_placers_to_others() {
     assert_eq!(daemon.stuck_placers().stuck, 0);
     assert_eq!(daemon.ready().borrow().why_not(), None);
     running.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_for_replicas_are_bounded_and_those_whose_askers_are_gone_count() {
+    let (_folder, running) = running().await;
+    let daemon = running.daemon.clone();
+    let ask = || ReplicaRequest { path: "/in".into(), reader: None, replication: 3, blocks: 1, seed: None };
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Arc::new(std::sync::Mutex::new(wait));
+    for _ in 0..REPLICA_QUESTIONS_MAX {
+        let (daemon, wait) = (daemon.clone(), Arc::clone(&wait));
+        let told = move |_: &_| drop(wait.lock().unwrap().recv());
+        // Who asked goes at once; its question stays.
+        let asked = daemon.replicas(ask(), told);
+        assert!(timeout(Duration::ZERO, asked).await.is_err());
+    }
+    let refused = daemon.replicas(ask(), |_| ()).await;
+    assert!(matches!(refused, Err(hintd_engine::Refusal::Unavailable { .. })), "{refused:?}");
+    drop(go_on);
+    let answered = async {
+        while daemon.replicas(ask(), |_| ()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON, answered).await.unwrap();
+    timeout(SOON, running.shutdown()).await.unwrap().unwrap();
 }

@@ -6,25 +6,40 @@ use hintd_model::units::Micros;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Turns, first come first served.
+/// Who waits for a turn of one kind at one time; each holds a request.
+const WAITING_MAX: usize = 256;
+
+/// Turns of one kind, first come first served. Repeats and explanations have their own: nobody's repeat waits behind a
+/// hundred explanations, which no quota bounds.
 #[derive(Debug)]
-pub(super) struct Unpacking(Arc<Semaphore>);
+pub(super) struct Unpacking {
+    turn: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+}
 
 /// It is the holder's turn, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
+    _waits: OwnedSemaphorePermit,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Unpacking {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Semaphore::new(1)))
+        Self { turn: Arc::new(Semaphore::new(1)), waiting: Arc::new(Semaphore::new(WAITING_MAX)) }
     }
 
     /// Waits for its turn, which comes before the engine is asked: so its queue has one of these at most.
-    pub(super) async fn turn(&self) -> Turn {
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where [`WAITING_MAX`] wait.
+    pub(super) async fn turn(&self) -> Result<Turn, Refusal> {
+        let waits = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| Refusal::Unavailable {
+            message: format!("{WAITING_MAX} wait for answers that were given before"),
+            retry_after: Micros::from_secs(1),
+        })?;
         // Nobody closes it.
-        Turn { _permit: Arc::clone(&self.0).acquire_owned().await.ok() }
+        Ok(Turn { _waits: waits, _permit: Arc::clone(&self.turn).acquire_owned().await.ok() })
     }
 }
 
@@ -45,5 +60,30 @@ impl Turn {
             let message = "an answer can't be unpacked: it ended in a panic".to_owned();
             Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_has_the_turn_a_number_wait_and_more_are_refused() {
+        let turns = Unpacking::new();
+        let first = turns.turn().await.unwrap();
+        let mut waiting = tokio::task::JoinSet::new();
+        for _ in 1..WAITING_MAX {
+            let turn = Unpacking { turn: Arc::clone(&turns.turn), waiting: Arc::clone(&turns.waiting) };
+            waiting.spawn(async move { turn.turn().await.unwrap().unpack(|| 1).await.unwrap() });
+        }
+        while turns.waiting.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(turns.turn().await, Err(Refusal::Unavailable { .. })));
+        assert_eq!(first.unpack(|| 2).await, Ok(2));
+        assert_eq!(waiting.join_all().await.len(), WAITING_MAX - 1);
+        let left = turns.turn().await.unwrap().unpack(|| -> u32 { panic!("a test's") }).await;
+        assert!(matches!(left, Err(Refusal::Unavailable { .. })));
+        turns.turn().await.unwrap();
     }
 }

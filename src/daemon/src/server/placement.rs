@@ -7,11 +7,11 @@ use super::deadline::{in_time, time_left};
 use super::status::{status, status_of};
 use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
-use crate::runtime::{Daemon, FollowEvent, FollowPayload, Line, Refused, RequestOptions, proof};
+use crate::runtime::{Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, proof};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
-use hintd_engine::{Answer, FollowBody, Proof, Refusal};
+use hintd_engine::{FollowBody, Proof, Refusal};
 use hintd_model::text::Shown;
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId};
 use std::net::IpAddr;
@@ -134,18 +134,8 @@ impl Placement for PlacementService {
 
     async fn replicas(&self, request: Request<v1::ReplicasRequest>) -> Result<Response<v1::ReplicasResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        let daemon = self.daemon.clone();
-        let found = async {
-            let ask = convert::replicas_ask(&wire)?;
-            // Thousands of blocks take a moment: not on a thread that serves sockets.
-            let found = tokio::task::spawn_blocking(move || daemon.replicas(&ask));
-            found.await.unwrap_or_else(|_| {
-                let message = "the advice ended in a panic".to_owned();
-                Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(1) })
-            })
-        };
-        let found = in_time(&self.daemon, &metadata, found).await?;
-        Ok(Response::new(convert::replicas_found(&found)))
+        let found = async { self.daemon.replicas(convert::replicas_ask(&wire)?, convert::replicas_found).await };
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 }
 
@@ -213,7 +203,7 @@ pub(super) async fn hints(
             tracing::info!(left_out, "lines about requests of this application were left out (limits.log_lines_per_s)");
         }
         match answer.await {
-            Ok(answer) => {
+            Ok(RequestAnswer { answer, repeat }) => {
                 let decision = &answer.decision;
                 let first = (decision.id != own && !what_if).then_some(decision.id);
                 if line.is_due() {
@@ -223,10 +213,7 @@ pub(super) async fn hints(
                     tracing::info!(policy = %decision.policy, hints = decision.hints.len(),
                         without_room = decision.without_room, took = ?received.elapsed(), "answered");
                 }
-                let repeat = match first {
-                    Some(_) => Some(lease_states(daemon, &answer).await),
-                    None => None,
-                };
+                let repeat = repeat.map(|leases| convert::lease_states(&leases));
                 Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat })
             }
             Err(Refused { refusal, recorded }) => {
@@ -243,12 +230,6 @@ pub(super) async fn hints(
 /// The beginning of a request's id.
 fn shown(id: &RequestId) -> Shown<String> {
     Shown(id.as_str().chars().take(SHOWN).collect())
-}
-
-/// What became of a decision's leases; nothing where it was forgotten a moment ago.
-async fn lease_states(daemon: &Daemon, answer: &Arc<Answer>) -> Vec<v1::LeaseState> {
-    let leases = daemon.leases_of(Arc::clone(answer)).await;
-    leases.map(|leases| convert::lease_states(&leases)).unwrap_or_default()
 }
 
 /// Whose request it is, as far as it is told.

@@ -17,7 +17,7 @@ use hintd_policy::Policy;
 use hintd_policy::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, PlaceData};
 use hintd_policy::joint::HomeBook;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Readers whose homes are remembered; beyond it the one goes that was asked for the longest ago.
 pub const READERS_MAX: usize = 1_000;
@@ -52,7 +52,7 @@ impl DataHomes {
     /// # Errors
     /// [`Refusal::Unknown`] for a reader that is named and neither planned nor known by an earlier run.
     pub fn advise<'p>(
-        &mut self,
+        remembered: &Mutex<Self>,
         generation: &Generation,
         ask: &ReplicaRequest,
         policy_of: impl Fn(&str) -> Option<&'p Arc<dyn Policy>>,
@@ -63,7 +63,12 @@ impl DataHomes {
             Ok(found) => matches!(found.reason, Why::NoPlan | Why::PlanExpired | Why::NotPlanned),
             Err(refusal) => matches!(refusal, Refusal::Unknown { .. }),
         };
-        let Some(reader) = unplanned.then(|| self.reader(generation, ask)).flatten() else { return planned };
+        if !unplanned {
+            return planned;
+        }
+        // Only what is remembered is worked on one after the other.
+        let lock = || remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(reader) = lock().reader(generation, ask) else { return planned };
         let plan = planned.ok().and_then(|found| found.plan);
         let default = |reason| {
             let blocks = vec![vec![Replica { place: None }; ask.replication.into()]; ask.blocks as usize];
@@ -77,7 +82,8 @@ impl DataHomes {
             return Ok(default(Why::PolicyPlacesNoData));
         };
         let snapshot = &*generation.snapshot;
-        let homes = match self.homes(generation, &reader, run, places, now) {
+        let homes = lock().homes(generation, &reader, run, places, now);
+        let homes = match homes {
             None => return Ok(default(Why::RacksGone)),
             Some(homes) if homes.is_empty() => return Ok(default(Why::Everywhere)),
             Some(homes) => homes,
@@ -222,7 +228,8 @@ fn container_mb(generation: &Generation, reader: &Arc<str>) -> u64 {
 /// Which home is first: files that jobs write are numbered, so that in turns each home gets as many; of others the path decides.
 fn turn(path: &str) -> u64 {
     let name = path.rsplit('/').next().unwrap_or_default();
-    let numbered = name.starts_with("part-") || name.starts_with(|first: char| first.is_ascii_digit());
+    // Not a date, whose first number is the same for a year.
+    let numbered = name.starts_with("part-") || name.chars().all(|letter| letter.is_ascii_digit() || letter == '_');
     let digits = name.trim_start_matches(|letter: char| !letter.is_ascii_digit());
     let digits = &digits[..digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len())];
     digits.parse().ok().filter(|_| numbered).unwrap_or_else(|| seed_of(path))

@@ -11,7 +11,7 @@ use hintd_model::units::{Bytes, Micros, Timestamp};
 use hintd_policy::{Policy, registry};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const MB: u64 = 1 << 20;
 const SECOND: Micros = Micros::from_secs(1);
@@ -49,7 +49,11 @@ fn ask(path: &str) -> ReplicaRequest {
     ReplicaRequest { path: path.into(), reader: None, replication: 3, blocks: 4, seed: None }
 }
 
-fn advise_as(homes: &mut DataHomes, harness: &EngineHarness, ask: &ReplicaRequest) -> Result<ReplicaPlan, Refusal> {
+fn advise_as(
+    homes: &mut Mutex<DataHomes>,
+    harness: &EngineHarness,
+    ask: &ReplicaRequest,
+) -> Result<ReplicaPlan, Refusal> {
     let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();
     let packer = packer();
     let policy_of = |name: &str| match name {
@@ -57,10 +61,10 @@ fn advise_as(homes: &mut DataHomes, harness: &EngineHarness, ask: &ReplicaReques
         "jobpacker" => Some(&packer),
         _ => None,
     };
-    homes.advise(&harness.engine.generation(), ask, policy_of, harness.now)
+    DataHomes::advise(homes, &harness.engine.generation(), ask, policy_of, harness.now)
 }
 
-fn advise(homes: &mut DataHomes, harness: &EngineHarness, path: &str) -> ReplicaPlan {
+fn advise(homes: &mut Mutex<DataHomes>, harness: &EngineHarness, path: &str) -> ReplicaPlan {
     advise_as(homes, harness, &ask(path)).unwrap()
 }
 
@@ -70,7 +74,7 @@ fn racks(found: &ReplicaPlan) -> Vec<String> {
 
 #[test]
 fn files_of_one_directory_and_their_blocks_go_to_the_homes_of_who_reads_it() {
-    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
     assert_eq!(advise(&mut homes, &harness, "/in").reason, Why::NoPlan, "nobody is known to read it");
     told(&mut harness, "sort", &run(1, &["/in", "/other"], 1_000));
     let first = advise(&mut homes, &harness, "/in/part-m-00000");
@@ -90,7 +94,7 @@ fn files_of_one_directory_and_their_blocks_go_to_the_homes_of_who_reads_it() {
     for path in ["/in2", "/", "/inn/x", "/out/in"] {
         assert_eq!(advise(&mut homes, &harness, path).reason, Why::NoPlan, "{path}");
     }
-    assert_eq!(homes.len(), 1);
+    assert_eq!(homes.get_mut().unwrap().len(), 1);
     let named = ReplicaRequest { reader: Some("sort".into()), ..ask("/tmp/x") };
     assert_eq!(racks(&advise_as(&mut homes, &harness, &named).unwrap()), racks(&first));
     let unknown = ReplicaRequest { reader: Some("sord".into()), ..ask("/in") };
@@ -99,7 +103,7 @@ fn files_of_one_directory_and_their_blocks_go_to_the_homes_of_who_reads_it() {
 
 #[test]
 fn readers_of_heavy_shuffles_get_racks_of_their_own_in_turns_until_work_is_done() {
-    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
     let keys = ["a", "b", "c", "d"];
     for key in keys {
         told(&mut harness, key, &run(1, &[&format!("/{key}")], 20_000));
@@ -115,7 +119,7 @@ fn readers_of_heavy_shuffles_get_racks_of_their_own_in_turns_until_work_is_done(
 
 #[test]
 fn numbered_files_go_to_several_homes_in_turns() {
-    let (mut harness, mut homes) = (EngineHarness::with_nodes(6, 8_192), DataHomes::default());
+    let (mut harness, mut homes) = (EngineHarness::with_nodes(6, 8_192), Mutex::<DataHomes>::default());
     // Two of three racks: one wave of maps, and fewer bytes on uplinks than in all.
     let mut wide = run(1, &["/in"], 400);
     wide.whole.as_mut().unwrap().maps = (16, Micros::from_secs(60));
@@ -134,7 +138,7 @@ fn numbered_files_go_to_several_homes_in_turns() {
 
 #[test]
 fn a_reader_of_little_shuffle_or_unknown_runs_leaves_it_to_hdfs_and_the_answer_says_why() {
-    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
     told(&mut harness, "light", &run(1, &["/light"], 1));
     told(&mut harness, "untold", &LearnedRun { whole: None, ..run(1, &["/untold"], 1_000) });
     for (path, why) in [("/light/x", Why::Everywhere), ("/untold/x", Why::NoEarlierRun)] {
@@ -142,13 +146,14 @@ fn a_reader_of_little_shuffle_or_unknown_runs_leaves_it_to_hdfs_and_the_answer_s
         assert_eq!((found.reason, found.racks.len(), found.blocks.len()), (why, 0, 4), "{path}");
         assert!(found.reader.is_some() && found.blocks.iter().flatten().all(|replica| replica.place.is_none()));
     }
-    let nothing = homes.advise(&harness.engine.generation(), &ask("/light/x"), |_| None, harness.now).unwrap();
+    let nothing =
+        DataHomes::advise(&homes, &harness.engine.generation(), &ask("/light/x"), |_| None, harness.now).unwrap();
     assert_eq!(nothing.reason, Why::PolicyPlacesNoData);
 }
 
 #[test]
 fn a_plan_that_has_the_reader_goes_first_and_others_go_home_beside_it() {
-    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
     told(&mut harness, "daily", &run(1, &["/logs/2026/11/21"], 1_000));
     told(&mut harness, "sort", &run(1, &["/in"], 1_000));
     harness.keep("monday", plan(harness.now, &[("daily", "/r2", 4)])).unwrap();
@@ -164,7 +169,7 @@ fn a_plan_that_has_the_reader_goes_first_and_others_go_home_beside_it() {
 
 #[test]
 fn homes_end_unasked_with_age_and_with_their_last_node() {
-    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
     told(&mut harness, "sort", &run(1, &["/in"], 1_000));
     told(&mut harness, "other", &run(1, &["/other"], 1_000));
     advise(&mut homes, &harness, "/in/x");
@@ -173,10 +178,10 @@ fn homes_end_unasked_with_age_and_with_their_last_node() {
     let before = Micros(UNASKED_MAX.0 - 1);
     harness.now = began.plus(before);
     advise(&mut homes, &harness, "/in/x");
-    assert_eq!(homes.len(), 2);
+    assert_eq!(homes.get_mut().unwrap().len(), 2);
     harness.now = began.plus(UNASKED_MAX);
     advise(&mut homes, &harness, "/in/x");
-    assert_eq!(homes.len(), 1, "nobody asked for the other's");
+    assert_eq!(homes.get_mut().unwrap().len(), 1, "nobody asked for the other's");
     let mut asked = 0;
     while harness.now.since(began) < AGE_MAX {
         harness.now = harness.now.plus(before);
@@ -195,7 +200,7 @@ fn homes_end_unasked_with_age_and_with_their_last_node() {
 
 #[test]
 fn while_no_node_is_usable_nothing_is_chosen_and_what_was_chosen_stays() {
-    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
     told(&mut harness, "sort", &run(1, &["/in"], 1_000));
     told(&mut harness, "other", &run(1, &["/other"], 1_000));
     let before = racks(&advise(&mut homes, &harness, "/in/x"));
@@ -219,7 +224,7 @@ fn while_no_node_is_usable_nothing_is_chosen_and_what_was_chosen_stays() {
 
 #[test]
 fn no_more_readers_are_remembered_than_the_bound_and_the_longest_unasked_goes() {
-    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
     for reader in 0..=READERS_MAX {
         let (key, path) = (letters(reader), format!("/{}", letters(reader)));
         assert!(harness.engine.learnt(&key.as_str().into(), &run(1, &[&path], 1_000), harness.now));
@@ -229,7 +234,7 @@ fn no_more_readers_are_remembered_than_the_bound_and_the_longest_unasked_goes() 
         harness.now = harness.now.plus(Micros(1));
         assert!(advise(&mut homes, &harness, &format!("/{}/x", letters(reader))).reader.is_some());
     }
-    assert_eq!(homes.len(), READERS_MAX);
+    assert_eq!(homes.get_mut().unwrap().len(), READERS_MAX);
 }
 
 /// A name without numbers, which paths leave out.
@@ -278,7 +283,7 @@ proptest! {
         let mut harness = cluster();
         let mut jobs: BTreeMap<String, (BTreeSet<String>, u64)> = BTreeMap::new();
         // One index all along, that follows what changes.
-        let mut homes = DataHomes::default();
+        let mut homes = Mutex::<DataHomes>::default();
         for (at, (key, paths, shuffle)) in told_in_turn.into_iter().enumerate() {
             let named: Vec<&str> = paths.iter().map(String::as_str).collect();
             told(&mut harness, &key, &LearnedRun { whole: None, ..run(at as u64 + 1, &named, shuffle) });
@@ -294,7 +299,7 @@ proptest! {
     fn every_block_has_one_replica_in_a_home_and_asked_again_the_same(
         shuffles in prop::collection::vec(1_u64..40_000, 1..8), blocks in 1_u32..9, replication in 1_u8..5,
     ) {
-        let (mut harness, mut homes) = (cluster(), DataHomes::default());
+        let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
         for (at, shuffle) in shuffles.iter().enumerate() {
             let name = letters(at);
             told(&mut harness, &name, &run(1, &[&format!("/{name}")], *shuffle));

@@ -67,12 +67,16 @@ pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
 /// The racks where so many are done first: the cost of a set is that of its last, so the first of an order are the best.
 fn best_of_width(problem: &HomesProblem<'_>, homes: &[Home], width: usize) -> Option<Vec<Home>> {
     let part = Part::of(problem.run, width);
-    let mut able: Vec<&Home> = homes.iter().filter(|home| part.input <= home.load.disk.as_f64()).collect();
-    able.sort_by(|a, b| {
-        let by_end = end(problem.run, a, width).total_cmp(&end(problem.run, b, width));
-        by_end.then(rank(problem.seed, a.rack).cmp(&rank(problem.seed, b.rack)))
-    });
-    (able.len() >= width).then(|| able.into_iter().take(width).copied().collect())
+    let able: Vec<&Home> = homes.iter().filter(|home| part.input <= home.load.disk.as_f64()).collect();
+    let mut able: Vec<_> =
+        able.iter().map(|&home| (end(problem.run, home, width), rank(problem.seed, home.rack), home)).collect();
+    let by_end = |a: &(f64, u64, _), b: &(f64, u64, _)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    if width < able.len() {
+        able.select_nth_unstable_by(width, by_end);
+    }
+    able.truncate(width);
+    able.sort_by(by_end);
+    (able.len() >= width).then(|| able.into_iter().map(|(_, _, home)| *home).collect())
 }
 
 /// Equals are taken in an order that the seed draws.

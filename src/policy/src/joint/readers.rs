@@ -75,13 +75,19 @@ fn cover(problem: &PlaceProblem<'_>, group: usize) -> BTreeMap<RackIdx, usize> {
     }
     let mut order = BTreeMap::new();
     let mut open: BTreeSet<usize> = (0..count).collect();
-    while let Some(rack) = tasks
-        .iter()
-        .max_by_key(|(rack, tasks)| (tasks.intersection(&open).count(), tasks.len(), Reverse(**rack)))
-        .map(|(&rack, _)| rack)
-    {
+    while !open.is_empty() {
+        let rank = |(rack, tasks): &(&RackIdx, &BTreeSet<usize>)| {
+            (tasks.intersection(&open).count(), tasks.len(), Reverse(**rack))
+        };
+        let Some(rack) = tasks.iter().max_by_key(rank).map(|(&rack, _)| rack) else { break };
         let covered = tasks.remove(&rack).unwrap_or_default();
         open.retain(|task| !covered.contains(task));
+        order.insert(rack, order.len());
+    }
+    // The others have replicas for nobody who has none yet: each look at all of them would be in vain.
+    let mut others: Vec<_> = tasks.iter().map(|(&rack, tasks)| (Reverse(tasks.len()), rack)).collect();
+    others.sort_unstable();
+    for (_, rack) in others {
         order.insert(rack, order.len());
     }
     order

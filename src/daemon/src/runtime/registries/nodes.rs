@@ -167,6 +167,8 @@ impl Nodes {
         if let Some(named) = heartbeat.containers.as_ref().map(Vec::len) {
             self.containers.change(entry.containers, named, most, "containers")?;
             entry.containers = named;
+        } else if heartbeat.state.gone() {
+            self.containers.gone(std::mem::take(&mut entry.containers));
         }
         entry.response_id = Some(response_id);
         heartbeat.host = host.clone();

@@ -80,6 +80,8 @@ const REPLICATION_MAX: u32 = 64;
 const BLOCKS_MAX: u32 = 10_000;
 /// Bytes of a path; HDFS's bound is 8,000 letters.
 const PATH_BYTES: usize = 32_000;
+/// Bytes of a recurring job's key: names of jobs are shorter.
+const KEY_BYTES: usize = 4_096;
 
 /// What is to be written.
 pub(in crate::server) fn replicas_ask(wire: &v1::ReplicasRequest) -> Result<ReplicaRequest, Refusal> {
@@ -87,6 +89,9 @@ pub(in crate::server) fn replicas_ask(wire: &v1::ReplicasRequest) -> Result<Repl
     let v1::ReplicasRequest { path, recurring_job_key, replication, blocks, seed } = wire;
     if path.trim().is_empty() || path.len() > PATH_BYTES {
         return invalid("path", format!("{} bytes, not from 1 to {PATH_BYTES}", path.len()));
+    }
+    if recurring_job_key.len() > KEY_BYTES {
+        return invalid("recurring_job_key", format!("{} bytes, more than {KEY_BYTES}", recurring_job_key.len()));
     }
     if *replication > REPLICATION_MAX {
         return invalid("replication", format!("{replication} is more than {REPLICATION_MAX}"));

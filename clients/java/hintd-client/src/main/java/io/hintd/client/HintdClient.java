@@ -62,11 +62,16 @@ public final class HintdClient implements AutoCloseable {
 
   /** As {@link #to(String)}: the same client to the daemon as every other of this secret. */
   public static HintdClient to(String address, Secret secret) {
+    return to(address, secret, MESSAGE_BYTES);
+  }
+
+  /** As {@link #to(String, Secret)}; answers of more than {@code messageBytes} are not read, and count as refused. */
+  public static HintdClient to(String address, Secret secret, int messageBytes) {
     return new HintdClient(
         secret,
         NettyChannelBuilder.forTarget(address)
             .usePlaintext()
-            .maxInboundMessageSize(MESSAGE_BYTES)
+            .maxInboundMessageSize(messageBytes)
             // Repeats are ours: they know the caller's patience and what the daemon asked for.
             .disableRetry()
             .build());

@@ -12,6 +12,7 @@ import io.hintd.v1.FeedHello;
 import io.hintd.v1.FollowMessage;
 import io.hintd.v1.HeartbeatItem;
 import io.hintd.v1.NodeHeartbeat;
+import io.hintd.v1.ReplicasRequest;
 import io.hintd.v1.TaskAllocated;
 import io.hintd.v1.TaskEvent;
 import io.hintd.v1.UsedMeans;
@@ -52,6 +53,17 @@ class DaemonTest {
     if (daemon != null) {
       daemon.close();
     }
+  }
+
+  @Test
+  void answersAboveTheClientsBoundAreNotRead() throws Exception {
+    ReplicasRequest request = ReplicasRequest.newBuilder().setPath("/nobody/reads/it").setBlocks(16).build();
+    try (HintdClient small = HintdClient.to(daemon.address(), Secret.random(), 8)) {
+      ExecutionException refused =
+          assertThrows(ExecutionException.class, () -> small.replicas(request, PATIENCE).get());
+      assertEquals("RESOURCE_EXHAUSTED", assertInstanceOf(HintdException.Refused.class, refused.getCause()).code());
+    }
+    assertEquals("no_plan", client.replicas(request, PATIENCE).get().getReason());
   }
 
   @Test

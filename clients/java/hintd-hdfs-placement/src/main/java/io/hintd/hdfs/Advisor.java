@@ -2,15 +2,20 @@ package io.hintd.hdfs;
 
 import io.hintd.client.HintdClient;
 import io.hintd.client.HintdException;
+import io.hintd.client.Secret;
 import io.hintd.plugin.Breaker;
 import io.hintd.v1.BlockAdvice;
 import io.hintd.v1.ReplicasRequest;
 import io.hintd.v1.ReplicasResponse;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -21,17 +26,25 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Asks hintd once a file, waits for little, remembers the answer. Never throws for hintd's sake. */
-final class Advisor implements AutoCloseable {
+class Advisor implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Advisor.class);
   /** A kind of failure is in the log once in so long. */
   private static final long SAID_MS = 600_000;
   /** Questions that nobody waits for, so that the first real one does not run in the interpreter alone. */
   private static final int WARM_ASKS = 20;
+  /** What of an answer may come into the NameNode's memory: whoever listens on the port may send anything. */
+  private static final int MESSAGE_BYTES = 1 << 20;
+  private static final int RACK_CHARS = 1_000;
+  private static final int RACKS_MAX = 4_096;
+  /** Others' words in one line of the log. */
+  private static final int SAID_CHARS = 300;
+  /** A question that nothing was heard of for so long after its deadline is given up. */
+  private static final long LOST_MS = 5_000;
 
   private final Counters counters;
   private final Breaker breaker = new Breaker();
-  /** Under way now. */
-  private final AtomicInteger asking = new AtomicInteger();
+  /** Those whose question is under way now. */
+  private final Set<File> asking = ConcurrentHashMap.newKeySet();
   private final Map<String, Long> said = new ConcurrentHashMap<>();
   private volatile int cacheMax = 1;
   private final Map<String, File> files =
@@ -41,16 +54,27 @@ final class Advisor implements AutoCloseable {
           return size() > cacheMax;
         }
       };
+  /** Racks of those files, each name once. With the files it is guarded by {@link #files}. */
+  private final Map<String, String> rackNames = new HashMap<>();
   private String address = "";
   private volatile HintdClient client;
 
   /** What is known of one file. */
   private static final class File {
+    final String path;
+    final long beganNs = System.nanoTime();
     /** Racks of its blocks, by turns; empty: HDFS's choice. */
     final CompletableFuture<List<String>> racks = new CompletableFuture<>();
     /** Blocks so far. */
     final AtomicInteger blocks = new AtomicInteger();
     volatile long untilMs;
+    final long lostMs;
+
+    File(String path, Settings settings) {
+      this.path = path;
+      untilMs = nowMs() + settings.cacheMs;
+      lostMs = nowMs() + settings.deadlineMs + LOST_MS;
+    }
   }
 
   Advisor(Counters counters) {
@@ -70,12 +94,12 @@ final class Advisor implements AutoCloseable {
           return null;
         }
         ask = true;
-        file = new File();
-        file.untilMs = now + settings.cacheMs;
+        file = new File(path, settings);
+        asking.add(file);
         files.put(path, file);
       }
     }
-    List<String> racks = ask ? ask(path, file, settings) : file.racks.getNow(null);
+    List<String> racks = ask ? ask(file, settings) : file.racks.getNow(null);
     if (racks == null) {
       counters.leftAlone(ask ? "late" : "asking");
       return null;
@@ -96,7 +120,7 @@ final class Advisor implements AutoCloseable {
       counters.leftAlone("not_connected");
       return false;
     }
-    if (asking.get() >= settings.waiting) {
+    if (asking.size() >= settings.waiting) {
       counters.leftAlone("busy");
       return false;
     }
@@ -104,25 +128,20 @@ final class Advisor implements AutoCloseable {
       counters.leftAlone("breaker_open");
       return false;
     }
-    asking.incrementAndGet();
     return true;
   }
 
   /** Null: no answer in time. */
-  private List<String> ask(String path, File file, Settings settings) {
+  private List<String> ask(File file, Settings settings) {
     counters.asked.increment();
-    long began = System.nanoTime();
     boolean wait = breaker.wait(settings.breaker);
     try {
-      HintdClient made = client;
-      if (made == null) {
-        throw new IllegalStateException("the client was closed");
-      }
-      ReplicasRequest request = ReplicasRequest.newBuilder().setPath(path).setBlocks(settings.blocks).build();
-      made.replicas(request, Duration.ofMillis(settings.deadlineMs))
-          .whenComplete((answer, error) -> heard(path, file, answer, error, settings, began));
-    } catch (RuntimeException wrong) {
-      heard(path, file, null, wrong, settings, began);
+      ReplicasRequest request = ReplicasRequest.newBuilder().setPath(file.path).setBlocks(settings.blocks).build();
+      replicas(request, Duration.ofMillis(settings.deadlineMs))
+          .whenComplete((answer, error) -> heard(file, answer, error, settings));
+    } catch (Throwable wrong) {
+      // Errors, too: gRPC starts threads, and there may be none to be had.
+      heard(file, null, wrong, settings);
     }
     if (!wait) {
       return file.racks.getNow(null);
@@ -136,29 +155,55 @@ final class Advisor implements AutoCloseable {
     } catch (InterruptedException stopped) {
       Thread.currentThread().interrupt();
     }
-    counters.waited.add(System.nanoTime() - began);
+    counters.waited.add(System.nanoTime() - file.beganNs);
     breaker.waited(racks == null);
     return racks;
   }
 
-  private void heard(
-      String path, File file, ReplicasResponse answer, Throwable error, Settings settings, long began) {
-    asking.decrementAndGet();
-    if (error == null) {
-      counters.answered.increment();
-      counters.reason(answer.getReason());
-      long took = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
-      breaker.cameLate(took <= settings.timeoutMs);
-      worksAgain();
-      file.racks.complete(racks(answer));
+  /** Asks by the client; tests answer in its place. */
+  CompletableFuture<ReplicasResponse> replicas(ReplicasRequest request, Duration deadline) {
+    HintdClient made = client;
+    if (made == null) {
+      throw new IllegalStateException("the client was closed");
+    }
+    return made.replicas(request, deadline);
+  }
+
+  /** The end of a question, however it ends; what comes after it was given up is dropped. */
+  private void heard(File file, ReplicasResponse answer, Throwable error, Settings settings) {
+    if (!asking.remove(file)) {
       return;
     }
+    List<String> racks = Collections.emptyList();
+    try {
+      if (error == null) {
+        racks = racks(answer, settings);
+        answered(file, answer, settings);
+      } else {
+        failed(file, error, settings);
+      }
+    } catch (Throwable wrong) {
+      failed(file, wrong, settings);
+    } finally {
+      file.racks.complete(racks);
+    }
+  }
+
+  private void answered(File file, ReplicasResponse answer, Settings settings) {
+    counters.answered.increment();
+    counters.reason(answer.getReason());
+    long took = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - file.beganNs);
+    breaker.cameLate(took <= settings.timeoutMs);
+    worksAgain();
+  }
+
+  private void failed(File file, Throwable error, Settings settings) {
     file.untilMs = nowMs() + settings.retryMs;
     if (error instanceof HintdException.Refused) {
       // It works, and says no.
       counters.refused.increment();
       worksAgain();
-      say("refused", "no advice for {}: {}", path, error.getMessage());
+      say("refused", "no advice for {}: {}", file.path, error.getMessage());
     } else {
       counters.failed.increment();
       if (breaker.failed(settings.breaker, nowMs())) {
@@ -166,7 +211,15 @@ final class Advisor implements AutoCloseable {
         say("breaker", "hintd is not asked for a while, blocks go where HDFS puts them: {}", error.getMessage());
       }
     }
-    file.racks.complete(new ArrayList<>());
+  }
+
+  /** Gives up what was not heard of: an answer is lost where its thread could not be started. */
+  void giveUpLost(Settings settings, long now) {
+    for (File file : asking) {
+      if (now >= file.lostMs) {
+        heard(file, null, new TimeoutException("nothing was heard"), settings);
+      }
+    }
   }
 
   private void worksAgain() {
@@ -176,15 +229,38 @@ final class Advisor implements AutoCloseable {
     }
   }
 
-  private static List<String> racks(ReplicasResponse answer) {
+  /** No more blocks than were asked for. */
+  private List<String> racks(ReplicasResponse answer, Settings settings) {
     List<String> racks = new ArrayList<>();
     boolean any = false;
     for (BlockAdvice block : answer.getBlocksList()) {
+      if (racks.size() == settings.blocks) {
+        break;
+      }
       String rack = block.getReplicasCount() == 0 ? "" : block.getReplicas(0).getRack();
+      rack = rack.length() > RACK_CHARS ? "" : kept(rack);
       any |= !rack.isEmpty();
       racks.add(rack);
     }
-    return any ? racks : new ArrayList<>();
+    return any ? racks : Collections.emptyList();
+  }
+
+  /** The one string of that rack's name. More names than any cluster has racks: all that was answered is forgotten. */
+  private String kept(String rack) {
+    synchronized (files) {
+      if (rackNames.size() >= RACKS_MAX && !rackNames.containsKey(rack)) {
+        forget();
+      }
+      String before = rackNames.putIfAbsent(rack, rack);
+      return before == null ? rack : before;
+    }
+  }
+
+  private void forget() {
+    synchronized (files) {
+      files.clear();
+      rackNames.clear();
+    }
   }
 
   /** Says it where that kind was not said lately. */
@@ -193,13 +269,40 @@ final class Advisor implements AutoCloseable {
     Long before = said.get(kind);
     if (before == null || now - before >= SAID_MS) {
       said.put(kind, now);
-      LOG.warn("hintd: " + message, of);
+      LOG.warn("hintd: " + message, Arrays.stream(of).map(Advisor::printable).toArray());
     }
   }
 
-  /** Makes a client where there is none of this address. Slow: never on a thread that clients wait for. */
+  /** What others wrote, as part of one line of the log: not long, and without what a terminal or a reader would obey. */
+  static String printable(Object of) {
+    String text = String.valueOf(of);
+    StringBuilder printed = new StringBuilder();
+    for (int at = 0; at < text.length(); at++) {
+      if (printed.length() >= SAID_CHARS) {
+        return printed.append("...").toString();
+      }
+      char next = text.charAt(at);
+      if (isControl(next)) {
+        printed.append(String.format("\\u%04x", (int) next));
+      } else {
+        printed.append(next);
+      }
+    }
+    return printed.toString();
+  }
+
+  private static boolean isControl(char next) {
+    int type = Character.getType(next);
+    return type == Character.CONTROL
+        || type == Character.FORMAT
+        || type == Character.LINE_SEPARATOR
+        || type == Character.PARAGRAPH_SEPARATOR;
+  }
+
+  /** Called every second: makes a client where there is none of this address. Slow: never on a thread that clients wait for. */
   synchronized void use(Settings settings) {
     cacheMax = settings.cache;
+    giveUpLost(settings, nowMs());
     if (settings.mode == Settings.Mode.OFF) {
       close();
       return;
@@ -208,8 +311,15 @@ final class Advisor implements AutoCloseable {
       return;
     }
     close();
-    HintdClient made = HintdClient.to(settings.address);
-    boolean answered = warm(made, settings);
+    HintdClient made = HintdClient.to(settings.address, Secret.random(), MESSAGE_BYTES);
+    boolean answered;
+    try {
+      answered = warm(made, settings);
+    } catch (Throwable wrong) {
+      // The next try makes another.
+      made.close();
+      throw wrong;
+    }
     LOG.info("hintd: {} {}", settings.address, answered ? "answers" : "does not answer yet");
     address = settings.address;
     client = made;
@@ -246,9 +356,7 @@ final class Advisor implements AutoCloseable {
       address = "";
       was.close();
     }
-    synchronized (files) {
-      files.clear();
-    }
+    forget();
   }
 
   private static long nowMs() {

@@ -38,9 +38,10 @@ public final class Counters implements CountersMXBean {
     leftAlone.computeIfAbsent(why, none -> new LongAdder()).increment();
   }
 
-  /** hintd's reasons are few; what is no token of its is not kept apart. */
+  /** hintd's reasons are few and short; what is no token of its is not kept apart. */
   void reason(String reason) {
-    String named = reasons.size() < 64 || reasons.containsKey(reason) ? reason : "(other)";
+    boolean known = reasons.containsKey(reason) || reasons.size() < 64 && reason.length() <= 64;
+    String named = known ? reason : "(other)";
     reasons.computeIfAbsent(named, none -> new LongAdder()).increment();
   }
 

@@ -17,9 +17,17 @@ final class FinalPath {
     if (at < 0) {
       return written;
     }
-    // The attempt's or task's folder, whatever lies between, is what its files' final folders begin below.
-    int below = Math.max(written.lastIndexOf("/attempt_"), written.lastIndexOf("/task_"));
-    int end = below < at ? -1 : written.indexOf('/', below + 1);
+    // What follows the last one is the attempt's folder, or a number and then the task's: files' final folders begin below it.
+    // Folders further down are the data's own, whatever their names.
+    int below = written.lastIndexOf(TEMPORARY) + TEMPORARY.length() - 1;
+    if (!isOfTask(written, below)) {
+      below = written.indexOf('/', below + 1);
+    }
+    int end = below >= 0 && isOfTask(written, below) ? written.indexOf('/', below + 1) : -1;
     return end < 0 ? written.substring(0, at) : written.substring(0, at) + written.substring(end);
+  }
+
+  private static boolean isOfTask(String path, int slash) {
+    return path.startsWith("/attempt_", slash) || path.startsWith("/task_", slash);
   }
 }

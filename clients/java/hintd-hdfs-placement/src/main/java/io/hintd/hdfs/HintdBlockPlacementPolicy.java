@@ -42,6 +42,8 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
   /** Null: not started, or no NameNode's. */
   private volatile SettingsFile<Settings> settings;
   private volatile HeldLock lock;
+  /** Looks that found no NameNode around it. Only one thread looks. */
+  private int looksOutside;
   private Thread upkeep;
 
   /** The block that this thread chooses targets for. */
@@ -100,7 +102,7 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
   }
 
   /** Whether to look again in a second. */
-  private static boolean look(HintdBlockPlacementPolicy policy) {
+  static boolean look(HintdBlockPlacementPolicy policy) {
     if (policy == null) {
       return false;
     }
@@ -110,11 +112,16 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
       }
       SettingsFile<Settings> file = policy.settings;
       if (file == null) {
-        return HeldLock.isInNameNode(policy) && policy.start();
+        if (!HeldLock.isInNameNode(policy)) {
+          // HDFS sets the fields without a lock, so this thread may see some before others: one look does not decide.
+          return ++policy.looksOutside < 2;
+        }
+        return policy.start();
       }
       file.look();
       policy.advisor.use(file.now());
-    } catch (RuntimeException | LinkageError wrong) {
+    } catch (Throwable wrong) {
+      // Errors, too, as when there is no thread to be had: without this one nothing would be asked until a restart.
       policy.failed(wrong);
     }
     return true;
@@ -206,7 +213,8 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
         return null;
       }
       return new Home(rack, replicas);
-    } catch (RuntimeException | LinkageError wrong) {
+    } catch (Throwable wrong) {
+      // Errors, too: no block may fail for hintd's sake.
       failed(wrong);
       return null;
     }
@@ -249,7 +257,7 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
         counters.placed.increment();
       }
       return targets;
-    } catch (RuntimeException | LinkageError wrong) {
+    } catch (Throwable wrong) { // as above
       failed(wrong);
       return null;
     } finally {
@@ -265,8 +273,12 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
   }
 
   private void failed(Throwable wrong) {
-    counters.errors.increment();
-    advisor.say("error", "blocks go where HDFS puts them: {}", wrong.toString());
+    try {
+      counters.errors.increment();
+      advisor.say("error", "blocks go where HDFS puts them: {}", wrong.toString());
+    } catch (Throwable unsaid) {
+      // where memory is short even this may fail; the block still goes where HDFS puts it
+    }
   }
 
   @Override

@@ -1,0 +1,173 @@
+package io.hintd.hdfs;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hintd.v1.BlockAdvice;
+import io.hintd.v1.ReplicaAdvice;
+import io.hintd.v1.ReplicasRequest;
+import io.hintd.v1.ReplicasResponse;
+import java.io.IOException;
+import java.io.StringReader;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
+import org.apache.hadoop.net.NetworkTopology;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** What becomes of answers and failures, whatever they are. There is no hintd: the tests answer. */
+class AdvisorTest {
+  private static final int FOR_ALL = 16;
+
+  private final Counters counters = new Counters();
+  private Supplier<CompletableFuture<ReplicasResponse>> answers;
+  private final Advisor advisor =
+      new Advisor(counters) {
+        @Override
+        CompletableFuture<ReplicasResponse> replicas(ReplicasRequest request, Duration deadline) {
+          return answers.get();
+        }
+      };
+  private Settings settings;
+
+  @BeforeEach
+  void connect() throws IOException {
+    Properties properties = new Properties();
+    properties.load(new StringReader("address=127.0.0.1:1\ntimeout-ms=0\nbreaker-failures=1000"));
+    settings = Settings.of(properties);
+    advisor.use(settings);
+  }
+
+  @AfterEach
+  void close() {
+    advisor.close();
+  }
+
+  @Test
+  void whateverIsThrownByAskingIsAFailureAndTheNextMayAsk() {
+    answers =
+        () -> {
+          throw new OutOfMemoryError("unable to create native thread");
+        };
+    for (int file = 0; file < 10; file++) {
+      assertNull(advisor.rack("/in/" + file, settings));
+    }
+    assertEquals(10, counters.failed.sum());
+    answers = () -> CompletableFuture.completedFuture(null);
+    assertNull(advisor.rack("/in/none", settings), "no answer at all: what reads it throws");
+    assertEquals(11, counters.failed.sum());
+    assertNull(counters.getLeftAlone().get("busy"));
+    answers = () -> answer(Collections.singletonList("/rack1"));
+    assertEquals("/rack1", advisor.rack("/in/x", settings));
+  }
+
+  @Test
+  void questionsThatNothingIsHeardOfAreGivenUp() {
+    List<CompletableFuture<ReplicasResponse>> lost = new ArrayList<>();
+    answers =
+        () -> {
+          lost.add(new CompletableFuture<>());
+          return lost.get(lost.size() - 1);
+        };
+    for (int file = 0; file <= settings.waiting; file++) {
+      assertNull(advisor.rack("/in/" + file, settings));
+    }
+    assertEquals(settings.waiting, lost.size());
+    assertEquals(1L, counters.getLeftAlone().get("busy"));
+    long now = System.nanoTime() / 1_000_000;
+    advisor.giveUpLost(settings, now);
+    assertEquals(0, counters.failed.sum(), "their time is not over");
+    advisor.giveUpLost(settings, now + 60_000);
+    assertEquals(settings.waiting, counters.failed.sum());
+    lost.get(0).complete(ReplicasResponse.getDefaultInstance());
+    assertEquals(0, counters.answered.sum(), "too late");
+    answers = () -> answer(Collections.singletonList("/rack1"));
+    assertEquals("/rack1", advisor.rack("/in/x", settings));
+  }
+
+  @Test
+  void ofAnAnswerNoMoreIsKeptThanWasAskedFor() {
+    char[] slashes = new char[1_001];
+    java.util.Arrays.fill(slashes, '/');
+    List<String> racks = new ArrayList<>(Collections.singletonList(new String(slashes)));
+    for (int rack = 1; rack < 5_000; rack++) {
+      racks.add("/rack" + rack);
+    }
+    answers = () -> answer(racks);
+    for (int turn = 0; turn < 2; turn++) {
+      assertNull(advisor.rack("/in/x", settings), "no rack's name is that long");
+      for (int block = 1; block < FOR_ALL; block++) {
+        assertEquals("/rack" + block, advisor.rack("/in/x", settings));
+      }
+    }
+    answers = () -> answer(Collections.singletonList(new String("/rack1")));
+    assertSame(advisor.rack("/in/y", settings), advisor.rack("/in/z", settings), "a name is kept once");
+  }
+
+  @Test
+  void withMoreNamesThanThereAreRacksItBeginsAnew() {
+    int[] name = {0};
+    answers =
+        () -> {
+          List<String> racks = new ArrayList<>();
+          while (racks.size() < FOR_ALL) {
+            racks.add("/rack" + name[0]++);
+          }
+          return answer(racks);
+        };
+    for (int file = 0; file < 300; file++) {
+      assertEquals("/rack" + file * FOR_ALL, advisor.rack("/in/" + file, settings));
+    }
+    assertEquals(0, counters.remembered.sum());
+    assertEquals("/rack" + (299 * FOR_ALL + 1), advisor.rack("/in/299", settings));
+    assertEquals(1, counters.remembered.sum());
+    assertEquals("/rack" + 300 * FOR_ALL, advisor.rack("/in/0", settings), "it was forgotten, and is asked for again");
+  }
+
+  @Test
+  void whatOthersWroteIsOneShortLineOfTheLog() {
+    assertEquals("/rack\\u000a2026 FATAL \\u001b[2J\\u2028\\u202e", Advisor.printable("/rack\n2026 FATAL \033[2J\u2028\u202e"));
+    assertEquals("null", Advisor.printable(null));
+    assertEquals("é 20", Advisor.printable("é " + 20));
+    String longest = String.join("", Collections.nCopies(300, "x"));
+    assertEquals(longest, Advisor.printable(longest));
+    assertEquals(longest + "...", Advisor.printable(longest + "y"));
+  }
+
+  @Test
+  void reasonsThatAreNoTokensAreNotKeptApart() {
+    counters.reason(String.join("", Collections.nCopies(65, "x")));
+    counters.reason("homes");
+    assertEquals("{(other)=1, homes=1}", counters.getReasons().toString());
+  }
+
+  /** HDFS's fields may be seen one by one. */
+  @Test
+  void oneLookThatFindsNoNameNodeDoesNotDecide() {
+    HintdBlockPlacementPolicy outside =
+        new HintdBlockPlacementPolicy() {
+          {
+            clusterMap = new NetworkTopology();
+          }
+        };
+    assertTrue(HintdBlockPlacementPolicy.look(outside));
+    assertFalse(HintdBlockPlacementPolicy.look(outside));
+  }
+
+  private static CompletableFuture<ReplicasResponse> answer(List<String> racks) {
+    ReplicasResponse.Builder answer = ReplicasResponse.newBuilder().setReason("homes");
+    for (String rack : racks) {
+      answer.addBlocks(BlockAdvice.newBuilder().addReplicas(ReplicaAdvice.newBuilder().setRack(rack)));
+    }
+    return CompletableFuture.completedFuture(answer.build());
+  }
+}
