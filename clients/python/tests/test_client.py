@@ -17,9 +17,9 @@ import pytest
 grpc = pytest.importorskip("grpc", reason="grpcio can't be had here")
 pytest.importorskip("hintd_client._generated", reason="not generated: python generate.py (needs grpcio-tools)")
 
-from hintd_client import Attempt, Client, Edge, Group, OutOfTime, Refused, Request  # noqa: E402
+from hintd_client import Answer, Attempt, Client, Edge, Group, OutOfTime, Refused, Request  # noqa: E402
 from hintd_client._generated.hadoop.yarn import yarn_protos_pb2 as yarn  # noqa: E402
-from hintd_client._generated.hintd.v1 import common_pb2  # noqa: E402
+from hintd_client._generated.hintd.v1 import common_pb2, placement_pb2  # noqa: E402
 
 from hintd_client.secret import Secret  # noqa: E402
 
@@ -237,3 +237,9 @@ def test_the_example_runs_with_a_daemon_and_without(daemon: Daemon, nodes: Nodes
         )
         assert ran.returncode == 0, ran.stderr
         assert words in ran.stdout, ran.stdout
+
+
+def test_hints_that_are_kept_back_say_why() -> None:
+    hints = common_pb2.HintSet(withheld=common_pb2.Withheld(reason="no_gain"))
+    answer = Answer.of(placement_pb2.RequestHintsResponse(hints=hints))
+    assert not answer.hints and answer.why_none == "withheld: no_gain"

@@ -174,6 +174,7 @@ class Answer:
             policy=found.policy,
             token=response.token,
             degraded=tuple(found.degraded),
+            why_none=f"withheld: {found.withheld.reason}" if not hints and found.HasField("withheld") else "",
             wire=found,
         )
 
