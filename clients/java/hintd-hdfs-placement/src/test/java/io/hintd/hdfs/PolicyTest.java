@@ -283,10 +283,12 @@ class PolicyTest {
   }
 
   /** Three blocks; returns the racks of each. */
-  private List<Set<String>> write(String path, int replication) throws IOException {
+  private List<Set<String>> write(String path, int replication) throws Exception {
     try (OutputStream out = fs.create(new Path(path), true, 512, (short) replication, BLOCK)) {
       out.write(new byte[2 * BLOCK + 1]);
     }
+    // A file is closed once one replica of each block is reported; the others may be a moment later.
+    await(() -> replicas(path, replication));
     List<Set<String>> racks = new ArrayList<>();
     for (BlockLocation block : locations(path)) {
       Set<String> of = new TreeSet<>();
