@@ -24,6 +24,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
@@ -131,29 +132,23 @@ public final class HintdClient implements AutoCloseable {
    * gets no answer asks YARN as before. The client's nonce is added.
    */
   public CompletableFuture<ShuffleTurnResponse> shuffleTurn(ShuffleTurnRequest.Builder request, Duration deadline) {
-    CompletableFuture<ShuffleTurnResponse> answer = new CompletableFuture<>();
-    long began = System.nanoTime();
-    PlacementGrpc.newStub(fresh())
-        .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
-        .shuffleTurn(
-            request.setNonce(nonce(request.getApplicationId())).build(),
-            new One<ShuffleTurnResponse>(
-                answer::complete, error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
-    return answer;
+    ShuffleTurnRequest whole = request.setNonce(nonce(request.getApplicationId())).build();
+    return once(deadline, (stub, told) -> stub.shuffleTurn(whole, told));
   }
 
   /**
    * Where replicas of new data should go. As {@link #ask} it asks once and does not wait; who gets no answer leaves it to HDFS.
    */
   public CompletableFuture<ReplicasResponse> replicas(ReplicasRequest request, Duration deadline) {
-    CompletableFuture<ReplicasResponse> answer = new CompletableFuture<>();
+    return once(deadline, (stub, told) -> stub.replicas(request, told));
+  }
+
+  private <T> CompletableFuture<T> once(Duration deadline, BiConsumer<PlacementGrpc.PlacementStub, StreamObserver<T>> call) {
+    CompletableFuture<T> answer = new CompletableFuture<>();
     long began = System.nanoTime();
-    PlacementGrpc.newStub(fresh())
-        .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
-        .replicas(
-            request,
-            new One<ReplicasResponse>(
-                answer::complete, error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
+    call.accept(
+        PlacementGrpc.newStub(fresh()).withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS),
+        new One<>(answer::complete, error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
     return answer;
   }
 
