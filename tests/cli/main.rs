@@ -5,6 +5,7 @@
 mod hostile;
 mod operators;
 mod plans;
+mod solve;
 mod worth;
 
 use hintd::config::Config;

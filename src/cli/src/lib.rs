@@ -41,6 +41,7 @@ mod secret;
 pub mod servers;
 pub mod shell;
 pub mod simulate;
+pub mod solve;
 pub mod topology;
 pub mod trace;
 pub mod watch;
@@ -87,6 +88,9 @@ enum Command {
     Topology(topology::TopologyCommand),
     /// When flows end that share links max-min fairly
     Flows(flows::FlowsArgs),
+    /// The product's solvers on files of their own formats
+    #[command(subcommand)]
+    Solve(solve::SolveCommand),
     /// A trace replayed on a cluster under policies side by side: which one, with which settings?
     Simulate(Box<simulate::SimulateArgs>),
     /// What hints would be worth on one's own trace, against YARN alone
@@ -179,6 +183,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(args, output),
         Command::Place(args) => place::run(&args, output),
         Command::Flows(args) => flows::run(&args, output),
+        Command::Solve(command) => solve::run(&command, output),
         Command::Simulate(args) => simulate::run(&args, output),
         Command::Worth(args) => worth::run(&args, output),
         Command::Plan(args) => plan::run(&args, &daemon, output),

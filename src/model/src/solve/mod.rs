@@ -3,6 +3,7 @@
 pub mod anneal;
 pub mod bipartite;
 pub mod matching;
+pub mod mincost;
 mod nearest;
 pub mod work;
 

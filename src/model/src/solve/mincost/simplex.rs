@@ -1,0 +1,347 @@
+//! The primal network simplex, with blocks of arcs searched in turn for the one of worst reduced cost, and strongly feasible
+//! trees (Cunningham, "A Network Simplex Method", 1976), by which it ends.
+
+use super::problem::{ArcRow, MinCostProblem, UNLIMITED};
+use super::tree::{ARTIFICIAL, Tree};
+use super::{MinCostError, MinCostFlow, partial};
+
+/// Pivots between two looks at the probe.
+const PROBE_EVERY: u64 = 64;
+
+/// Where an arc stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i8)]
+enum Stand {
+    /// It is full.
+    Full = -1,
+    /// It is of the tree.
+    Tree = 0,
+    /// It carries nothing.
+    Empty = 1,
+}
+
+/// What the search for arcs reads, side by side.
+#[derive(Debug, Clone, Copy)]
+struct Priced {
+    cost: i64,
+    from: u32,
+    to: u32,
+    stand: Stand,
+}
+
+/// The solver, with its tree of the last round.
+#[derive(Debug, Clone, Default)]
+pub struct Simplex {
+    arcs: Vec<Priced>,
+    capacity: Vec<i64>,
+    flow: Vec<i64>,
+    tree: Tree,
+    /// Where the next search begins.
+    next: usize,
+}
+
+/// The arc that comes into the tree; flow is pushed over it from `first` to `second`.
+#[derive(Debug, Clone, Copy)]
+struct Entering {
+    arc: usize,
+    first: u32,
+    second: u32,
+    reduced: i64,
+}
+
+/// The node whose arc to its parent leaves the tree.
+#[derive(Debug, Clone, Copy)]
+struct Leaving {
+    node: u32,
+    /// It is on the way from `first` to the root.
+    on_first: bool,
+}
+
+impl Simplex {
+    /// Without an earlier round.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A cheapest flow, from the flow of the last round on. `stop` is looked at before the first and each 64th pivot; where it
+    /// says so, the flow of the moment is the answer.
+    ///
+    /// # Errors
+    /// [`MinCostError`]; the next round then starts anew.
+    pub fn solve(
+        &mut self,
+        problem: &MinCostProblem,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<MinCostFlow, MinCostError> {
+        let big = partial::artificial_cost(problem)?;
+        self.take_over(problem, big);
+        let (steps, optimal) = match self.search(stop) {
+            Ok(searched) => searched,
+            Err(error) => {
+                *self = Self::new();
+                return Err(error);
+            }
+        };
+        let answer = self.answer(problem, optimal, steps);
+        if optimal && (answer.short > 0 || answer.unmet > 0) {
+            return partial::cheapest(problem, answer, stop);
+        }
+        if cfg!(debug_assertions) && optimal {
+            let checked = super::check(problem, &self.flow, &self.tree.price);
+            assert_eq!(checked, Ok(()), "the simplex's answer is a cheapest flow");
+        }
+        Ok(answer)
+    }
+
+    fn search(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<(u64, bool), MinCostError> {
+        let (mut looked, mut steps) = (0_u64, 0_u64);
+        let mut first = self.first_arcs().into_iter();
+        while !(looked.is_multiple_of(PROBE_EVERY) && stop()) {
+            looked += 1;
+            let entering = match first.next() {
+                Some(arc) => self.worst_in(arc, arc + 1).map(|(arc, reduced)| self.pushed_over(arc, reduced)),
+                None => match self.entering() {
+                    None => return Ok((steps, true)),
+                    entering => entering,
+                },
+            };
+            if let Some(entering) = entering {
+                self.pivot(entering)?;
+                steps += 1;
+            }
+        }
+        Ok((steps, false))
+    }
+
+    /// What is tried first: the cheapest way out of each node that hangs on nothing yet, and so on the root. Those without supply
+    /// come first, for the others' ways lead through them. Most of these arcs stay.
+    fn first_arcs(&self) -> Vec<usize> {
+        let mut cheapest: Vec<u32> = vec![ARTIFICIAL; self.tree.nodes()];
+        for (at, arc) in self.arcs.iter().enumerate() {
+            let from = arc.from as usize;
+            if self.tree.arc[from] == ARTIFICIAL && self.tree.up[from] && self.capacity[at] > 0 {
+                let known = self.arcs.get(cheapest[from] as usize);
+                if known.is_none_or(|known| arc.cost < known.cost) {
+                    cheapest[from] = at as u32;
+                }
+            }
+        }
+        let supplied = |node: &usize| self.tree.artificial_flow[*node] > 0;
+        let known = (0..cheapest.len()).filter(|node| cheapest[*node] != ARTIFICIAL);
+        let (last, first): (Vec<usize>, Vec<usize>) = known.partition(supplied);
+        first.into_iter().chain(last).map(|node| cheapest[node] as usize).collect()
+    }
+
+    /// Arcs, capacities and supplies as they are now; flows and tree as far as they hold.
+    fn take_over(&mut self, problem: &MinCostProblem, big: i64) {
+        let (rows, nodes) = (problem.rows(), problem.supplies().len());
+        if nodes < self.tree.nodes() || rows.len() < self.arcs.len() {
+            *self = Self::new();
+        }
+        self.tree.resize(nodes);
+        self.flow.resize(rows.len(), 0);
+        self.capacity.clear();
+        self.capacity.extend(rows.iter().map(|row| row.capacity));
+        for (at, &ArcRow { from, to, cost, .. }) in rows.iter().enumerate() {
+            let (from, to) = (from.0, to.0);
+            match self.arcs.get_mut(at) {
+                Some(arc) if (arc.from, arc.to) == (from, to) && problem.has(at) => arc.cost = cost,
+                // Removed, or its number was given out again.
+                Some(arc) => *arc = Priced { cost, from, to, stand: Stand::Empty },
+                None => self.arcs.push(Priced { cost, from, to, stand: Stand::Empty }),
+            }
+        }
+        self.balance(problem);
+        let arcs = &self.arcs;
+        self.tree.rebuild(|arc| arcs[arc as usize].cost, big);
+        self.next = 0;
+    }
+
+    /// Flows that meet all supplies: arcs beside the tree stay empty or full, those of the tree take what is left. What does not
+    /// fit goes over the root.
+    fn balance(&mut self, problem: &MinCostProblem) {
+        let mut left: Vec<i64> = problem.supplies().to_vec();
+        left.push(0);
+        for (at, arc) in self.arcs.iter_mut().enumerate() {
+            let capacity = self.capacity[at];
+            if arc.stand == Stand::Full && (capacity == UNLIMITED || capacity == 0) {
+                arc.stand = Stand::Empty;
+            }
+            self.flow[at] = if arc.stand == Stand::Full { capacity } else { 0 };
+            left[arc.from as usize] -= self.flow[at];
+            left[arc.to as usize] += self.flow[at];
+        }
+        for node in self.tree.top_down().into_iter().rev() {
+            let own = left[node as usize];
+            let (arc, parent) = (self.tree.arc[node as usize] as usize, self.tree.parent[node as usize] as usize);
+            let of_the_tree = self.arcs.get(arc).is_some_and(|arc| arc.stand == Stand::Tree);
+            let sent = if of_the_tree { self.send_up(node, arc, own) } else { 0 };
+            left[parent] += sent;
+            let stays = self.arcs.get(arc).is_some_and(|arc| arc.stand == Stand::Tree);
+            if !stays {
+                self.tree.hang_on_root(node, own - sent);
+            }
+        }
+    }
+
+    /// What of a node's `own` goes to its parent. The arc leaves the tree where it can't take all, or no more (a tree is strongly
+    /// feasible as long as each node could send more to the root).
+    fn send_up(&mut self, node: u32, arc: usize, own: i64) -> i64 {
+        let (up, capacity) = (self.tree.up[node as usize], self.capacity[arc]);
+        let flow = if up { own } else { -own }.clamp(0, capacity);
+        let sent = if up { flow } else { -flow };
+        self.flow[arc] = flow;
+        let could_send_more = if up { flow < capacity } else { flow > 0 };
+        if sent != own || !could_send_more {
+            self.arcs[arc].stand = if flow == 0 { Stand::Empty } else { Stand::Full };
+        }
+        sent
+    }
+
+    /// The arc of worst reduced cost in the first block that has one.
+    fn entering(&mut self) -> Option<Entering> {
+        let count = self.arcs.len();
+        let block = count.isqrt().max(16);
+        let (mut at, mut looked) = (self.next, 0);
+        while looked < count {
+            let end = (at + block).min(count);
+            let found = self.worst_in(at, end);
+            looked += end - at;
+            at = if end == count { 0 } else { end };
+            if let Some((arc, reduced)) = found {
+                self.next = at;
+                return Some(self.pushed_over(arc, reduced));
+            }
+        }
+        None
+    }
+
+    fn pushed_over(&self, arc: usize, reduced: i64) -> Entering {
+        let Priced { from, to, stand, .. } = self.arcs[arc];
+        let (first, second) = if stand == Stand::Empty { (from, to) } else { (to, from) };
+        Entering { arc, first, second, reduced }
+    }
+
+    fn worst_in(&self, begin: usize, end: usize) -> Option<(usize, i64)> {
+        let price = &self.tree.price;
+        let (mut worst, mut found) = (0, None);
+        for (at, arc) in self.arcs[begin..end].iter().enumerate() {
+            let reduced = arc.cost + price[arc.from as usize] - price[arc.to as usize];
+            let gain = arc.stand as i64 * reduced;
+            if gain < worst {
+                (worst, found) = (gain, Some((begin + at, reduced)));
+            }
+        }
+        found
+    }
+
+    fn pivot(&mut self, entering: Entering) -> Result<(), MinCostError> {
+        let Entering { arc, first, second, reduced } = entering;
+        let join = self.tree.join(first, second);
+        let (delta, leaving) = self.leaving(&entering, join);
+        if delta == UNLIMITED {
+            let Priced { from, to, .. } = self.arcs[arc];
+            return Err(MinCostError::NegativeCycle { from, to });
+        }
+        self.push(first, join, -delta);
+        self.push(second, join, delta);
+        let was_empty = self.arcs[arc].stand == Stand::Empty;
+        self.flow[arc] += if was_empty { delta } else { -delta };
+        let Some(Leaving { node, on_first }) = leaving else {
+            self.arcs[arc].stand = if was_empty { Stand::Full } else { Stand::Empty };
+            return Ok(());
+        };
+        let out = self.tree.arc[node as usize];
+        if out != ARTIFICIAL {
+            self.arcs[out as usize].stand = if self.flow[out as usize] == 0 { Stand::Empty } else { Stand::Full };
+        }
+        self.arcs[arc].stand = Stand::Tree;
+        let (hook, on) = if on_first { (first, second) } else { (second, first) };
+        let up = self.arcs[arc].from == hook;
+        self.tree.rehang(node, hook, on, (arc as u32, up), reduced);
+        Ok(())
+    }
+
+    /// How much may be pushed around, and whose arc ends it: of equal ones the last on the way from where both ways meet, over
+    /// the entering arc, and back.
+    fn leaving(&self, entering: &Entering, join: u32) -> (i64, Option<Leaving>) {
+        let (mut delta, mut leaving) = (self.capacity[entering.arc], None);
+        let mut node = entering.first;
+        while node != join {
+            let (flow, room) = self.flow_and_room(node);
+            let most = if self.tree.up[node as usize] { flow } else { room };
+            if most < delta {
+                (delta, leaving) = (most, Some(Leaving { node, on_first: true }));
+            }
+            node = self.tree.parent[node as usize];
+        }
+        node = entering.second;
+        while node != join {
+            let (flow, room) = self.flow_and_room(node);
+            let most = if self.tree.up[node as usize] { room } else { flow };
+            if most <= delta {
+                (delta, leaving) = (most, Some(Leaving { node, on_first: false }));
+            }
+            node = self.tree.parent[node as usize];
+        }
+        (delta, leaving)
+    }
+
+    /// What a node's arc to its parent carries, and how much more it could.
+    fn flow_and_room(&self, node: u32) -> (i64, i64) {
+        let arc = self.tree.arc[node as usize];
+        if arc == ARTIFICIAL {
+            return (self.tree.artificial_flow[node as usize], UNLIMITED);
+        }
+        let (flow, capacity) = (self.flow[arc as usize], self.capacity[arc as usize]);
+        (flow, if capacity == UNLIMITED { UNLIMITED } else { capacity - flow })
+    }
+
+    /// So much more goes from the node up to `join`; below 0: down.
+    fn push(&mut self, mut node: u32, join: u32, more: i64) {
+        while node != join {
+            let at = node as usize;
+            let arc = self.tree.arc[at];
+            let flow =
+                if arc == ARTIFICIAL { &mut self.tree.artificial_flow[at] } else { &mut self.flow[arc as usize] };
+            *flow += if self.tree.up[at] { more } else { -more };
+            node = self.tree.parent[at];
+        }
+    }
+
+    fn answer(&self, problem: &MinCostProblem, optimal: bool, steps: u64) -> MinCostFlow {
+        let root = self.tree.root();
+        let (mut short, mut unmet) = (0, 0);
+        for node in 0..root as usize {
+            if self.tree.arc[node] == ARTIFICIAL {
+                *(if self.tree.up[node] { &mut short } else { &mut unmet }) += self.tree.artificial_flow[node];
+            }
+        }
+        let cost = partial::cost(problem, &self.flow);
+        let gap = (!optimal && short == 0 && unmet == 0).then(|| self.bound(problem)).flatten();
+        let gap = gap.map(|bound| cost - bound);
+        MinCostFlow { flows: self.flow.clone(), cost, short, unmet, cut: Vec::new(), optimal, gap, steps }
+    }
+
+    /// What every flow costs at least, by the prices of the moment.
+    fn bound(&self, problem: &MinCostProblem) -> Option<i128> {
+        let supplies = problem.supplies();
+        let all: i64 = supplies.iter().filter(|supply| **supply > 0).sum();
+        let no_cycles = self.arcs.iter().all(|arc| arc.cost >= 0);
+        let prices = supplies.iter().zip(&self.tree.price);
+        let mut bound: i128 = prices.map(|(supply, price)| -i128::from(*supply) * i128::from(*price)).sum();
+        for (arc, capacity) in self.arcs.iter().zip(&self.capacity) {
+            let reduced = arc.cost + self.tree.price[arc.from as usize] - self.tree.price[arc.to as usize];
+            if reduced < 0 {
+                // A cheapest flow without negative costs sends no unit around, so no arc carries more than all supply.
+                let most = if no_cycles { (*capacity).min(all) } else { *capacity };
+                if most == UNLIMITED {
+                    return None;
+                }
+                bound += i128::from(reduced) * i128::from(most);
+            }
+        }
+        Some(bound)
+    }
+}
