@@ -137,7 +137,7 @@ enum Command {
     Circuits,
     /// Routes as they change, until interrupted
     Watch(watch::WatchArgs),
-    /// Where replicas of data that a planned job will read should go
+    /// Where replicas of data that a planned or recurring job will read should go
     Replicas(replicas::ReplicasArgs),
     /// Policies, which is default, what each can do
     #[command(after_help = "Example:\n  hintctl --json policies | jq -r '.policies[].params_toml'")]
