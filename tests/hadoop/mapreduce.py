@@ -14,7 +14,7 @@ REDUCES = 6
 def attempts(job: str, kind: str, at: str = HISTORY) -> list[tuple[str, str, int]]:
     """Node and rack of each successful attempt, and the bytes that its task left for reduces."""
     found = []
-    for task in fetch(f"{at}/ws/v1/history/mapreduce/jobs/{job}/tasks?type={kind}")["tasks"]["task"]:
+    for task in fetch(f"{at}/ws/v1/history/mapreduce/jobs/{job}/tasks?type={kind}")["tasks"].get("task", []):
         path = f"{at}/ws/v1/history/mapreduce/jobs/{job}/tasks/{task['id']}"
         counted = [row["value"] for group in fetch(f"{path}/counters")["jobTaskCounters"]["taskCounterGroup"]
                    for row in group["counter"] if row["name"] == "MAP_OUTPUT_MATERIALIZED_BYTES"]
