@@ -14,6 +14,7 @@ pub mod bench;
 mod blocked;
 pub mod chains;
 pub mod circuits;
+pub mod config;
 pub mod connect;
 pub mod daemon;
 pub mod demo;
@@ -142,6 +143,9 @@ enum Command {
     /// Policies, which is default, what each can do
     #[command(after_help = "Example:\n  hintctl --json policies | jq -r '.policies[].params_toml'")]
     Policies,
+    /// The daemon's configuration, made from what a cluster already says
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Read the configuration again: all or nothing
     #[command(
         after_help = "Example:\n  hintctl reload\n\nA file that does not pass changes nothing: file, line, key and why are said."
@@ -207,6 +211,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Watch(args) => watch::run(args, &daemon, output),
         Command::Replicas(args) => replicas::run(&args, &daemon, output),
         Command::Policies => operate::policies(&daemon, output),
+        Command::Config(command) => config::run(&command, output),
         Command::Reload => operate::reload(&daemon, output),
         Command::Snapshot(args) => operate::snapshot(&args, &daemon, output),
         Command::Calibrate(args) => operate::calibrate(&args, &daemon, output),

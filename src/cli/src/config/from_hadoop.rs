@@ -1,0 +1,283 @@
+//! Which of Hadoop's properties say what hintd has to know (names and defaults: yarn-default.xml, hdfs-default.xml and
+//! mapred-default.xml of Hadoop 3.4).
+
+use super::draft::Draft;
+use super::properties::{Properties, Property};
+
+/// A configuration from what is known.
+pub(super) fn draft(properties: &Properties) -> Draft {
+    let mut draft = Draft::default();
+    for file in &properties.missing {
+        draft.note(format!("{file} is not there: what it would say is left out"));
+    }
+    let mut from = FromHadoop { properties, draft };
+    from.yarn();
+    from.resource_managers();
+    from.name_nodes();
+    from.history_server();
+    from.security();
+    from.draft
+}
+
+struct FromHadoop<'a> {
+    properties: &'a Properties,
+    draft: Draft,
+}
+
+impl FromHadoop<'_> {
+    /// A property; one that can't be filled in is noted.
+    fn get(&mut self, name: &str) -> Option<Property> {
+        match self.properties.get(name) {
+            Ok(property) => property,
+            Err(problem) => {
+                if !self.draft.notes.contains(&problem) {
+                    self.draft.note(problem);
+                }
+                None
+            }
+        }
+    }
+
+    fn says(&mut self, name: &str, value: &str) -> bool {
+        self.get(name).is_some_and(|property| property.value.eq_ignore_ascii_case(value))
+    }
+
+    fn number(&mut self, name: &str) -> Option<(i64, String)> {
+        let property = self.get(name)?;
+        match property.value.parse::<i64>() {
+            Ok(number) => Some((number, source(name, &property))),
+            Err(_) => {
+                self.draft
+                    .note(format!("{name} ({}) is left out: \"{}\" is no whole number", property.file, property.value));
+                None
+            }
+        }
+    }
+
+    fn yarn(&mut self) {
+        let scheduler = self.get("yarn.resourcemanager.scheduler.class");
+        let capacity = scheduler.as_ref().is_none_or(|class| class.value.ends_with("CapacityScheduler"));
+        let calculator = "yarn.scheduler.capacity.resource-calculator";
+        if let Some(property) = self.get(calculator) {
+            let kind = if property.value.ends_with("DominantResourceCalculator") { "dominant" } else { "default" };
+            self.draft.set("yarn", "resource_calculator", kind, source(calculator, &property));
+        }
+        for (name, key) in [
+            ("yarn.scheduler.minimum-allocation-mb", "minimum_memory_mb"),
+            ("yarn.scheduler.minimum-allocation-vcores", "minimum_vcores"),
+            ("yarn.scheduler.maximum-allocation-mb", "maximum_memory_mb"),
+            ("yarn.scheduler.maximum-allocation-vcores", "maximum_vcores"),
+        ] {
+            let Some((number, source)) = self.number(name) else { continue };
+            self.draft.set("yarn", key, number, source.clone());
+            let increment = match key {
+                "minimum_memory_mb" => "increment_memory_mb",
+                "minimum_vcores" => "increment_vcores",
+                _ => continue,
+            };
+            if capacity {
+                self.draft.set(
+                    "yarn",
+                    increment,
+                    number,
+                    format!("{source}: CapacityScheduler rounds up to multiples"),
+                );
+            }
+        }
+        if !capacity {
+            self.fair_increments();
+            let class = scheduler.map(|class| class.value).unwrap_or_default();
+            self.draft.note(format!("the scheduler is {class}: hints were tried with CapacityScheduler only"));
+        } else {
+            self.delays();
+        }
+    }
+
+    fn fair_increments(&mut self) {
+        for (name, key) in [
+            ("yarn.resource-types.memory-mb.increment-allocation", "increment_memory_mb"),
+            ("yarn.resource-types.vcores.increment-allocation", "increment_vcores"),
+        ] {
+            if let Some((number, source)) = self.number(name) {
+                self.draft.set("yarn", key, number, source);
+            }
+        }
+    }
+
+    /// docs/yarn.md, *What it does to requests*.
+    fn delays(&mut self) {
+        let name = "yarn.scheduler.capacity.rack-locality-additional-delay";
+        let delay = self.number(name);
+        if delay.as_ref().is_none_or(|(delay, _)| *delay < 0) {
+            let said = delay.map_or_else(|| "is not set".to_owned(), |(delay, _)| format!("is {delay}"));
+            self.draft.note(format!(
+                "{name} {said}: YARN gives most hinted containers to other nodes before their host reports; set it to 20 or so (docs/yarn.md)"
+            ));
+        }
+        if let Some((0, source)) = self.number("yarn.scheduler.capacity.node-locality-delay") {
+            self.draft.note(format!("{source} is 0: YARN does not wait for hinted hosts (docs/yarn.md)"));
+        }
+    }
+
+    fn resource_managers(&mut self) {
+        let https = self.says("yarn.http.policy", "HTTPS_ONLY");
+        let (scheme, property, port) = if https {
+            ("https", "yarn.resourcemanager.webapp.https.address", 8090)
+        } else {
+            ("http", "yarn.resourcemanager.webapp.address", 8088)
+        };
+        let mut suffixes = vec![String::new()];
+        if self.says("yarn.resourcemanager.ha.enabled", "true") {
+            let Some(ids) = self.get("yarn.resourcemanager.ha.rm-ids") else {
+                self.draft.note("yarn.resourcemanager.ha.enabled without yarn.resourcemanager.ha.rm-ids: ResourceManagers are left out");
+                return;
+            };
+            suffixes = list(&ids.value).map(|id| format!(".{id}")).collect();
+        }
+        let found: Vec<(String, String)> = suffixes
+            .iter()
+            .filter_map(|suffix| {
+                let host = format!("yarn.resourcemanager.hostname{suffix}");
+                self.address(&format!("{property}{suffix}"), &host, port)
+            })
+            .collect();
+        self.urls(
+            "resource_manager",
+            scheme,
+            &found,
+            "the ResourceManager",
+            &format!("{property} and yarn.resourcemanager.hostname"),
+        );
+    }
+
+    fn name_nodes(&mut self) {
+        if self.says("dfs.webhdfs.enabled", "false") {
+            self.draft.note("dfs.webhdfs.enabled is false: the NameNode can't be asked for blocks, feeds have to tell of datasets (docs/operations.md)");
+            return;
+        }
+        let https = self.says("dfs.http.policy", "HTTPS_ONLY");
+        let (scheme, property, port) = if https {
+            ("https", "dfs.namenode.https-address", 9871)
+        } else {
+            ("http", "dfs.namenode.http-address", 9870)
+        };
+        let default = self.get("fs.defaultFS");
+        let authority = default.as_ref().and_then(|uri| authority(&uri.value, "hdfs"));
+        if let (Some(uri), None) = (&default, &authority) {
+            self.draft.note(format!("fs.defaultFS is {}: NameNodes are left out", uri.value));
+            return;
+        }
+        let services: Vec<String> =
+            self.get("dfs.nameservices").map(|all| list(&all.value).map(str::to_owned).collect()).unwrap_or_default();
+        let service = match (&authority, &services[..]) {
+            (Some(name), all) if all.contains(name) => Some(name.clone()),
+            (None, [only]) => Some(only.clone()),
+            _ => None,
+        };
+        if services.len() > 1 {
+            let which = service.as_deref().unwrap_or("none");
+            self.draft.note(format!(
+                "dfs.nameservices names {}: hintd asks one file system only, {which}",
+                services.join(", ")
+            ));
+        }
+        let found: Vec<(String, String)> = self
+            .name_node_suffixes(service.as_deref())
+            .iter()
+            .filter_map(|suffix| {
+                self.address(&format!("{property}{suffix}"), &format!("dfs.namenode.rpc-address{suffix}"), port)
+            })
+            .collect();
+        let of_default = |uri: Property| {
+            let host = host_of(&authority.clone()?)?;
+            Some((format!("{host}:{port}"), source("fs.defaultFS", &uri)))
+        };
+        let found = match (&found[..], service) {
+            ([], None) => default.and_then(of_default).into_iter().collect(),
+            _ => found,
+        };
+        self.urls("name_node", scheme, &found, "the NameNode", &format!("{property} and fs.defaultFS"));
+    }
+
+    fn name_node_suffixes(&mut self, service: Option<&str>) -> Vec<String> {
+        let Some(service) = service else { return vec![String::new()] };
+        match self.get(&format!("dfs.ha.namenodes.{service}")) {
+            Some(ids) => list(&ids.value).map(|id| format!(".{service}.{id}")).collect(),
+            None => vec![format!(".{service}"), String::new()],
+        }
+    }
+
+    fn history_server(&mut self) {
+        let https = self.says("mapreduce.jobhistory.http.policy", "HTTPS_ONLY");
+        let (scheme, property, port) = if https {
+            ("https", "mapreduce.jobhistory.webapp.https.address", 19890)
+        } else {
+            ("http", "mapreduce.jobhistory.webapp.address", 19888)
+        };
+        let found: Vec<(String, String)> =
+            self.address(property, "mapreduce.jobhistory.address", port).into_iter().collect();
+        self.urls(
+            "history_server",
+            scheme,
+            &found,
+            "the JobHistoryServer",
+            &format!("{property} and mapreduce.jobhistory.address"),
+        );
+    }
+
+    /// Host and port, and who says so: the property, or the host of another with the default port. Wildcards name no host.
+    fn address(&mut self, property: &str, host_property: &str, port: u16) -> Option<(String, String)> {
+        let said = self.get(property);
+        let port = said.as_ref().and_then(|said| said.value.rsplit_once(':')?.1.parse().ok()).unwrap_or(port);
+        let named = said.as_ref().and_then(|said| Some((host_of(&said.value)?, source(property, said))));
+        let (host, source) = match named {
+            Some(named) => named,
+            None => {
+                let other = self.get(host_property)?;
+                (host_of(&other.value)?, source(host_property, &other))
+            }
+        };
+        Some((format!("{host}:{port}"), source))
+    }
+
+    fn urls(&mut self, section: &'static str, scheme: &str, found: &[(String, String)], who: &str, where_from: &str) {
+        if found.is_empty() {
+            self.draft.note(format!("no address of {who} ({where_from}): [{section}] urls is left out"));
+            return;
+        }
+        let urls: Vec<toml::Value> = found.iter().map(|(address, _)| format!("{scheme}://{address}").into()).collect();
+        let because: Vec<&str> = found.iter().map(|(_, source)| &**source).collect();
+        self.draft.set(section, "urls", toml::Value::Array(urls), because.join(", "));
+    }
+
+    fn security(&mut self) {
+        if self.says("hadoop.security.authentication", "kerberos") {
+            self.draft.note("hadoop.security.authentication is kerberos: hintd names itself by user.name and knows no Kerberos; web interfaces that want a ticket refuse it (docs/yarn.md)");
+        }
+        if let Some(script) = self.get("net.topology.script.file.name") {
+            self.draft.note(format!("racks come from {}: hintd gets them from the ResourceManager", script.value));
+        }
+    }
+}
+
+fn source(name: &str, property: &Property) -> String {
+    format!("{name} ({})", property.file)
+}
+
+fn list(value: &str) -> impl Iterator<Item = &str> {
+    value.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+fn authority(uri: &str, scheme: &str) -> Option<String> {
+    let rest = uri.strip_prefix(scheme)?.strip_prefix("://")?;
+    Some(rest.split('/').next().unwrap_or_default().to_owned()).filter(|authority| !authority.is_empty())
+}
+
+/// The host of an address with or without a port; none where it stands for every address of a machine.
+fn host_of(address: &str) -> Option<String> {
+    let host = match address.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !host.is_empty() => host,
+        _ => address,
+    };
+    (!["0.0.0.0", "::", "[::]", ""].contains(&host)).then(|| host.to_owned())
+}

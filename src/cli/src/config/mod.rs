@@ -1,0 +1,87 @@
+//! `hintctl config`: the daemon's configuration, made from what a cluster already says.
+
+mod draft;
+mod from_hadoop;
+mod properties;
+#[cfg(test)]
+mod tests;
+
+use super::failure::Failure;
+use super::output::Output;
+use clap::{Args, Subcommand};
+use draft::Draft;
+use properties::Properties;
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What to do with a configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// A configuration for hintd from Hadoop's own
+    #[command(
+        name = "from-hadoop",
+        after_help = "Examples:\n  hintctl config from-hadoop /etc/hadoop/conf\n  \
+        hintctl config from-hadoop /etc/hadoop/conf -o /etc/hintd/hintd.toml\n\n\
+        Reads core-site.xml, hdfs-site.xml, yarn-site.xml, mapred-site.xml and capacity-scheduler.xml where they are there, and writes what hintd\n\
+        needs of them: addresses of ResourceManagers, NameNodes and the JobHistoryServer, and YARN's sizes. Each line names the property that it comes\n\
+        from. What needs a look, such as delays that defeat hints, is said on standard error. Nobody is asked over the network. The result is checked\n\
+        as the daemon would; all that it does not say has hintd's defaults."
+    )]
+    FromHadoop(FromHadoopArgs),
+}
+
+/// Which cluster.
+#[derive(Debug, Args)]
+pub struct FromHadoopArgs {
+    /// Hadoop's configuration, as /etc/hadoop/conf
+    folder: PathBuf,
+    /// A new file for the result [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(serde::Serialize)]
+struct Made<'a> {
+    toml: &'a str,
+    notes: &'a [String],
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Input`] with the file, and its line where it is no such file; [`Failure::Work`] where the result can't be written.
+pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
+    let ConfigCommand::FromHadoop(args) = command;
+    let properties = Properties::read(&args.folder)?;
+    let draft = from_hadoop::draft(&properties);
+    let text = draft.text(&args.folder);
+    check(&args.folder, &text)?;
+    draft.notes.iter().for_each(|note| output.progress(note));
+    match &args.output {
+        Some(file) => {
+            write_new(file, &text)?;
+            output.result(&made(&text, &draft), || format!("{} is written", file.display()))
+        }
+        None => output.result(&made(&text, &draft), || text.clone()),
+    }
+}
+
+fn made<'a>(toml: &'a str, draft: &'a Draft) -> Made<'a> {
+    Made { toml, notes: &draft.notes }
+}
+
+/// As the daemon would.
+fn check(folder: &Path, text: &str) -> Result<(), Failure> {
+    let checked = hintd::config::Config::from_text(text, "hintd.toml");
+    let refused = |problems| Failure::in_file(folder, format!("hintd would refuse what it says:\n{problems}"));
+    checked.map(drop).map_err(refused)
+}
+
+/// What is there is kept: it may be in use.
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::in_file(path, "it is there already, and is not replaced"),
+        _ => Failure::work(format!("{}: {error}", path.display())),
+    })
+}

@@ -1,0 +1,177 @@
+use super::*;
+use tempfile::TempDir;
+
+fn folder(files: &[(&str, &[(&str, &str)])]) -> TempDir {
+    let dir = TempDir::new().unwrap();
+    for (file, properties) in files {
+        let rows = properties
+            .iter()
+            .map(|(name, value)| format!("<property><name>{name}</name><value>{value}</value></property>\n"));
+        std::fs::write(
+            dir.path().join(file),
+            format!("<?xml version=\"1.0\"?>\n<configuration>\n{}</configuration>", rows.collect::<String>()),
+        )
+        .unwrap();
+    }
+    dir
+}
+
+/// Lines that are no comments, and notes.
+fn made(dir: &TempDir) -> (Vec<String>, Vec<String>) {
+    let draft = from_hadoop::draft(&Properties::read(dir.path()).unwrap());
+    let text = draft.text(dir.path());
+    check(dir.path(), &text).unwrap();
+    (text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(str::to_owned).collect(), draft.notes)
+}
+
+#[test]
+fn a_cluster_with_two_of_each_is_read_whole() {
+    let dir = folder(&[
+        ("core-site.xml", &[("fs.defaultFS", "hdfs://prod/"), ("hadoop.security.authentication", "kerberos")]),
+        (
+            "hdfs-site.xml",
+            &[
+                ("dfs.nameservices", "prod"),
+                ("dfs.ha.namenodes.prod", "nn1, nn2"),
+                ("dfs.namenode.http-address.prod.nn1", "master1:50070"),
+                ("dfs.namenode.rpc-address.prod.nn2", "master2:8020"),
+            ],
+        ),
+        (
+            "yarn-site.xml",
+            &[
+                ("yarn.resourcemanager.ha.enabled", "true"),
+                ("yarn.resourcemanager.ha.rm-ids", "rm1,rm2"),
+                ("yarn.resourcemanager.hostname.rm1", "master1"),
+                ("yarn.resourcemanager.hostname.rm2", "master2"),
+                ("yarn.resourcemanager.webapp.https.address.rm2", "master2.example:9443"),
+                ("yarn.http.policy", "HTTPS_ONLY"),
+                ("yarn.scheduler.minimum-allocation-mb", "512"),
+                ("cap", "16384"),
+                ("yarn.scheduler.maximum-allocation-mb", "${cap}"),
+            ],
+        ),
+        (
+            "mapred-site.xml",
+            &[
+                ("mapreduce.jobhistory.webapp.address", "0.0.0.0:19999"),
+                ("mapreduce.jobhistory.address", "history:10020"),
+            ],
+        ),
+        (
+            "capacity-scheduler.xml",
+            &[
+                (
+                    "yarn.scheduler.capacity.resource-calculator",
+                    "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator",
+                ),
+                ("yarn.scheduler.capacity.rack-locality-additional-delay", "20"),
+            ],
+        ),
+    ]);
+    let (lines, notes) = made(&dir);
+    assert_eq!(
+        lines,
+        [
+            "[yarn]",
+            "resource_calculator = \"dominant\"",
+            "minimum_memory_mb = 512",
+            "increment_memory_mb = 512",
+            "maximum_memory_mb = 16384",
+            "[resource_manager]",
+            "urls = [\"https://master1:8090\", \"https://master2.example:9443\"]",
+            "[name_node]",
+            "urls = [\"http://master1:50070\", \"http://master2:9870\"]",
+            "[history_server]",
+            "urls = [\"http://history:19999\"]",
+        ]
+    );
+    assert!(notes.len() == 1 && notes[0].contains("kerberos"), "{notes:?}");
+}
+
+#[test]
+fn half_a_configuration_gives_half_of_one_and_says_so() {
+    let dir = folder(&[(
+        "yarn-site.xml",
+        &[
+            ("yarn.resourcemanager.hostname", "rm"),
+            ("yarn.scheduler.minimum-allocation-mb", "${env.MIN}"),
+            ("yarn.scheduler.maximum-allocation-mb", "much"),
+        ],
+    )]);
+    let (lines, notes) = made(&dir);
+    assert_eq!(lines, ["[resource_manager]", "urls = [\"http://rm:8088\"]"]);
+    for said in [
+        "core-site.xml is not there",
+        "yarn.scheduler.minimum-allocation-mb (yarn-site.xml) is left out: nothing here says what ${env.MIN} is",
+        "yarn.scheduler.maximum-allocation-mb (yarn-site.xml) is left out: \"much\" is no whole number",
+        "rack-locality-additional-delay is not set",
+        "[name_node] urls is left out",
+        "[history_server] urls is left out",
+    ] {
+        assert!(notes.iter().any(|note| note.contains(said)), "{said}: {notes:?}");
+    }
+}
+
+#[test]
+fn one_name_node_is_that_of_the_default_file_system() {
+    let dir = folder(&[("core-site.xml", &[("fs.defaultFS", "hdfs://master:9000")])]);
+    assert_eq!(made(&dir).0, ["[name_node]", "urls = [\"http://master:9870\"]"]);
+    let dir = folder(&[("core-site.xml", &[("fs.defaultFS", "s3a://bucket/")])]);
+    let (lines, notes) = made(&dir);
+    assert!(lines.is_empty() && notes.iter().any(|note| note.contains("fs.defaultFS is s3a://bucket/")), "{notes:?}");
+}
+
+#[test]
+fn what_is_final_stays_and_values_that_name_themselves_end() {
+    let dir = folder(&[("core-site.xml", &[("fs.defaultFS", "hdfs://${a}/"), ("a", "${b}"), ("b", "${a}")])]);
+    assert!(made(&dir).1.iter().any(|note| note.starts_with("fs.defaultFS (core-site.xml) is left out")));
+    let dir = TempDir::new().unwrap();
+    let row = |value: &str, end: &str| {
+        format!("<property><name>yarn.resourcemanager.hostname</name><value>{value}</value>{end}</property>")
+    };
+    let text = format!("<configuration>{}{}</configuration>", row("one", "<final>true</final>"), row("two", ""));
+    std::fs::write(dir.path().join("yarn-site.xml"), text).unwrap();
+    assert_eq!(made(&dir).0[1], "urls = [\"http://one:8088\"]");
+}
+
+#[test]
+fn what_is_no_configuration_is_named() {
+    let cases = [
+        ("<configuration><property>", "yarn-site.xml"),
+        ("<config/>", "<config> where <configuration> is expected"),
+        ("<configuration>\n<property><value>1</value></property></configuration>", "line 2: a property without a name"),
+        (
+            "<configuration>\n\n<xi:include xmlns:xi=\"http://www.w3.org/2001/XInclude\" href=\"a\"/></configuration>",
+            "line 3: <include> is not followed",
+        ),
+        ("<!DOCTYPE c [<!ENTITY a \"b\">]><configuration>&a;</configuration>", "yarn-site.xml"),
+    ];
+    for (text, said) in cases {
+        let dir = TempDir::new().unwrap();
+        std::fs::write(dir.path().join("yarn-site.xml"), text).unwrap();
+        let refused = Properties::read(dir.path()).unwrap_err();
+        assert!(matches!(refused, Failure::Input(_)) && refused.to_string().contains(said), "{refused}");
+    }
+    let empty = TempDir::new().unwrap();
+    assert!(Properties::read(empty.path()).unwrap_err().to_string().contains("none of core-site.xml"));
+}
+
+#[test]
+fn values_with_markup_stay_values() {
+    let dir = folder(&[("yarn-site.xml", &[("yarn.resourcemanager.hostname", "rm\"]\n[listen]\ngrpc = \"0.0.0.0:1")])]);
+    let draft = from_hadoop::draft(&Properties::read(dir.path()).unwrap());
+    let text = draft.text(dir.path());
+    let written: toml::Table = text.parse().unwrap();
+    assert!(!written.contains_key("listen"), "{text}");
+    assert!(check(dir.path(), &text).is_err());
+}
+
+#[test]
+fn a_file_that_is_there_is_not_replaced() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("hintd.toml");
+    write_new(&path, "a").unwrap();
+    assert!(write_new(&path, "b").unwrap_err().to_string().contains("it is there already"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "a");
+}
