@@ -1,3 +1,5 @@
+//! Folders of Hadoop files, whole, half and wrong.
+
 use super::*;
 use tempfile::TempDir;
 
