@@ -32,6 +32,9 @@ struct Priced {
 /// The solver, with its tree of the last round.
 #[derive(Debug, Clone, Default)]
 pub struct Simplex {
+    /// Where an arc of the problem is in the lists below. Those of the first round are mixed: neighbors there mostly begin at one
+    /// node, and a block of the search is to see many.
+    place: Vec<u32>,
     arcs: Vec<Priced>,
     capacity: Vec<i64>,
     flow: Vec<i64>,
@@ -88,7 +91,7 @@ impl Simplex {
             return partial::cheapest(problem, answer, stop);
         }
         if cfg!(debug_assertions) && optimal {
-            let checked = super::check(problem, &self.flow, &self.tree.price);
+            let checked = super::check(problem, &answer.flows, &self.tree.price);
             assert_eq!(checked, Ok(()), "the simplex's answer is a cheapest flow");
         }
         Ok(answer)
@@ -140,22 +143,43 @@ impl Simplex {
             *self = Self::new();
         }
         self.tree.resize(nodes);
-        self.flow.resize(rows.len(), 0);
-        self.capacity.clear();
-        self.capacity.extend(rows.iter().map(|row| row.capacity));
-        for (at, &ArcRow { from, to, cost, .. }) in rows.iter().enumerate() {
-            let (from, to) = (from.0, to.0);
-            match self.arcs.get_mut(at) {
-                Some(arc) if (arc.from, arc.to) == (from, to) && problem.has(at) => arc.cost = cost,
-                // Removed, or its number was given out again.
-                Some(arc) => *arc = Priced { cost, from, to, stand: Stand::Empty },
-                None => self.arcs.push(Priced { cost, from, to, stand: Stand::Empty }),
+        self.make_places(rows.len());
+        for (at, (&ArcRow { from, to, cost, capacity }, &place)) in rows.iter().zip(&self.place).enumerate() {
+            let (arc, from, to) = (&mut self.arcs[place as usize], from.0, to.0);
+            self.capacity[place as usize] = capacity;
+            if (arc.from, arc.to) == (from, to) && problem.has(at) {
+                arc.cost = cost;
+            } else {
+                // New, removed, or its number was given out again.
+                *arc = Priced { cost, from, to, stand: Stand::Empty };
             }
         }
         self.balance(problem);
         let arcs = &self.arcs;
         self.tree.rebuild(|arc| arcs[arc as usize].cost, big);
         self.next = 0;
+    }
+
+    /// Lists as long as the problem's.
+    fn make_places(&mut self, arcs: usize) {
+        let known = self.place.len();
+        let step = (arcs - known).isqrt().max(1);
+        self.place.resize(arcs, 0);
+        let mut next = known as u32;
+        for begin in 0..step {
+            for at in (known + begin..arcs).step_by(step) {
+                self.place[at] = next;
+                next += 1;
+            }
+        }
+        self.arcs.resize(arcs, Priced { cost: 0, from: 0, to: 0, stand: Stand::Empty });
+        self.flow.resize(arcs, 0);
+        self.capacity.resize(arcs, 0);
+    }
+
+    /// Flows by number of the problem's arcs.
+    fn flows(&self) -> Vec<i64> {
+        self.place.iter().map(|place| self.flow[*place as usize]).collect()
     }
 
     /// Flows that meet all supplies: arcs beside the tree stay empty or full, those of the tree take what is left. What does not
@@ -318,10 +342,11 @@ impl Simplex {
                 *(if self.tree.up[node] { &mut short } else { &mut unmet }) += self.tree.artificial_flow[node];
             }
         }
-        let cost = partial::cost(problem, &self.flow);
+        let flows = self.flows();
+        let cost = partial::cost(problem, &flows);
         let gap = (!optimal && short == 0 && unmet == 0).then(|| self.bound(problem)).flatten();
         let gap = gap.map(|bound| cost - bound);
-        MinCostFlow { flows: self.flow.clone(), cost, short, unmet, cut: Vec::new(), optimal, gap, steps }
+        MinCostFlow { flows, cost, short, unmet, cut: Vec::new(), optimal, gap, steps }
     }
 
     /// What every flow costs at least, by the prices of the moment.
