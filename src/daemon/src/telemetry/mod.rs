@@ -1,7 +1,8 @@
 //! Telemetry: logs and metrics; `http` shows them.
 //!
-//! Nothing here knows the daemon's types: labels are words, values are numbers. The one place that
-//! spells a metric's name is [`metrics`]; everybody else holds a typed handle.
+//! Nothing here knows the daemon's types: labels are words, values are numbers. Names of metrics are
+//! spelled here only: those of requests, the engine and feeds in [`metrics`], those of a part in the part's file; everybody else
+//! holds a typed handle.
 
 pub mod adherence;
 pub mod admission;
