@@ -70,7 +70,7 @@ pub type Starting<'a> = Pin<Box<dyn Future<Output = Result<Running, StartError>>
 /// Starts a daemon and serves it; ready when it can be called. To be called within a tokio runtime.
 ///
 /// Boxed, for the compiler's sake: whoever awaits another crate's `async fn` compiles its body once more, and all that it
-/// spawns, here the whole of tonic's server (36 CPU seconds in `hintd` alone).
+/// spawns, here the whole of tonic's server.
 ///
 /// # Errors
 /// [`StartError`]; nothing runs then.
