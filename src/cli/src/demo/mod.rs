@@ -1,5 +1,6 @@
 //! `hintctl demo`: the real daemon on loopback, an emulated cluster that feeds it, a trace's jobs, two faults.
 
+mod document;
 mod host;
 mod story;
 mod summary;
@@ -11,6 +12,7 @@ use crate::emulate::hdfs::Namespace;
 use crate::emulate::run::Behavior;
 use crate::emulate::{Cluster, ClusterShape, Emulation, EmulationEvent, Fault, Script, Workload};
 use clap::Args;
+use document::Document;
 use hintd_simulator::{SwimJob, SwimReader, TraceError, maybe_gzip};
 use host::Host;
 use std::io::{BufRead, BufReader};
@@ -96,7 +98,7 @@ pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
     let plan = Plan { args, trace, script: told };
     let finished =
         super::connect::block_on(async { play(plan, cluster, namespace, workload, behaviour, script, output).await })?;
-    output.result(&finished.document(), || finished.text())?;
+    output.sorted(&Document::new(&finished), || finished.text())?;
     match finished.problems().first() {
         None => Ok(()),
         Some(first) => {

@@ -1,14 +1,11 @@
 //! What the demo came to: counts, medians beside the default placement's, and the promises that were checked.
 
 use super::super::adherence;
-use super::super::answers;
 use super::super::output;
 use super::host::DaemonCounters;
-use super::story::{FlowReroute, JobStory, Replacement, Reroute, Story};
+use super::story::{FlowReroute, Story};
 use crate::emulate::Tally;
 use hintd_client::wire::v1;
-use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 /// A cost term, how to read it, and how to print it.
 struct Term {
@@ -29,20 +26,22 @@ const TERMS: [Term; 5] = [
 /// A demo that is over.
 #[derive(Debug)]
 pub(super) struct Finished {
-    story: Story,
-    tally: Tally,
-    books: DaemonCounters,
-    status: v1::StatusResponse,
+    pub(super) story: Story,
+    pub(super) tally: Tally,
+    pub(super) books: DaemonCounters,
+    pub(super) status: v1::StatusResponse,
     problems: Vec<String>,
 }
 
 /// Mean and median of a term over jobs where both placements have it.
-struct TermRow {
-    name: &'static str,
+pub(super) struct TermRow {
+    pub(super) name: &'static str,
     unit: fn(f64) -> String,
-    jobs: usize,
-    median: (f64, f64),
-    mean: (f64, f64),
+    pub(super) jobs: usize,
+    /// Of the hinted placement and of the default one.
+    pub(super) median: (f64, f64),
+    /// The same.
+    pub(super) mean: (f64, f64),
 }
 
 impl Finished {
@@ -104,68 +103,6 @@ impl Finished {
             }
         }
         problems
-    }
-
-    /// For scripts.
-    pub(super) fn document(&self) -> Value {
-        let story = &self.story;
-        let scale: Map<String, Value> = story
-            .scale
-            .iter()
-            .map(|(name, value)| (name.clone(), json!(value.parse::<f64>().unwrap_or(f64::NAN))))
-            .collect();
-        let deaths = story.deaths.iter().map(|death| {
-            json!({
-                "host": death.host, "containers": death.containers, "containers_elsewhere": death.elsewhere,
-                "containers_lost": death.given_up,
-            })
-        });
-        json!({
-            "policy": story.plan.args.policy,
-            "trace": story.plan.trace,
-            "nodes": story.plan.args.nodes,
-            "racks": story.plan.args.racks,
-            "seed": story.plan.args.seed,
-            "scale": scale,
-            "jobs": story.jobs.values().map(job_document).collect::<Vec<_>>(),
-            "nodes_killed": deaths.collect::<Vec<_>>(),
-            "replaced": story.replaced.iter().map(replacement_document).collect::<Vec<_>>(),
-            "links_failed": story.failed_links.iter().map(|(link, _)| link).collect::<Vec<_>>(),
-            "flow_reroutes": story.flow_reroutes.iter().map(flow_reroute_document).collect::<Vec<_>>(),
-            "flow_updates": story.flow_updates.0,
-            "flow_rules": story.flow_updates.1,
-            "reroutes": story.reroutes.iter().map(reroute_document).collect::<Vec<_>>(),
-            "summary": self.summary_document(),
-            "problems": self.problems,
-            "ok": self.problems.is_empty(),
-        })
-    }
-
-    fn summary_document(&self) -> Value {
-        let tally = &self.tally;
-        let terms: Map<String, Value> = self
-            .terms()
-            .into_iter()
-            .map(|row| {
-                let both = |(hinted, default): (f64, f64)| json!({ "hinted": hinted, "default": default });
-                (row.name.to_owned(), json!({ "jobs": row.jobs, "median": both(row.median), "mean": both(row.mean) }))
-            })
-            .collect();
-        json!({
-            "jobs": tally.jobs, "jobs_ended": tally.jobs_ended, "tasks": tally.tasks, "tasks_ended": tally.tasks_ended,
-            "hints_issued": tally.hinted, "hints_followed": tally.followed, "on_fallback": tally.on_fallback, "hints_replaced": tally.replaced, "hints_dispatched": tally.dispatched,
-            "leases_withdrawn": tally.withdrawn, "leases_expired": self.counter("leases_expired"),
-            "requests": tally.latencies.len(), "requests_refused": tally.refused,
-            "request_p50_ms": self.latency_ms(0.5), "request_p99_ms": self.latency_ms(0.99),
-            "terms": terms,
-            "yarn": tally.yarn,
-            "feed_items_refused": tally.feed_refused,
-            "snapshot_version": self.status.snapshot_version,
-            "books_checked": self.books.checks,
-            "seconds": tally.took.as_secs_f64(),
-            "adherence": self.status.adherence,
-            "counters": self.status.counters,
-        })
     }
 
     /// For people.
@@ -269,18 +206,21 @@ impl Finished {
         format!("NOT AS PROMISED:\n{}", problems.join("\n"))
     }
 
-    fn counter(&self, name: &str) -> u64 {
+    /// What the daemon counts under this name.
+    pub(super) fn counter(&self, name: &str) -> u64 {
         self.status.counters.get(name).copied().unwrap_or(0)
     }
 
-    fn latency_ms(&self, quantile: f64) -> f64 {
+    /// How long answers took, ms.
+    pub(super) fn latency_ms(&self, quantile: f64) -> f64 {
         let mut latencies = self.tally.latencies.clone();
         latencies.sort_unstable();
         let at = ((latencies.len() as f64 * quantile).ceil() as usize).clamp(1, latencies.len().max(1)) - 1;
         latencies.get(at).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
     }
 
-    fn terms(&self) -> Vec<TermRow> {
+    /// The terms that jobs have in both placements.
+    pub(super) fn terms(&self) -> Vec<TermRow> {
         let sets: Vec<&v1::HintSet> = self.story.jobs.values().filter_map(|job| job.hints.first()).collect();
         let row = |Term { name, read, unit }: Term| {
             let both = |set: &&v1::HintSet| Some((read(set.terms.as_ref()?)?, read(set.baseline.as_ref()?)?));
@@ -307,54 +247,6 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     if values.len() % 2 == 1 { values[middle] } else { f64::midpoint(values[middle - 1], values[middle]) }
-}
-
-fn hosts_document(hints: &[v1::Hint]) -> Value {
-    let mut groups: Vec<&str> = hints.iter().map(|hint| hint.group.as_str()).collect();
-    groups.sort_unstable();
-    groups.dedup();
-    let of = |group: &str| {
-        let hosts: Map<String, Value> =
-            answers::by_host(hints, Some(group)).into_iter().map(|(host, count)| (host, json!(count))).collect();
-        (group.to_owned(), Value::Object(hosts))
-    };
-    Value::Object(groups.into_iter().map(of).collect())
-}
-
-fn job_document(job: &JobStory) -> Value {
-    let first = job.hints.first();
-    json!({
-        "job": job.name, "number": job.number, "maps": job.maps, "reduces": job.reduces,
-        "submitted_s": job.submitted.as_secs_f64(),
-        "took_s": job.took.map(|took| took.as_secs_f64()),
-        "waves": job.hints.len(),
-        "hints": first.map(|set| hosts_document(&set.hints)),
-        "cost": first.and_then(|set| set.terms.as_ref()),
-        "baseline": first.and_then(|set| set.baseline.as_ref()),
-        "expected_gain": first.and_then(|set| set.expected_gain),
-        "unhinted": job.unhinted,
-    })
-}
-
-fn replacement_document(replaced: &Replacement) -> Value {
-    json!({
-        "job": replaced.job, "cause": replaced.cause, "from": replaced.from, "to": hosts_document(&replaced.hints.hints),
-    })
-}
-
-fn reroute_document(reroute: &Reroute) -> Value {
-    json!({
-        "cause": reroute.cause, "subject": reroute.subject, "changed": reroute.changed, "cut_off": reroute.cut_off,
-        "untouched": reroute.untouched, "took_ms": reroute.took.map(|took: Duration| took.as_secs_f64() * 1e3),
-    })
-}
-
-fn flow_reroute_document(reroute: &FlowReroute) -> Value {
-    json!({
-        "cause": reroute.cause, "subject": reroute.subject, "phase": reroute.phase, "moved": reroute.moved,
-        "untouched": reroute.untouched, "rules": reroute.rules,
-        "took_ms": reroute.took.map(|took: Duration| took.as_secs_f64() * 1e3),
-    })
 }
 
 #[cfg(test)]

@@ -20,5 +20,5 @@ mod start;
 pub mod status;
 mod status_report;
 
-pub use start::{Running, start};
+pub use start::{Running, Starting, start};
 pub use status_report::status_report;

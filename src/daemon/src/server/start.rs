@@ -21,6 +21,7 @@ use hintd_client::wire::v1::routes_server::RoutesServer;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -63,11 +64,21 @@ pub struct Running {
     drain: Duration,
 }
 
-/// Starts a daemon and serves it; returns when it can be called. To be called within a tokio runtime.
+/// [`Running`], once it can be called.
+pub type Starting<'a> = Pin<Box<dyn Future<Output = Result<Running, StartError>> + Send + 'a>>;
+
+/// Starts a daemon and serves it; ready when it can be called. To be called within a tokio runtime.
+///
+/// Boxed, for the compiler's sake: whoever awaits another crate's `async fn` compiles its body once more, and all that it
+/// spawns, here the whole of tonic's server.
 ///
 /// # Errors
 /// [`StartError`]; nothing runs then.
-pub async fn start(options: &Options, metrics: Metrics) -> Result<Running, StartError> {
+pub fn start(options: &Options, metrics: Metrics) -> Starting<'_> {
+    Box::pin(serve(options, metrics))
+}
+
+async fn serve(options: &Options, metrics: Metrics) -> Result<Running, StartError> {
     let listen = &options.listen;
     if !listen.grpc.ip().is_loopback() && !listen.insecure_bind {
         return Err(StartError::Insecure(listen.grpc));
