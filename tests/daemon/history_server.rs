@@ -166,11 +166,11 @@ async fn data_that_an_unchanged_job_reads_again_goes_to_its_home_racks_also_afte
         assert_eq!(racks, [found.racks[0].rack.as_str(), "", ""], "the others are HDFS's");
     }
     assert_eq!(world.client.replicas(ask("/inn/part-m-00000")).await.unwrap().reason, "no_plan");
-    its_readers_are_told(&world, &found.racks[0]).await;
     world.restart().await;
     let _feed = world.cluster(3, 2, 8_192).await;
     assert_eq!(world.client.input_homes(reads(9, KEY, 0, &[])).await.unwrap().reason, "none_given", "it was forgotten");
     assert_eq!(world.client.replicas(ask("/in/part-m-00000")).await.unwrap().racks, found.racks);
+    its_readers_are_told(&world, &found.racks[0]).await;
 }
 
 fn reads(application: u32, key: &str, outstanding: u32, by_rack: &[(&str, u32)]) -> v1::InputHomesRequest {
@@ -200,26 +200,23 @@ async fn its_readers_are_told(world: &World, home: &v1::RackHosts) {
     assert_eq!(told(reads(1, KEY, 4, &partly)).await.0, "not_at_home");
     assert_eq!(told(reads(1, "mapreduce:ann:other", 0, &[])).await.0, "none_given");
     assert_eq!(told(reads(1, "", 0, &[])).await.0, "no_key");
-    let mut asked = request("r1", 1, 1);
-    asked.application_id = "application_1_0001".to_owned();
-    asked.attempt = 1;
-    let answered = world.client.request_hints(asked).await.unwrap().hints.unwrap();
+    let asked = request("r1", 1, 1, 1_024);
+    let answered = world.client.request_hints(asked, SOON).await.unwrap().hints.unwrap();
     let mut feed: FeedSender<v1::EventItem> = world.client.feed(hello()).await.unwrap();
-    for (container, host) in [&home.hosts[0], &home.hosts[1], "nobody-knows-it"].into_iter().enumerate() {
+    for (container, host) in [home.hosts[0].as_str(), &home.hosts[1], "nobody-knows-it"].into_iter().enumerate() {
         let allocated = v1::TaskAllocated {
             host: host.to_string(),
             container_id: format!("container_1_0001_01_{:06}", container + 2),
             lease_id: 0,
         };
-        feed.send(v1::TaskEvent {
+        let event = v1::TaskEvent {
             application_id: "application_1_0001".to_owned(),
             attempt: 1,
             group: "p20".to_owned(),
             what: Some(v1::task_event::What::Allocated(allocated)),
             ..Default::default()
-        })
-        .await
-        .unwrap();
+        };
+        feed.send(v1::EventItem { number: 0, item: Some(v1::event_item::Item::Event(event)) }).await.unwrap();
     }
     feed.await_acknowledged().await.unwrap();
     let began = Instant::now();

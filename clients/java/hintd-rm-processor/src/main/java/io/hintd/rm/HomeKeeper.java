@@ -191,7 +191,7 @@ final class HomeKeeper {
       end(key, stay, "silent");
     } else if (late) {
       end(key, stay, "waited");
-    } else if (outstanding(key) == 0) {
+    } else if (!rows.fresh(key) && outstanding(key) == 0) {
       return; // all of it was given, and is on its way to the application
     } else if (!room(key, home, blacklisted)) {
       end(key, stay, "full");
@@ -224,8 +224,10 @@ final class HomeKeeper {
     stay.over = true;
     rows.keepTo(key, null);
     counters.homes("ended_" + why, 1);
-    if (stay.narrowed) {
-      LOG.info("hintd: {} of {} are asked for everywhere again: {}, {} outstanding", key, attempt, why, rows.outstanding(key));
+    if (racks != null && !racks.isEmpty()) {
+      LOG.info(
+          "hintd: {} of {} are asked for everywhere{}: {}, {} outstanding, asked for in {} of {}", key, attempt,
+          stay.narrowed ? " again" : "", why, rows.outstanding(key), rows.byRack(key, racks), racks);
     }
   }
 

@@ -73,6 +73,7 @@ final class HomeRows {
       if (ResourceRequest.ANY.equals(row.getResourceName())) {
         state.any = Math.max(row.getNumContainers(), 0);
         state.last = kept;
+        state.fresh.add(ResourceRequest.ANY);
         if (state.any == 0) {
           cancelled.add(key);
         }
@@ -100,6 +101,11 @@ final class HomeRows {
   /** Why a key's rows are never left out; null: they may be. */
   String leftAlone(Key key) {
     return states.get(key).leftAlone;
+  }
+
+  /** Whether the key's {@code *} came with the present allocate: YARN does not have it yet. */
+  boolean fresh(Key key) {
+    return states.get(key).fresh.contains(ResourceRequest.ANY);
   }
 
   /** Outstanding, as the application has it. */

@@ -190,6 +190,7 @@ class HomeKeeperTest {
     assertEquals(1, count("ended_full"));
     cluster.full = false;
     register();
+    cluster.outstanding = 0; // the scheduler has not heard of them yet
     assertEquals(rows(2, 0, "*=2!"), allocate(maps(2)));
     cluster.full = true;
     cluster.outstanding = 0;
