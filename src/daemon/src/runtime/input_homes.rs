@@ -10,6 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Groups of attempts that are remembered; beyond it the one goes that was told the longest ago.
 pub(super) const TOLD_MAX: usize = 1_000;
 
+/// A group of an attempt.
+pub type AttemptGroup = (AttemptId, Arc<str>);
+
 /// A group that was told of homes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HomedGroup {
@@ -24,7 +27,7 @@ pub struct HomedGroup {
 
 /// Groups that were told of homes.
 #[derive(Debug, Default)]
-pub(super) struct ToldHomes(Mutex<BTreeMap<(AttemptId, Arc<str>), HomedGroup>>);
+pub(super) struct ToldHomes(Mutex<BTreeMap<AttemptGroup, HomedGroup>>);
 
 impl ToldHomes {
     fn told(&self, attempt: AttemptId, group: &Arc<str>, racks: Vec<RackPath>, now: Timestamp) {
@@ -75,7 +78,7 @@ impl Daemon {
     /// [`Refusal::BadToken`]; [`Refusal::NotListed`] where a ResourceManager lists attempts; [`Refusal::Unavailable`].
     pub async fn input_homes(
         &self,
-        (attempt, group): (AttemptId, Arc<str>),
+        (attempt, group): AttemptGroup,
         queue: &QueueName,
         tasks: InputTasks,
         proof: Proof,

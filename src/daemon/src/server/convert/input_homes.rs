@@ -2,11 +2,11 @@
 
 use super::plans::rack_hosts;
 use super::request::attempt;
-use crate::runtime::input_homes::HomedGroup;
+use crate::runtime::input_homes::{AttemptGroup, HomedGroup};
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
 use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
-use hintd_model::units::{AttemptId, QueueName};
+use hintd_model::units::QueueName;
 use std::sync::Arc;
 
 /// Names are no longer, as in requests.
@@ -22,7 +22,7 @@ const HOLDS_FOR_MS: u32 = 5_000;
 /// [`Refusal::Invalid`] names the field.
 pub(in crate::server) fn input_tasks(
     wire: &v1::InputHomesRequest,
-) -> Result<((AttemptId, Arc<str>), QueueName, InputTasks), Refusal> {
+) -> Result<(AttemptGroup, QueueName, InputTasks), Refusal> {
     let attempt = attempt(&wire.application_id, wire.attempt)?;
     let invalid = |field: &str, message: String| Err(Refusal::Invalid { field: field.to_owned(), message });
     for (field, name) in
