@@ -23,7 +23,7 @@ const PUBLISHED: &[&str] = &[
     "BoxStop", "Withheld",
     // placement.proto
     "DecisionOutcome", "HintOutcome", "TermOutcome", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
-    "RackHosts",
+    "RackHosts", "HomedGroup",
     // routes.proto
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
     "SetCircuit",

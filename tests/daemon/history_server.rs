@@ -168,7 +168,68 @@ async fn data_that_an_unchanged_job_reads_again_goes_to_its_home_racks_also_afte
     assert_eq!(world.client.replicas(ask("/inn/part-m-00000")).await.unwrap().reason, "no_plan");
     world.restart().await;
     let _feed = world.cluster(3, 2, 8_192).await;
+    assert_eq!(world.client.input_homes(reads(9, KEY, 0, &[])).await.unwrap().reason, "none_given", "it was forgotten");
     assert_eq!(world.client.replicas(ask("/in/part-m-00000")).await.unwrap().racks, found.racks);
+    its_readers_are_told(&world, &found.racks[0]).await;
+}
+
+fn reads(application: u32, key: &str, outstanding: u32, by_rack: &[(&str, u32)]) -> v1::InputHomesRequest {
+    v1::InputHomesRequest {
+        application_id: format!("application_1_{application:04}"),
+        attempt: 1,
+        queue: "default".to_owned(),
+        recurring_job_key: key.to_owned(),
+        group: "p20".to_owned(),
+        outstanding,
+        by_rack: by_rack.iter().map(|&(rack, count)| (rack.to_owned(), count)).collect(),
+        ..Default::default()
+    }
+}
+
+/// Applications whose input was sent there: what they are told, and that containers which came are counted.
+async fn its_readers_are_told(world: &World, home: &v1::RackHosts) {
+    let told = async |ask| {
+        let found: v1::InputHomesResponse = world.client.input_homes(ask).await.unwrap();
+        assert!(found.holds_for_ms > 0 && found.homes.is_empty() == (found.reason != "homes"), "{found:?}");
+        (found.reason, found.homes)
+    };
+    let homes = ("homes".to_owned(), vec![home.clone()]);
+    assert_eq!(told(reads(1, KEY, 0, &[])).await, homes, "it asks for none yet");
+    assert_eq!(told(reads(1, KEY, 4, &[("/elsewhere", 4), (&home.rack, 4)])).await, homes);
+    let partly = [("/elsewhere", 4), (home.rack.as_str(), 3)];
+    assert_eq!(told(reads(1, KEY, 4, &partly)).await.0, "not_at_home");
+    assert_eq!(told(reads(1, "mapreduce:ann:other", 0, &[])).await.0, "none_given");
+    assert_eq!(told(reads(1, "", 0, &[])).await.0, "no_key");
+    let asked = request("r1", 1, 1, 1_024);
+    let answered = world.client.request_hints(asked, SOON).await.unwrap().hints.unwrap();
+    let mut feed: FeedSender<v1::EventItem> = world.client.feed(hello()).await.unwrap();
+    for (container, host) in [home.hosts[0].as_str(), &home.hosts[1], "nobody-knows-it"].into_iter().enumerate() {
+        let allocated = v1::TaskAllocated {
+            host: host.to_string(),
+            container_id: format!("container_1_0001_01_{:06}", container + 2),
+            lease_id: 0,
+        };
+        let event = v1::TaskEvent {
+            application_id: "application_1_0001".to_owned(),
+            attempt: 1,
+            group: "p20".to_owned(),
+            what: Some(v1::task_event::What::Allocated(allocated)),
+            ..Default::default()
+        };
+        feed.send(v1::EventItem { number: 0, item: Some(v1::event_item::Item::Event(event)) }).await.unwrap();
+    }
+    feed.await_acknowledged().await.unwrap();
+    let began = Instant::now();
+    loop {
+        let explained = world.client.explain(&answered.decision_id).await.unwrap();
+        let homed = &explained.input_homes[0];
+        if (homed.at_home, homed.elsewhere) == (2, 0) {
+            assert_eq!((homed.group.as_str(), &homed.racks), ("p20", &vec![home.rack.clone()]));
+            break;
+        }
+        assert!(began.elapsed() < SOON, "not in time: {explained:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 fn options(authority: String) -> HistoryServerOptions {

@@ -72,6 +72,13 @@ fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet) -> String 
             explained.leases.iter().map(|lease| [lease.lease_id.to_string(), lease.host.clone(), lease.state.clone()]);
         lines.push(format!("\n{}", output::table(["lease", "host", "state"], 3, rows)));
     }
+    for homed in &explained.input_homes {
+        let v1::HomedGroup { group, racks, at_home, elsewhere } = homed;
+        let racks = racks.join(", ");
+        lines.push(format!(
+            "\n{group} was told to stay with its input in {racks}: {at_home} came there, {elsewhere} elsewhere"
+        ));
+    }
     let rows = set.ages.iter().map(|age| {
         let heard = age.age_ms.map_or_else(|| "never".to_owned(), |ms| output::seconds(ms as f64 / 1e3));
         [age.source.clone(), if age.stale { "too old" } else { "fresh" }.to_owned(), heard]

@@ -308,6 +308,21 @@ impl Client {
         retry::until(Instant::now() + self.calls, call).await
     }
 
+    /// Racks to which the attempt's input was sent; an empty token: the client's nonce stands in.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] for another's attempt; [`ClientError::OutOfTime`]. Then asks go on as they are.
+    pub async fn input_homes(&self, mut request: v1::InputHomesRequest) -> Result<v1::InputHomesResponse, ClientError> {
+        if request.token.is_empty() && request.nonce.is_empty() {
+            request.nonce = self.secret.nonce(&request.application_id);
+        }
+        let call = |_| {
+            let (mut placement, request) = (self.placement(), request.clone());
+            async move { placement.input_homes(request).await.map(Response::into_inner) }
+        };
+        retry::until(Instant::now() + self.calls, call).await
+    }
+
     /// Follows an attempt on one stream: events up, advice down. To resume, give the last number seen.
     ///
     /// # Errors

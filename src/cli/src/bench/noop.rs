@@ -81,6 +81,10 @@ impl Placement for Noop {
     async fn replicas(&self, _: Request<v1::ReplicasRequest>) -> Result<Response<v1::ReplicasResponse>, Status> {
         Err(Status::unimplemented("the no-op server advises nothing"))
     }
+
+    async fn input_homes(&self, _: Request<v1::InputHomesRequest>) -> Result<Response<v1::InputHomesResponse>, Status> {
+        Err(Status::unimplemented("the no-op server knows no homes"))
+    }
 }
 
 /// Reads feed streams and acknowledges them.

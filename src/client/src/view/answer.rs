@@ -74,6 +74,8 @@ struct Explained<'a> {
     ages: &'a [v1::SourceAge],
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_order")]
     outcome: Option<&'a v1::DecisionOutcome>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    input_homes: &'a [v1::HomedGroup],
     #[serde(flatten)]
     answer: &'a v1::HintSet,
 }
@@ -175,7 +177,7 @@ impl Serialize for v1::ExplainResponse {
             return in_order(&ExplainedRefusal { asked, decision_id, request_id, policy, refused }, serializer);
         }
         let (leases, ages, outcome) = (&self.leases, &answer.ages, self.outcome.as_ref());
-        Explained { asked, leases, ages, outcome, answer }.serialize(serializer)
+        Explained { asked, leases, ages, outcome, input_homes: &self.input_homes, answer }.serialize(serializer)
     }
 }
 

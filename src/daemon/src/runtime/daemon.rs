@@ -5,6 +5,7 @@ use super::clock::Clock;
 use super::command::{Command, EngineHandle, EngineReport, gone};
 use super::engine_exit::EngineExitNotifier;
 use super::engine_thread::{EngineThread, Shared};
+use super::input_homes::ToldHomes;
 use super::listing::Listing;
 use super::locate::Locator;
 use super::metric_handles::MetricHandles;
@@ -164,6 +165,7 @@ fn shared(options: &Options, engine: &Engine, metrics: MetricHandles, background
         outboxes: Outboxes::default(),
         follow: ArcSwap::from_pointee(options.settings.follow.clone()),
         watchers: Watchers::default(),
+        told_homes: ToldHomes::default(),
         metrics,
         known,
         ready: watch::Sender::new(Ready { store: true, engine: true, placers: true, stopping: false, nodes: false }),

@@ -7,6 +7,7 @@
 use super::answered_requests::AnsweredRequests;
 use super::clock::Clock;
 use super::command::{Command, Committed, DetachedRequest, EngineHandle, EngineReport, Envelope, Reply};
+use super::input_homes::ToldHomes;
 use super::metric_handles::{Depths, FlowCounts, MetricHandles};
 use super::outbox::Outboxes;
 use super::pending_batches::{PendingBatches, Returned};
@@ -48,6 +49,8 @@ pub(super) struct Shared {
     pub(super) follow: ArcSwap<FollowOptions>,
     /// Who watches routes.
     pub(super) watchers: Watchers,
+    /// Who was told of homes of its input.
+    pub(super) told_homes: ToldHomes,
     /// What is measured and counted.
     pub(super) metrics: MetricHandles,
     /// Whether requests are taken.
@@ -278,9 +281,14 @@ impl EngineThread {
     }
 
     fn event(&mut self, event: TaskEvent, proof: &Proof, now: Timestamp) {
+        let came = ToldHomes::container(&event);
         if let Err(refusal) = self.engine.tell(event, proof, now) {
             self.shared.metrics.add("events_refused", 1);
             tracing::debug!(%refusal, "a task event was dropped");
+        } else if let Some(at_home) =
+            came.and_then(|came| self.shared.told_homes.came(came, &self.shared.generation.load()))
+        {
+            self.shared.metrics.homed_container(at_home);
         }
         self.state_changed();
     }

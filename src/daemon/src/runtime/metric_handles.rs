@@ -170,6 +170,16 @@ impl MetricHandles {
         self.metrics.replicas_advised(reason);
     }
 
+    /// Somebody was told of homes of an application's input, or why there are none.
+    pub(super) fn input_homes(&self, reason: &'static str) {
+        self.metrics.input_homes(reason);
+    }
+
+    /// A container came of a group that was told of homes.
+    pub(super) fn homed_container(&self, at_home: bool) {
+        self.metrics.homed_container(at_home);
+    }
+
     /// Times and steps of one request.
     pub(super) fn request(&self, policy: &'static str, stages: &[(Stage, Duration)], steps: Option<u64>) {
         let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);

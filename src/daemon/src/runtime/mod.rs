@@ -12,6 +12,7 @@ pub mod daemon;
 mod engine_exit;
 mod engine_thread;
 mod in_flight;
+pub mod input_homes;
 mod line_quota;
 pub mod listing;
 pub mod locate;

@@ -57,6 +57,7 @@ pub(super) async fn explain(daemon: &Daemon, decision: &str, proof: &Proof) -> R
         recorded: record.is_ok(),
         params_toml: record.map(|record| record.policy().1.params_toml()).unwrap_or_default(),
         outcome: explained.outcome.as_ref().map(convert::outcome),
+        input_homes: convert::homed_groups(daemon.homed_groups(decision.attempt)),
     })
 }
 
@@ -100,6 +101,7 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
         recorded: true,
         params_toml: params.params_toml(),
         outcome: None,
+        input_homes: Vec::new(),
     }
 }
 

@@ -137,6 +137,18 @@ impl Placement for PlacementService {
         let found = async { self.daemon.replicas(convert::replicas_ask(&wire)?, convert::replicas_found).await };
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
+
+    async fn input_homes(
+        &self,
+        request: Request<v1::InputHomesRequest>,
+    ) -> Result<Response<v1::InputHomesResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let asked = async {
+            let (whose, queue, tasks) = convert::input_tasks(&wire)?;
+            self.daemon.input_homes(whose, &queue, tasks, proof(&wire.token, &wire.nonce)?).await
+        };
+        Ok(Response::new(convert::input_homes(&in_time(&self.daemon, &metadata, asked).await?)))
+    }
 }
 
 /// A request's answer.

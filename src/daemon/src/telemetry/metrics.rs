@@ -30,7 +30,7 @@ pub use super::labels::{
 };
 use super::log_writer::LOG_LINES_DROPPED;
 use super::placers::{PLACER_STUCK, QUEUE_DEPTH};
-use super::plans::{PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT, REPLICAS};
+use super::plans::{HOMED_CONTAINERS, INPUT_HOMES, PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT, REPLICAS};
 use super::routes::{
     BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
     ROUTES,
@@ -159,6 +159,8 @@ pub const ALL: &[Metric] = &[
     metric(PLAN_LEFT, Kind::Gauge, Unit::Seconds, "What is left of the horizon of the plan in force."),
     metric(PLAN_FOLLOWED, Kind::Gauge, Unit::Count, "Jobs, runs and stages by how the plan in force is followed."),
     metric(REPLICAS, Kind::Counter, Unit::Count, "Answers to questions for replicas of new data, by reason."),
+    metric(INPUT_HOMES, Kind::Counter, Unit::Count, "Answers to questions for homes of input, by reason."),
+    metric(HOMED_CONTAINERS, Kind::Counter, Unit::Count, "Containers told to stay at home with their input, by place."),
     metric(CIRCUITS, Kind::Gauge, Unit::Count, "Circuits wanted, of these set, and rack pairs without: unserved."),
     metric(CIRCUIT_PORTS, Kind::Gauge, Unit::Count, "Ports of the optical switch: works, failed, stuck."),
     metric(CIRCUIT_DEMAND, Kind::Gauge, Unit::Bytes, "Bytes that elephants have left to send between racks."),
@@ -555,6 +557,8 @@ mod tests {
         adherence.miss("yarn_chose", 1);
         adherence.bytes("remote", "hinted", 1e9);
         metrics.replicas_advised("homes");
+        metrics.input_homes("homes");
+        metrics.homed_container(true);
         metrics.plans().in_force(None);
         let mut worth = metrics.worth();
         worth.counts(1, 2);

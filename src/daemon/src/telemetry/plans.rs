@@ -10,6 +10,8 @@ pub(super) const PLAN_AGE: &str = "hintd_plan_age_seconds";
 pub(super) const PLAN_LEFT: &str = "hintd_plan_left_seconds";
 pub(super) const PLAN_FOLLOWED: &str = "hintd_plan_followed";
 pub(super) const REPLICAS: &str = "hintd_replicas_total";
+pub(super) const INPUT_HOMES: &str = "hintd_input_homes_total";
+pub(super) const HOMED_CONTAINERS: &str = "hintd_homed_containers_total";
 
 /// Of what [`PLAN_FOLLOWED`] tells, in the order of [`figures`].
 const WHAT: [&str; 6] = ["followed", "missed", "expected", "unplanned", "released", "deviating"];
@@ -32,6 +34,16 @@ impl Metrics {
     /// Counts an answer to a question for replicas; `reason` is one of a closed list.
     pub fn replicas_advised(&self, reason: &'static str) {
         self.counter(REPLICAS, &[("reason", reason)]).add(1);
+    }
+
+    /// Counts an answer to a question for homes of an application's input; `reason` is one of a closed list.
+    pub fn input_homes(&self, reason: &'static str) {
+        self.counter(INPUT_HOMES, &[("reason", reason)]).add(1);
+    }
+
+    /// Counts a container of a group that was told of homes of its input.
+    pub fn homed_container(&self, at_home: bool) {
+        self.counter(HOMED_CONTAINERS, &[("place", if at_home { "at_home" } else { "elsewhere" })]).add(1);
     }
 
     /// Handles for plans. All are there from now on: an alert finds 0, not nothing.

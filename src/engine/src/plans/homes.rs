@@ -25,6 +25,8 @@ pub const READERS_MAX: usize = 1_000;
 pub const UNASKED_MAX: Micros = Micros::from_secs(3_600);
 /// Homes end so long after they were chosen, for load and history change.
 pub const AGE_MAX: Micros = Micros::from_secs(24 * 3_600);
+/// Homes that data was sent to are said to its reader for so long after anybody last asked: what is read once a week is.
+pub const GIVEN_MAX: Micros = Micros::from_secs(7 * 24 * 3_600);
 /// The policy that chooses homes.
 const CHOOSER: &str = "joint";
 
@@ -33,6 +35,8 @@ const CHOOSER: &str = "joint";
 pub struct DataHomes {
     by_reader: BTreeMap<Arc<str>, Chosen>,
     readers: ReaderIndex,
+    /// Where each reader's data was last sent, and when.
+    given: BTreeMap<Arc<str>, (Vec<RackPath>, Timestamp)>,
 }
 
 /// What was chosen for one reader.
@@ -88,6 +92,7 @@ impl DataHomes {
             Some(homes) if homes.is_empty() => return Ok(default(Why::Everywhere)),
             Some(homes) => homes,
         };
+        lock().gave(&reader, &homes, snapshot, now);
         let first = turn(&ask.path);
         let problem = |nth: u32| DataProblem {
             snapshot,
@@ -108,6 +113,22 @@ impl DataHomes {
         let blocks = (0..ask.blocks).map(|nth| of_block(places, &problem(nth))).collect::<Result<_, _>>()?;
         let racks = homes.iter().map(named).collect();
         Ok(ReplicaPlan { racks, blocks, ..default(Why::Homes) })
+    }
+
+    fn gave(&mut self, reader: &Arc<str>, homes: &[RackIdx], snapshot: &Snapshot, now: Timestamp) {
+        let racks = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
+        self.given.insert(Arc::clone(reader), (racks, now));
+        if self.given.len() > READERS_MAX {
+            let oldest = self.given.iter().min_by_key(|(_, (_, at))| *at).map(|(key, _)| Arc::clone(key));
+            oldest.map(|key| self.given.remove(&key));
+        }
+    }
+
+    /// Where the reader's data was last sent; `None`: nowhere, or too long ago.
+    #[must_use]
+    pub fn given(&self, reader: &str, now: Timestamp) -> Option<&[RackPath]> {
+        let (racks, at) = self.given.get(reader)?;
+        (now.since(*at) < GIVEN_MAX).then_some(racks)
     }
 
     /// Readers whose homes are remembered.

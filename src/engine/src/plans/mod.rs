@@ -6,7 +6,8 @@
 //! - `serve`: calls of operators, and what policies are told.
 //! - `note`: how a run, and an answer's hints, stand to the plan in force.
 //! - `runs`: runs of recurring jobs, noted as they finish; `make`: a plan of what they let expect.
-//! - `replicas`: where data goes that planned jobs will read; `homes`: that other recurring jobs will read.
+//! - `replicas`: where data goes that planned jobs will read; `homes`: that other recurring jobs will read; `input_homes`:
+//!   what those jobs are told of it.
 //!
 //! # Invariants
 //! - At most one plan is in force. It is put in force by name, never by being kept.
@@ -14,6 +15,7 @@
 //! - A plan is advice: nothing is held back for it, and what it does not place goes as without one.
 
 pub mod homes;
+pub mod input_homes;
 mod make;
 mod note;
 pub mod replicas;

@@ -2,7 +2,8 @@
 
 use super::harness::EngineHarness;
 use super::plans::{packer, plan};
-use crate::plans::homes::{AGE_MAX, DataHomes, READERS_MAX, UNASKED_MAX};
+use crate::plans::homes::{AGE_MAX, DataHomes, GIVEN_MAX, READERS_MAX, UNASKED_MAX};
+use crate::plans::input_homes::{InputHomes, InputTasks};
 use crate::plans::replicas::{ReplicaPlan, ReplicaRequest, Why};
 use crate::prediction::{Run, steady_path};
 use crate::{LearnedGroup, LearnedRun, Refusal};
@@ -99,6 +100,33 @@ fn files_of_one_directory_and_their_blocks_go_to_the_homes_of_who_reads_it() {
     assert_eq!(racks(&advise_as(&mut homes, &harness, &named).unwrap()), racks(&first));
     let unknown = ReplicaRequest { reader: Some("sord".into()), ..ask("/in") };
     assert_eq!(advise_as(&mut homes, &harness, &unknown).unwrap().reason, Why::NoPlan, "without a plan as before");
+}
+
+#[test]
+fn who_reads_data_that_was_sent_home_is_told_where_unless_its_blocks_lie_elsewhere() {
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
+    told(&mut harness, "sort", &run(1, &["/in"], 1_000));
+    let tasks = |outstanding, racks: &[(&str, u32)]| {
+        let by_rack = racks.iter().map(|&(rack, count)| (rack.into(), count)).collect();
+        InputTasks { recurring_key: Some("sort".into()), outstanding, by_rack }
+    };
+    let of = |homes: &mut Mutex<DataHomes>, harness: &EngineHarness, tasks: &InputTasks| {
+        InputHomes::of(tasks, homes.get_mut().unwrap(), &harness.engine.generation().snapshot, harness.now)
+    };
+    assert_eq!(of(&mut homes, &harness, &tasks(0, &[])), InputHomes::NoneGiven);
+    let found = advise(&mut homes, &harness, "/in/part-0");
+    let home = found.racks[0].0.to_string();
+    let at_home = InputHomes::Homes(found.racks.clone());
+    assert_eq!(of(&mut homes, &harness, &tasks(0, &[])), at_home, "none is asked for yet");
+    assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 4), ("/else", 4)])), at_home);
+    assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 3), ("/else", 4)])), InputHomes::NotAtHome);
+    assert_eq!(of(&mut homes, &harness, &tasks(4, &[])), InputHomes::NotAtHome);
+    let nobody = InputTasks { recurring_key: None, ..tasks(0, &[]) };
+    assert_eq!(of(&mut homes, &harness, &nobody), InputHomes::NoKey);
+    harness.now = Timestamp(harness.now.0 + AGE_MAX.0);
+    assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 4)])), at_home, "longer than new data would go there");
+    harness.now = Timestamp(harness.now.0 + GIVEN_MAX.0);
+    assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 4)])), InputHomes::NoneGiven);
 }
 
 #[test]

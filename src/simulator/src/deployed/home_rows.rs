@@ -8,7 +8,7 @@
 //!   `HOSTS_FOR`.
 //! - Reduces: those that hintd has no room for get rows in proportion to the maps on each node, and `*` does not relax
 //!   while all that is outstanding has rows.
-//! - All of this only ever delays an ask; the ResourceManager's processor in clients/java does none of it yet.
+//! - All of this only ever delays an ask; the ResourceManager's processor in clients/java does the same but for strict reduces.
 
 use super::HOSTS_FOR;
 use hintd_model::cluster::{Resource, Snapshot};

@@ -7,7 +7,7 @@ use hintd_engine::plans::standings;
 use hintd_engine::prediction::{Errors, KeyForecast};
 use hintd_engine::{PlanNote, PlanView};
 use hintd_model::cluster::dataset::normal;
-use hintd_model::units::{Micros, Timestamp};
+use hintd_model::units::{HostName, Micros, RackPath, Timestamp};
 use hintd_policy::plan::Objective;
 
 /// A kept plan.
@@ -109,6 +109,11 @@ pub(in crate::server) fn replicas_ask(wire: &v1::ReplicasRequest) -> Result<Repl
     })
 }
 
+/// A rack, and nodes of it.
+pub(super) fn rack_hosts((rack, hosts): &(RackPath, Vec<HostName>)) -> v1::RackHosts {
+    v1::RackHosts { rack: rack.to_string(), hosts: hosts.iter().map(ToString::to_string).collect() }
+}
+
 /// Where it should go.
 #[must_use]
 pub(in crate::server) fn replicas_found(found: &ReplicaPlan) -> v1::ReplicasResponse {
@@ -118,13 +123,9 @@ pub(in crate::server) fn replicas_found(found: &ReplicaPlan) -> v1::ReplicasResp
         None => v1::ReplicaAdvice::default(),
     };
     let block = |block: &Vec<Replica>| v1::BlockAdvice { replicas: block.iter().map(replica).collect() };
-    let racks = found.racks.iter().map(|(rack, hosts)| v1::RackHosts {
-        rack: rack.to_string(),
-        hosts: hosts.iter().map(ToString::to_string).collect(),
-    });
     v1::ReplicasResponse {
         blocks: found.blocks.iter().map(block).collect(),
-        racks: racks.collect(),
+        racks: found.racks.iter().map(rack_hosts).collect(),
         plan: name(&found.plan),
         reader: name(&found.reader),
         job: found.job.as_ref().map(ToString::to_string).unwrap_or_default(),

@@ -10,6 +10,8 @@ import io.hintd.v1.ExplainRequest;
 import io.hintd.v1.ExplainResponse;
 import io.hintd.v1.FeedGrpc;
 import io.hintd.v1.HintSet;
+import io.hintd.v1.InputHomesRequest;
+import io.hintd.v1.InputHomesResponse;
 import io.hintd.v1.PlacementGrpc;
 import io.hintd.v1.ReleaseRequest;
 import io.hintd.v1.ReplicasRequest;
@@ -141,6 +143,15 @@ public final class HintdClient implements AutoCloseable {
    */
   public CompletableFuture<ReplicasResponse> replicas(ReplicasRequest request, Duration deadline) {
     return once(deadline, (stub, told) -> stub.replicas(request, told));
+  }
+
+  /**
+   * Racks to which an attempt's input was sent. As {@link #ask} it asks once and does not wait; who gets no answer asks YARN as
+   * before. The client's nonce is added.
+   */
+  public CompletableFuture<InputHomesResponse> inputHomes(InputHomesRequest.Builder request, Duration deadline) {
+    InputHomesRequest whole = request.setNonce(nonce(request.getApplicationId())).build();
+    return once(deadline, (stub, told) -> stub.inputHomes(whole, told));
   }
 
   private <T> CompletableFuture<T> once(Duration deadline, BiConsumer<PlacementGrpc.PlacementStub, StreamObserver<T>> call) {

@@ -38,6 +38,7 @@ public final class Counters implements CountersMXBean {
   private final Map<String, LongAdder> leftAlone = new ConcurrentHashMap<>();
   private final Map<String, LongAdder> over = new ConcurrentHashMap<>();
   private final Map<String, LongAdder> containers = new ConcurrentHashMap<>();
+  private final Map<String, LongAdder> homes = new ConcurrentHashMap<>();
   private final Map<String, LongSupplier> gauges = new ConcurrentHashMap<>();
   private volatile BooleanSupplier breakerOpen = () -> false;
 
@@ -52,6 +53,11 @@ public final class Counters implements CountersMXBean {
   /** Containers of hints: {@code on_hinted}, {@code on_on_host}, {@code shadow_in_rack}, ... */
   void containers(boolean used, String what, long count) {
     containers.computeIfAbsent((used ? "on_" : "shadow_") + what, none -> new LongAdder()).add(count);
+  }
+
+  /** Of maps that stay where their input is: {@code narrowed}, {@code at_home}, {@code ended_full}, ... */
+  void homes(String what, long count) {
+    homes.computeIfAbsent("homes_" + what, none -> new LongAdder()).add(count);
   }
 
   void gauge(String name, LongSupplier value) {
@@ -91,6 +97,7 @@ public final class Counters implements CountersMXBean {
     all.put("held", held.sum());
     gauges.forEach((name, value) -> all.put(name, value.getAsLong()));
     all.putAll(sums(containers));
+    all.putAll(sums(homes));
     return all;
   }
 

@@ -11,6 +11,8 @@ import io.hintd.client.Secret;
 import io.hintd.plugin.Breaker;
 import io.hintd.v1.EventItem;
 import io.hintd.v1.FeedHello;
+import io.hintd.v1.InputHomesRequest;
+import io.hintd.v1.InputHomesResponse;
 import io.hintd.v1.ShuffleTurnRequest;
 import io.hintd.v1.ShuffleTurnResponse;
 import io.hintd.v1.TaskEvent;
@@ -71,6 +73,27 @@ final class Daemon implements AutoCloseable {
     return made
         .shuffleTurn(request, Duration.ofMillis(settings.deadlineMs))
         .whenComplete((answer, error) -> heard(request.getApplicationId(), error, settings));
+  }
+
+  /** Where an application's input was sent; as {@link #ask}. */
+  CompletableFuture<InputHomesResponse> homes(InputHomesRequest.Builder request, Settings settings) {
+    HintdClient made = client;
+    if (made == null || !breaker.ask(nowMs())) {
+      counters.notAsked.increment();
+      return null;
+    }
+    counters.homes("asked", 1);
+    return made
+        .inputHomes(request, Duration.ofMillis(settings.deadlineMs))
+        .whenComplete(
+            (answer, error) -> {
+              if (error == null) {
+                answered();
+                counters.homes("answered", 1);
+              } else {
+                heard(request.getApplicationId(), error, settings);
+              }
+            });
   }
 
   private void heard(String asker, Throwable error, Settings settings) {

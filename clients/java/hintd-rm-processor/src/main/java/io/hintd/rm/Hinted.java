@@ -75,6 +75,7 @@ final class Hinted {
   private final Semaphore waiting;
   private final AskTable table;
   private final TurnKeeper turns;
+  private final HomeKeeper homes;
   private final long registered = nowMs();
   private final List<Asked> asked = new ArrayList<>();
   private final List<AskTable.Wanted> first = new ArrayList<>();
@@ -98,6 +99,7 @@ final class Hinted {
     this.settings = settings;
     this.table = new AskTable(settings.besideOwn, this::over);
     this.turns = new TurnKeeper(attempt, app, daemon, counters);
+    this.homes = new HomeKeeper(attempt, app, cluster, daemon, counters);
   }
 
   /** The ApplicationMaster registered: asks for what a run of the same job asked for first. */
@@ -105,6 +107,7 @@ final class Hinted {
     if (!settings.prefetch || mode() == Mode.OFF) {
       return;
     }
+    homes.registered(mode(), settings, nowMs());
     List<AskTable.Wanted> expected = new ArrayList<>(recurring.of(app.recurringKey()));
     // Where these should go depends on where others came, and nothing has come yet.
     expected.removeIf(want -> Roles.reads(app.framework(), want.key.priority));
@@ -124,12 +127,13 @@ final class Hinted {
       table.blacklist(orNone(blacklist.getBlacklistAdditions()), orNone(blacklist.getBlacklistRemovals()));
     }
     List<AskTable.Wanted> wanted = table.came(came);
+    boolean waitForHomes = homes.came(came, mode, settings, nowMs());
     countLeftAlone(came, mode);
     if (mode == Mode.OFF) {
       table.forgetAll("off");
       collect(mode, true);
     } else {
-      boolean wait = want(wanted);
+      boolean wait = want(wanted) | waitForHomes;
       if (wait) {
         waited[0] = waitForAnswers();
       }
@@ -139,13 +143,13 @@ final class Hinted {
         table.rewrite(came, mode == Mode.ON, nowMs(), settings.hostsForMs, settings.racksForMs);
     rows.subList(came.size(), rows.size()).forEach(
         row -> (row.getNumContainers() > 0 ? counters.rowsAdded : counters.rowsTakenBack).increment());
-    return rows;
+    return homes.rewrite(rows, table.blacklisted(), mode, settings, nowMs());
   }
 
   /** What goes to YARN in place of {@code asks} where nothing of ours is to: what was held goes now. */
   List<ResourceRequest> plain(List<ResourceRequest> asks) {
     owes = false;
-    return turns.passAll(asks);
+    return homes.passAll(turns.passAll(asks));
   }
 
   boolean quiet(List<ResourceRequest> came) {
@@ -228,9 +232,14 @@ final class Hinted {
 
   /** Returns nanoseconds waited. */
   private long waitForAnswers() {
+    List<CompletableFuture<?>> answers = new ArrayList<>();
+    asked.forEach(ask -> answers.add(ask.answer));
+    if (homes.pending() != null) {
+      answers.add(homes.pending());
+    }
     boolean all = true;
-    for (Asked ask : asked) {
-      all &= ask.answer.isDone();
+    for (CompletableFuture<?> answer : answers) {
+      all &= answer.isDone();
     }
     if (all || !daemon.breaker().wait(settings.breaker) || !waiting.tryAcquire()) {
       return 0;
@@ -240,9 +249,9 @@ final class Hinted {
     counters.waits.increment();
     boolean inVain = false;
     try {
-      for (Asked ask : asked) {
+      for (CompletableFuture<?> answer : answers) {
         try {
-          ask.answer.get(Math.max(end - System.nanoTime(), 1), TimeUnit.NANOSECONDS);
+          answer.get(Math.max(end - System.nanoTime(), 1), TimeUnit.NANOSECONDS);
         } catch (TimeoutException late) {
           inVain = true;
         } catch (ExecutionException failed) {
@@ -296,6 +305,9 @@ final class Hinted {
           .computeIfAbsent(hint.group(), none -> new ArrayList<>())
           .add(new Piece(hint.host(), hint.fallbacks(), racks, hint.count(), leases, answer.token(), used, nowMs()));
     }
+    if (used) {
+      ask.wanted.forEach((group, want) -> besideMaps(want, pieces, racks));
+    }
     pieces.forEach(
         (group, found) -> {
           Key key = ask.keys.get(group);
@@ -303,6 +315,24 @@ final class Hinted {
             counters.containers(used, "hinted", table.hinted(key, found));
           }
         });
+  }
+
+  /** Of a job whose maps have homes, reduces that hintd has no host for go where its maps came, in proportion. */
+  private void besideMaps(AskTable.Wanted want, Map<String, List<Piece>> pieces, Map<String, String> racks) {
+    if (!Roles.reads(app.framework(), want.key.priority)) {
+      return;
+    }
+    int left = want.count;
+    for (Piece piece : pieces.getOrDefault(want.key.group(), new ArrayList<>())) {
+      left -= piece.remaining();
+    }
+    homes.beside(Math.max(left, 0)).forEach((host, count) -> {
+      if (racks.containsKey(host)) {
+        counters.homes("reduces", count);
+        Piece piece = new Piece(host, new ArrayList<>(), racks, count, new ArrayList<>(), "", true, nowMs());
+        pieces.computeIfAbsent(want.key.group(), none -> new ArrayList<>()).add(piece);
+      }
+    });
   }
 
   private void over(Piece piece, int containers, String why) {
@@ -334,6 +364,7 @@ final class Hinted {
       Key key = Key.of(container);
       String node = cluster.nodeName(container.getNodeId());
       turns.delivered(key);
+      homes.delivered(key, node, racks.getOrDefault(node, ""), nowMs());
       AskTable.Followed followed = table.delivered(key, node, racks.getOrDefault(node, ""));
       if (followed.place != AskTable.Place.NOT_HINTED) {
         counters.containers(followed.used, followed.place.name().toLowerCase(java.util.Locale.ROOT), 1);

@@ -2,7 +2,9 @@ package io.hintd.rm;
 
 import java.util.Comparator;
 import org.apache.hadoop.yarn.api.records.Container;
+import org.apache.hadoop.yarn.api.records.Priority;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
+import org.apache.hadoop.yarn.server.scheduler.SchedulerRequestKey;
 
 /** A scheduler key, as applications know it: priority and allocation request. */
 final class Key implements Comparable<Key> {
@@ -25,6 +27,10 @@ final class Key implements Comparable<Key> {
     return new Key(
         container.getPriority() == null ? 0 : container.getPriority().getPriority(),
         container.getAllocationRequestId());
+  }
+
+  SchedulerRequestKey atScheduler() {
+    return new SchedulerRequestKey(Priority.newInstance(priority), allocationRequestId, null);
   }
 
   /** The group's name at hintd: as the daemon itself names groups of an ask table. */

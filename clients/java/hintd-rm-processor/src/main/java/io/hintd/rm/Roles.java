@@ -14,6 +14,11 @@ final class Roles {
     return framework.equals("mapreduce") ? 10 : -1;
   }
 
+  /** The priority under which the framework first asks for containers that read its input; -1: not known. */
+  static int readInput(String framework) {
+    return framework.equals("mapreduce") ? 20 : -1;
+  }
+
   /** Empty: unknown. */
   static String of(String framework, int priority) {
     if (!framework.equals("mapreduce")) {

@@ -45,6 +45,10 @@ final class Settings {
   final boolean prefetch;
   /** An attempt's receivers are held for no longer in all, ms. */
   final long holdMaxMs;
+  /** Maps are asked for in the homes of their input alone until none came for so long, ms. */
+  final long homesWaitMs;
+  private final boolean homes;
+  private final Map<String, Boolean> homesOf;
   private final boolean hold;
   private final Map<String, Boolean> holds;
   private final Mode mode;
@@ -65,6 +69,9 @@ final class Settings {
     prefetch = from.flag("prefetch", true);
     mode = from.word("mode", Mode.SHADOW);
     holdMaxMs = from.number("hold-max-ms", 3_600_000, 0, 86_400_000);
+    homesWaitMs = from.number("homes-wait-ms", 3_000, 0, 600_000);
+    homes = from.flag("homes", true);
+    homesOf = from.each("homes.", key -> from.flag(key, true));
     hold = from.flag("hold", false);
     holds = from.each("hold.", key -> from.flag(key, false));
     queues = from.each("mode.", key -> from.word(key, Mode.SHADOW));
@@ -88,6 +95,11 @@ final class Settings {
   /** Whether receivers of heavy shuffles of the queue wait for their turn; names as in {@link #mode}. */
   boolean holds(String queue) {
     return of(queue, holds, hold);
+  }
+
+  /** Whether maps of the queue stay where hintd sent their input; names as in {@link #mode}. */
+  boolean homes(String queue) {
+    return of(queue, homesOf, homes);
   }
 
   private static <T> T of(String queue, Map<String, T> queues, T otherwise) {

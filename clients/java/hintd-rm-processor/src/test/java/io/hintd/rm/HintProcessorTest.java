@@ -266,6 +266,7 @@ class HintProcessorTest {
       ApplicationAttemptId app = register();
       int prefetched = run;
       until(() -> processor.counters().answered.sum() >= 2 * prefetched);
+      until(() -> processor.counters().getCounts().getOrDefault("homes_answered", 0L) > prefetched);
       assertFalse(hosts(allocate(app, any(20, 2))).isEmpty());
       finish(app);
     }
@@ -397,6 +398,7 @@ class HintProcessorTest {
     boolean racksFail;
     boolean refuseHosts;
     boolean refuseAll;
+    boolean homesFull;
     private int containers;
     /** By attempt: the last count for any node. */
     private final Map<ApplicationAttemptId, Integer> standing = new HashMap<>();
@@ -452,6 +454,16 @@ class HintProcessorTest {
     @Override
     public App app(ApplicationAttemptId attempt) {
       return new App("root.q", "ann", "MAPREDUCE", "daily 2026-11-21", "", false);
+    }
+
+    @Override
+    public boolean room(java.util.Collection<String> nodes, Resource size) {
+      return !homesFull && !nodes.isEmpty();
+    }
+
+    @Override
+    public int outstanding(Attempt attempt, Key key) {
+      return -1;
     }
 
     @Override

@@ -40,6 +40,16 @@ class SettingsTest {
   }
 
   @Test
+  void mapsStayWithTheirInputUnlessAQueueIsToldOtherwise() throws IOException {
+    Settings settings = of("homes.root.etl=false\nhomes.root.etl.late=true\nhomes-wait-ms=500\n");
+    assertFalse(settings.homes("root.etl.daily"));
+    assertTrue(settings.homes("root.etl.late") && settings.homes("root.q"));
+    assertEquals(500, settings.homesWaitMs);
+    assertEquals(3_000, of("").homesWaitMs);
+    assertFalse(of("homes=false").homes("root.q"));
+  }
+
+  @Test
   void everyWrongKeyIsNamed() {
     String wrong = assertThrows(IllegalArgumentException.class, () -> of("wait-ms=soon\nmod=on\nmode.a=yes\nevents=1")).getMessage();
     for (String key : new String[] {"wait-ms=soon", "mod:", "mode.a=yes", "events=1"}) {

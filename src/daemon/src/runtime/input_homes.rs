@@ -1,0 +1,115 @@
+//! Homes of applications' input: who is told of them, and where containers came then.
+
+use super::daemon::Daemon;
+use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
+use hintd_engine::{Generation, Mode, Proof, Refusal, TaskEvent, TaskWhat};
+use hintd_model::units::{AttemptId, HostName, QueueName, RackPath, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Groups of attempts that are remembered; beyond it the one goes that was told the longest ago.
+pub(super) const TOLD_MAX: usize = 1_000;
+
+/// A group of an attempt.
+pub type AttemptGroup = (AttemptId, Arc<str>);
+
+/// A group that was told of homes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HomedGroup {
+    /// Its homes.
+    pub racks: Vec<RackPath>,
+    /// Containers that came there since, and elsewhere.
+    pub at_home: u64,
+    /// See `at_home`.
+    pub elsewhere: u64,
+    first_told: Timestamp,
+}
+
+/// Groups that were told of homes.
+#[derive(Debug, Default)]
+pub(super) struct ToldHomes(Mutex<BTreeMap<AttemptGroup, HomedGroup>>);
+
+impl ToldHomes {
+    fn told(&self, attempt: AttemptId, group: &Arc<str>, racks: Vec<RackPath>, now: Timestamp) {
+        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = HomedGroup { racks: Vec::new(), at_home: 0, elsewhere: 0, first_told: now };
+        groups.entry((attempt, Arc::clone(group))).or_insert(fresh).racks = racks;
+        if groups.len() > TOLD_MAX {
+            let oldest = groups.iter().min_by_key(|(_, told)| told.first_told).map(|(key, _)| key.clone());
+            oldest.map(|key| groups.remove(&key));
+        }
+    }
+
+    /// What of an event counts: a container, of whom and where.
+    pub(super) fn container(event: &TaskEvent) -> Option<(AttemptId, Arc<str>, HostName)> {
+        match &event.what {
+            TaskWhat::Allocated { host, .. } => Some((event.attempt, Arc::clone(&event.group), host.clone())),
+            _ => None,
+        }
+    }
+
+    /// A container came; whether it came at home, where its group was told of any.
+    pub(super) fn came(
+        &self,
+        (attempt, group, host): (AttemptId, Arc<str>, HostName),
+        generation: &Generation,
+    ) -> Option<bool> {
+        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = groups.get_mut(&(attempt, group))?;
+        let snapshot = &generation.snapshot;
+        let node = snapshot.statics.find(host.as_str())?;
+        let at_home = told.racks.contains(&snapshot.statics.racks[snapshot.rack(node).at()]);
+        *(if at_home { &mut told.at_home } else { &mut told.elsewhere }) += 1;
+        Some(at_home)
+    }
+
+    fn of(&self, attempt: AttemptId) -> Vec<(Arc<str>, HomedGroup)> {
+        let groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = groups.iter().filter(|((whose, _), _)| *whose == attempt);
+        own.map(|((_, group), told)| (Arc::clone(group), told.clone())).collect()
+    }
+}
+
+impl Daemon {
+    /// The homes of an attempt's input, and whether its queue is in shadow.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`] for a queue that the configuration does not have; [`Refusal::NoToken`],
+    /// [`Refusal::BadToken`]; [`Refusal::NotListed`] where a ResourceManager lists attempts; [`Refusal::Unavailable`].
+    pub async fn input_homes(
+        &self,
+        (attempt, group): AttemptGroup,
+        queue: &QueueName,
+        tasks: InputTasks,
+        proof: Proof,
+    ) -> Result<(InputHomes, bool), Refusal> {
+        let settings = self.settings();
+        let (mode, _) = settings.mode_and_hold(queue)?;
+        let proof = self.looked_up(attempt, proof).await?;
+        self.may_tell(attempt, proof).await?;
+        let generation = self.generation();
+        let application = (attempt.application, queue.as_str());
+        let standing = settings.engine.worth.standing(application, tasks.recurring_key.as_ref(), &generation.stopped);
+        let now = self.clock().now();
+        let found = match (mode, standing.withheld()) {
+            (Mode::Off, _) => InputHomes::QueueOff,
+            (Mode::On, Some(reason)) => InputHomes::Withheld(reason),
+            _ => {
+                let given = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
+                InputHomes::of(&tasks, &given, &generation.snapshot, now)
+            }
+        };
+        self.metrics().input_homes(found.as_str());
+        if let (InputHomes::Homes(homes), Mode::On, 1..) = (&found, mode, tasks.outstanding) {
+            let racks = homes.iter().map(|(rack, _)| rack.clone()).collect();
+            self.0.shared.told_homes.told(attempt, &group, racks, now);
+        }
+        Ok((found, mode == Mode::Shadow))
+    }
+
+    /// Groups of the attempt that were told of homes, ascending.
+    #[must_use]
+    pub fn homed_groups(&self, attempt: AttemptId) -> Vec<(Arc<str>, HomedGroup)> {
+        self.0.shared.told_homes.of(attempt)
+    }
+}

@@ -1,0 +1,74 @@
+//! What an application is told of the homes of its input, so that its tasks are asked for there.
+
+use super::homes::DataHomes;
+use super::replicas::usable;
+use crate::decision::WithheldReason;
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{HostName, RackPath, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Tasks that read an application's input.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InputTasks {
+    /// The recurring job that the application is a run of.
+    pub recurring_key: Option<Arc<str>>,
+    /// Containers that are still to come; 0: not asked for yet.
+    pub outstanding: u32,
+    /// Of these, those that are asked for in a rack; one that names several racks counts in each.
+    pub by_rack: BTreeMap<RackPath, u32>,
+}
+
+/// What comes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InputHomes {
+    /// The racks, and usable nodes of each.
+    Homes(Vec<(RackPath, Vec<HostName>)>),
+    /// The queue is off.
+    QueueOff,
+    /// The application gets no advice.
+    Withheld(WithheldReason),
+    /// It is the run of no recurring job.
+    NoKey,
+    /// Data of this job was sent nowhere.
+    NoneGiven,
+    /// None of them has a usable node.
+    RacksGone,
+    /// Not all that is outstanding is asked for there: its data lies elsewhere.
+    NotAtHome,
+}
+
+impl InputHomes {
+    /// Stable token.
+    #[must_use]
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Homes(_) => "homes",
+            Self::QueueOff => "queue_off",
+            Self::Withheld(reason) => reason.as_str(),
+            Self::NoKey => "no_key",
+            Self::NoneGiven => "none_given",
+            Self::RacksGone => "racks_gone",
+            Self::NotAtHome => "not_at_home",
+        }
+    }
+
+    /// The homes of the tasks' input.
+    #[must_use]
+    pub fn of(tasks: &InputTasks, given: &DataHomes, snapshot: &Snapshot, now: Timestamp) -> Self {
+        let Some(key) = &tasks.recurring_key else { return Self::NoKey };
+        let Some(racks) = given.given(key, now) else { return Self::NoneGiven };
+        let hosts = |rack: &RackPath| {
+            let index = *snapshot.statics.by_rack.get(rack)?;
+            let hosts: Vec<_> = usable(snapshot, index).map(|node| snapshot.host(node).clone()).collect();
+            (!hosts.is_empty()).then(|| (rack.clone(), hosts))
+        };
+        let homes: Vec<_> = racks.iter().filter_map(hosts).collect();
+        let there = homes.iter().filter_map(|(rack, _)| tasks.by_rack.get(rack)).map(|&count| u64::from(count));
+        match there.sum::<u64>() {
+            _ if homes.is_empty() => Self::RacksGone,
+            there if there < u64::from(tasks.outstanding) => Self::NotAtHome,
+            _ => Self::Homes(homes),
+        }
+    }
+}
