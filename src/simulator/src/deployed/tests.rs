@@ -127,13 +127,13 @@ fn jobs_stay_where_their_input_was_written_and_nothing_changes_where_none_recurs
 }
 
 #[test]
-fn a_job_with_more_tasks_than_its_home_has_containers_stays_there() {
+fn a_job_with_more_maps_than_its_home_has_containers_stays_there() {
     // A rack of nas-40 has 80 containers.
     let large = |job: TraceJob| TraceJob {
         input: Bytes(12 << 30),
         shuffle: Bytes(8 << 30),
         maps: Some(100),
-        reduces: Some(100),
+        reduces: Some(60),
         map_time: Some(Micros::from_millis(200)),
         reduce_time: Some(Micros::from_millis(200)),
         ..job
