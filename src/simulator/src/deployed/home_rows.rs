@@ -4,17 +4,19 @@
 //! # The model
 //! - Maps: rows of hosts and racks outside the homes are put to 0, which YARN keeps as rows, and `*` does not relax
 //!   (`relaxLocality = false`), for relaxed asks leave a full rack after a missed heartbeat or two. What was left out comes
-//!   back for good at once where the homes have no room or a block has lost its replica at home, and once no map came for
-//!   `HOSTS_FOR`.
-//! - Reduces: those that hintd has no room for get rows in proportion to the maps on each node, and `*` does not relax
-//!   while all that is outstanding has rows.
-//! - All of this only ever delays an ask; the ResourceManager's processor in clients/java does the same but for strict reduces.
+//!   back for good at once where a block has lost its replica at home, and once no map came for `HOME_FOR`. Homes that are
+//!   full are no reason to leave: a job with more maps than its homes have containers would never stay.
+//! - Reduces: they get rows in proportion to the maps on each node, whatever hintd has room for, and `*` does not relax while
+//!   all that is outstanding has rows. Rows of racks stay until no reduce came for `HOME_FOR`.
+//! - All of this only ever delays an ask; docs/policies.md says what the ResourceManager's processor in clients/java does otherwise.
 
-use super::HOSTS_FOR;
-use hintd_model::cluster::{Resource, Snapshot};
-use hintd_model::units::{AttemptId, NodeIdx, RackIdx, Timestamp};
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, Timestamp};
 use hintd_policy::capacity_scheduler::Place;
 use std::collections::BTreeMap;
+
+/// A job that gets no container at home for so long looks elsewhere: about as long as a reduce of a gigabyte works.
+pub(super) const HOME_FOR: Micros = Micros::from_secs(30);
 
 /// Jobs that have homes.
 #[derive(Debug, Default)]
@@ -65,7 +67,7 @@ impl HomeRows {
         &mut self,
         attempt: AttemptId,
         rows: &mut BTreeMap<Place, u32>,
-        (snapshot, size): (&Snapshot, &Resource),
+        snapshot: &Snapshot,
         now: Timestamp,
     ) -> bool {
         let Some(job) = self.jobs.get_mut(&attempt).filter(|job| job.stays) else { return false };
@@ -82,7 +84,7 @@ impl HomeRows {
         if waiting == 0 {
             return false;
         }
-        if near < waiting || now.since(since) >= HOSTS_FOR || !has_room(snapshot, size, &job.racks) {
+        if near < waiting || now.since(since) >= HOME_FOR {
             job.stays = false;
             return false;
         }
@@ -90,29 +92,52 @@ impl HomeRows {
         true
     }
 
-    /// Hosts for `count` reduces: those that hintd named, and for the others nodes in proportion to their maps.
+    /// Hosts for `count` reduces: nodes in proportion to the job's maps; those that hintd named where it has no homes or no map.
     pub(super) fn fill(&self, attempt: AttemptId, count: u32, hinted: Vec<(NodeIdx, u32)>) -> Vec<(NodeIdx, u32)> {
-        let named: u32 = hinted.iter().map(|(_, count)| count).sum();
-        let Some(job) = self.jobs.get(&attempt) else { return hinted };
-        let (rest, all) =
-            (u64::from(count.saturating_sub(named)), job.maps.values().map(|&maps| u64::from(maps)).sum());
-        let mut hosts: BTreeMap<NodeIdx, u32> = hinted.into_iter().collect();
+        let Some(job) = self.jobs.get(&attempt).filter(|job| !job.maps.is_empty()) else { return hinted };
+        let all: u64 = job.maps.values().map(|&maps| u64::from(maps)).sum();
         let (mut passed, mut given): (u64, u64) = (0, 0);
-        for (&node, &maps) in &job.maps {
+        let part = |(&node, &maps): (&NodeIdx, &u32)| {
             passed += u64::from(maps);
-            // The last node's part ends at the rest: nothing is left over by rounding.
-            let due = (rest * passed).checked_div(all).unwrap_or(0);
-            if due > given {
-                *hosts.entry(node).or_default() += (due - given) as u32;
-                given = due;
-            }
-        }
-        hosts.into_iter().collect()
+            // The last node's part ends at the count: nothing is left over by rounding.
+            let due = u64::from(count) * passed / all;
+            let part = (due - given) as u32;
+            given = due;
+            (part > 0).then_some((node, part))
+        };
+        job.maps.iter().filter_map(part).collect()
     }
 }
 
-/// Whether any of the racks has room for a container.
-fn has_room(snapshot: &Snapshot, size: &Resource, racks: &[RackIdx]) -> bool {
-    let mut nodes = racks.iter().flat_map(|rack| snapshot.statics.members[rack.at()].iter());
-    nodes.any(|&node| snapshot.rules.how_many(size, &snapshot.unoccupied(node)) > 0)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hintd_model::units::ApplicationId;
+    use proptest::prelude::*;
+
+    const JOB: AttemptId = AttemptId { application: ApplicationId { cluster_timestamp: 0, sequence: 1 }, attempt: 1 };
+
+    proptest! {
+        #[test]
+        fn reduces_of_a_homed_job_are_divided_as_its_maps_are(
+            maps in prop::collection::btree_map(0_u32..20, 1_u32..50, 1..8), count in 0_u32..500,
+        ) {
+            let mut homes = HomeRows::default();
+            let elsewhere = vec![(NodeIdx(99), count)];
+            prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "it has no homes");
+            homes.has_homes(JOB, &[RackIdx(0)]);
+            prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "it has no maps");
+            for (&node, &maps) in &maps {
+                (0..maps).for_each(|_| homes.map_at(JOB, NodeIdx(node)));
+            }
+            let hosts: BTreeMap<NodeIdx, u32> = homes.fill(JOB, count, elsewhere).into_iter().collect();
+            prop_assert_eq!(hosts.values().sum::<u32>(), count, "{:?}", hosts);
+            let all: u32 = maps.values().sum();
+            for (&node, &maps) in &maps {
+                let (exact, given) = (f64::from(count * maps) / f64::from(all), hosts.get(&NodeIdx(node)));
+                let given = f64::from(given.copied().unwrap_or(0));
+                prop_assert!((given - exact).abs() < 1.0, "node {}: {} for {}", node, given, exact);
+            }
+        }
+    }
 }

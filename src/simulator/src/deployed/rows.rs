@@ -1,6 +1,6 @@
 //! Rows that the processor adds to an ask for any node, and takes back.
 
-use hintd_model::units::{NodeIdx, RackIdx};
+use hintd_model::units::{NodeIdx, RackIdx, Timestamp};
 use hintd_policy::capacity_scheduler::Place;
 use std::collections::BTreeMap;
 
@@ -21,11 +21,14 @@ pub(super) struct HintRows {
     named: BTreeMap<Place, ()>,
     /// Counts answers: what is to be taken back of an earlier one is not of this.
     pub(super) version: u64,
+    /// When a container or an answer last came.
+    pub(super) last: Timestamp,
 }
 
 impl HintRows {
     pub(super) fn new() -> Self {
-        Self { hosts: BTreeMap::new(), stage: Stage::Anywhere, named: BTreeMap::new(), version: 0 }
+        let (hosts, named) = (BTreeMap::new(), BTreeMap::new());
+        Self { hosts, stage: Stage::Anywhere, named, version: 0, last: Timestamp(0) }
     }
 
     /// An answer came; it begins anew with hosts.

@@ -127,6 +127,26 @@ fn jobs_stay_where_their_input_was_written_and_nothing_changes_where_none_recurs
 }
 
 #[test]
+fn a_job_with_more_maps_than_its_home_has_containers_stays_there() {
+    // A rack of nas-40 has 80 containers.
+    let large = |job: TraceJob| TraceJob {
+        input: Bytes(12 << 30),
+        shuffle: Bytes(8 << 30),
+        maps: Some(100),
+        reduces: Some(60),
+        map_time: Some(Micros::from_millis(200)),
+        reduce_time: Some(Micros::from_millis(200)),
+        ..job
+    };
+    let jobs: Vec<TraceJob> = jobs(1).into_iter().map(large).collect();
+    let (grain, recurring, history_error) = (FlowGrain::Nodes, 1.0, 1.0);
+    let common = SimSettings { seed: 3, grain, recurring, history_error, ..SimSettings::default() };
+    let placed = run_with("joint", SimSettings { data_placement: true, ..common }, &jobs).0;
+    assert_eq!((placed.jobs, placed.unfinished, placed.maps_by_locality[2]), (1, 0, 0));
+    assert_eq!(placed.cross_rack_bytes, 0, "of {} bytes", placed.shuffle_bytes);
+}
+
+#[test]
 fn rows_are_counts_of_what_is_outstanding_and_go_back_in_two_stages() {
     let rack = |node: NodeIdx| RackIdx(node.0 / 2);
     let mut rows = HintRows::new();

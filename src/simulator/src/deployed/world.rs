@@ -1,7 +1,7 @@
 //! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
 
 use super::hintd::Hintd;
-use super::home_rows::HomeRows;
+use super::home_rows::{HOME_FOR, HomeRows};
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
 use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, PROGRESS, RACKS_FOR};
@@ -212,7 +212,7 @@ impl World {
         for place in master.asked.keys() {
             rows.entry(*place).or_insert(0);
         }
-        let narrowed = self.homes.narrow(attempt, &mut rows, (snapshot, &deployed.cluster.container), now);
+        let narrowed = self.homes.narrow(attempt, &mut rows, snapshot, now);
         let changed: Vec<(Place, u32)> = rows.into_iter().collect();
         master.asked = changed.iter().filter(|(_, count)| *count > 0).copied().collect();
         let (app, user) = (master.app, Arc::clone(&master.user));
@@ -291,6 +291,7 @@ impl World {
         if !hosts.is_empty() && self.masters.contains_key(&attempt) {
             let rows = self.hints.entry(attempt).or_insert_with(HintRows::new);
             rows.add(hosts);
+            rows.last = now;
             let version = rows.version;
             self.at(now.plus(HOSTS_FOR), Happening::Widen(attempt, Stage::Racks, version));
             self.at(now.plus(HOSTS_FOR).plus(RACKS_FOR), Happening::Widen(attempt, Stage::Anywhere, version));
@@ -298,8 +299,14 @@ impl World {
         self.ask_reduces(attempt);
     }
 
-    fn widen(&mut self, attempt: AttemptId, stage: Stage, version: u64, _now: Timestamp) {
+    fn widen(&mut self, attempt: AttemptId, stage: Stage, version: u64, now: Timestamp) {
         let Some(rows) = self.hints.get_mut(&attempt).filter(|rows| rows.version == version) else { return };
+        let until = rows.last.plus(HOME_FOR);
+        let outstanding = self.masters.get(&attempt).is_some_and(|master| master.passed > 0) && rows.hinted() > 0;
+        if stage == Stage::Anywhere && outstanding && until > now && self.homes.has(attempt) {
+            self.at(until, Happening::Widen(attempt, stage, version));
+            return;
+        }
         rows.stage = stage;
         if stage == Stage::Anywhere {
             self.outcome.expired += u64::from(rows.hinted());
@@ -328,7 +335,7 @@ impl World {
             self.give_freed_back();
             for decision in self.scheduler.heartbeat(node) {
                 if matches!(decision.verdict, Verdict::Allocated | Verdict::FromReservation) {
-                    self.allocated(decision.app, decision.container, decision.key, node);
+                    self.allocated(decision.app, (decision.container, decision.key), node, now);
                 }
             }
         }
@@ -344,7 +351,7 @@ impl World {
         }
     }
 
-    fn allocated(&mut self, app: AppIdx, container: u64, key: SchedulerKey, node: NodeIdx) {
+    fn allocated(&mut self, app: AppIdx, (container, key): (u64, SchedulerKey), node: NodeIdx, now: Timestamp) {
         let Some(&attempt) = self.by_app.get(&app) else { return };
         let Some(master) = self.masters.get_mut(&attempt) else { return };
         let racks = &self.racks;
@@ -359,7 +366,10 @@ impl World {
         self.running += 1;
         let group = Arc::clone(if map { &master.maps } else { &master.reduces });
         if !map {
-            let hinted = self.hints.get_mut(&attempt).filter(|rows| rows.hinted() > 0).map(|rows| rows.came(node));
+            let hinted = self.hints.get_mut(&attempt).filter(|rows| rows.hinted() > 0).map(|rows| {
+                rows.last = now;
+                rows.came(node)
+            });
             match hinted {
                 Some(true) => self.outcome.followed += 1,
                 Some(false) => self.outcome.elsewhere += 1,
