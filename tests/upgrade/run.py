@@ -133,6 +133,8 @@ class Version:
             subprocess.run(["mvn", "-B", "-q", "-DskipTests", "-Dmaven.test.skip=true", "package", "-pl", "hintd-client"],
                            cwd=os.path.join(self.source, "clients", "java"), check=False)
         self.jar = jar if os.path.isfile(jar) else None
+        if self.jar is None:
+            print(f"upgrade: the Java client of {self.name} could not be built, and is not tried")
 
 
 class Daemon:
@@ -175,6 +177,14 @@ class Daemon:
         self.nodes = self.feeder.talk("nodes", self.grpc)
         if not self.nodes.stdout.readline():
             raise RuntimeError(f"no node could report: {self.nodes.stderr.read()[-2000:]}")
+
+    def reported(self):
+        """Whether nodes could report: its sockets are open before it has read its journal."""
+        try:
+            self.report()
+            return True
+        except RuntimeError:
+            return False
 
     def gone(self, host):
         self.nodes.stdin.write(f"gone {host}\n")
@@ -313,12 +323,11 @@ def journals(first, then):
         mark = len(before.log())
         after = Daemon(then, then, folder)
         after.start()
-        if not after.wait_live():
+        if not (after.wait_live() and after.reported()):
             said = after.log()[mark:].strip()
-            hold(after.process.returncode == 1 and "journal.redb" in said and "panicked" not in said,
-                 f"refused in words by {then.name} ({said.splitlines()[-1][:160] if said else ''})", said)
+            hold(after.process.poll() == 1 and "journal.redb" in said and "panicked" not in said,
+                 f"refused in words by {then.name} ({said.splitlines()[-1][-200:] if said else ''})", said)
             return
-        after.report()
         code, out, err = after.hintctl(first, "--json", "request", "--file", path)
         hold(code == 0 and json.loads(out).get("decision_id") == answer["decision_id"],
              f"{first.name}'s client gets the answer of then from {then.name}", out[:300] + err)
