@@ -5,6 +5,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use hintd_model::units::{BitsPerSec, Bytes, Micros, Timestamp};
+use hintd_policy::Budget;
 use hintd_policy::jobpacker::offline::latency::ShuffleTerm;
 use hintd_policy::jobpacker::offline::{Placing, Rules, plan};
 use hintd_policy::plan::{Circuits, ExpectedJob, Fabric, NodeLinks, Objective, PlanProblem, RackRoom};
@@ -78,7 +79,8 @@ fn once() {
             for (jobs, racks) in SIZES {
                 let problem = problem(jobs, racks, objective);
                 let start = Instant::now();
-                let plan = plan(&problem, &rules).expect("the problem can be meant");
+                let mut never = || false;
+                let plan = plan(&problem, &rules, &Budget::new(0, &mut never)).expect("the problem can be meant");
                 let seconds = start.elapsed().as_secs_f64();
                 let (circuit, all) = plan.circuit_bytes();
                 println!(
@@ -102,7 +104,7 @@ fn main() {
         let problem = problem(jobs, racks, Objective::Batch);
         group.throughput(Throughput::Elements(jobs.into()));
         group.bench_with_input(BenchmarkId::new("plan", format!("{jobs}x{racks}")), &problem, |b, problem| {
-            b.iter(|| black_box(plan(problem, &RULES[0])));
+            b.iter(|| black_box(plan(problem, &RULES[0], &Budget::new(0, &mut || false))));
         });
     }
     group.finish();

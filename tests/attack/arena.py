@@ -173,6 +173,8 @@ class Arena:
         mounts = how.pop("mounts", [])
         self.daemon = Daemon(self.options.hintd, **how)
         self.daemon.mounts += mounts
+        if self.options.memory_max:
+            self.daemon.bound_memory(int(self.options.memory_max * MIB))
         self.target, self.http, self.admin = self.daemon.grpc, self.daemon.http, self.daemon.admin
         return self.daemon.wait_live()
 

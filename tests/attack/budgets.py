@@ -1,6 +1,7 @@
 """The daemon at its limits: one budget after the other is filled and kept, and memory is held against what they come to."""
 
 import os
+import time
 
 import messages as m
 from arena import attack
@@ -9,7 +10,7 @@ from http2 import OK, Closed, Late, grpc_frame, reason
 from memory import CLAIM, HIDDEN, largest
 from protobuf import message
 
-PART = 32  # of the defaults: what the machine has to have, and Python to send
+PART = 32  # of the defaults, or --part: what the machine has to have, and Python to send
 # Of docs/operations.md (Size): each limit's default, and bytes of memory of one.
 LIMITS = {
     "containers": (1_000_000, 670),
@@ -26,16 +27,22 @@ LIMITS = {
 FIXED = 300 * MIB  # what no limit here scales: records, pages, path tables, queues, threads, what the allocator keeps
 
 
+def inbound_part():
+    """Part of inbound_bytes: not below what one message of the longest takes twice over, from as many as there are."""
+    return min(8, PART)
+
+
 def small(_arena):
     lines = [f"{name} = {default // PART}" for name, (default, _) in LIMITS.items() if name != "inbound_bytes"]
-    # Not below what one message of the longest takes twice over, from as many as there are.
-    lines += [f"inbound_bytes = {256 * MIB // 8}", f"message_bytes = {2 * MIB}", f"answer_bytes = {2 * MIB}"]
-    return {"limits": [*lines, 'unread = "60s"', 'upload = "60s"', "requests_per_s = 0"]}
+    lines += [f"inbound_bytes = {256 * MIB // inbound_part()}", f"message_bytes = {2 * MIB}", f"answer_bytes = {2 * MIB}"]
+    # What is not read is kept until all of it is there: a busy machine opens eight connections a second.
+    lines += [f'unread = "{max(60, 1900 // PART)}s"']
+    return {"limits": [*lines, 'upload = "60s"', "requests_per_s = 0"]}
 
 
 def bound():
     scaled = {name: default * each / PART for name, (default, each) in LIMITS.items()}
-    scaled["inbound_bytes"] = 256 * MIB / 8
+    scaled["inbound_bytes"] = 256 * MIB / inbound_part()
     return scaled
 
 
@@ -44,7 +51,7 @@ def pour(arena, path, items):
     connection, count = arena.connect(), 0
     number = connection.open(path)
     for count, item in enumerate(items, 1):
-        connection.write(number, grpc_frame(item), timeout=30)
+        connection.write(number, grpc_frame(item), timeout=600)  # Python and the daemon share what the machine has left
         while connection.pump(0):
             pass
         connection.streams[number].data.clear()
@@ -81,17 +88,17 @@ def names(arena):
 def leases(arena):
     """Requests of ever other applications until the daemon has no lease left."""
     connection, refused, n = arena.connect(), 0, 0
-    while refused < 3 and n < 400 and not arena.overrun.is_set():
+    while refused < 3 and n < 400 + 2000 // PART and not arena.overrun.is_set():
         body = m.request(f"lease-{n}", f"{HIDDEN}{60000 + n}", [m.group("g" * 60, 400, memory_mb=1)], policy="spread",
                          deadline_ms=20000, fields=m.proof(os.urandom(16)))
-        status, answer, headers = connection.unary(m.REQUEST, body, 30)
+        status, answer, headers = connection.unary(m.REQUEST, body, 300)
         refused, n = refused + (status != OK), n + 1
     arena.note(f"{n} requests for leases, the last: {reason(status, headers) or 'OK'}")
 
 
 def half_sent(arena):
     """Messages of which half is missing."""
-    for _ in range(16):
+    for _ in range(16 * 8 // inbound_part()):
         connection = arena.connect(window=65535)
         connection.settle()
         for _ in range(4):
@@ -138,10 +145,12 @@ def windows(arena):
     arena.note(f"{opened} connections with {sent / MIB:.0f} MiB sent behind unread acknowledgements")
 
 
-@attack("M1", f"every budget filled at once, at 1/{PART} of the defaults", long=True, how=small)
+@attack("M1", "every budget filled at once, at a part of the defaults (--part)", long=True, how=small)
 def budgets(arena):
     if not arena.daemon:
         return
+    arena.note(f"limits at 1/{PART} of the defaults")
+    group = arena.daemon.group
     base, before = arena.memory.base, arena.rss()
     stages = [
         ("containers", lambda: pour(arena, m.HEARTBEATS, containers(arena))),
@@ -155,14 +164,18 @@ def budgets(arena):
     for name, fill in stages:
         if arena.overrun.is_set():
             break
+        began = time.monotonic()
         fill()
         arena.hold(0.5, turn=arena.drain)
         now = arena.rss()
-        arena.note(f"{name}: {(now - before) / MIB:+.0f} MiB")
+        arena.note(f"{name}: {(now - before) / MIB:+.0f} MiB, {time.monotonic() - began:.0f} s")
         before = now
     scaled = bound()
     most, peak = sum(scaled.values()) + FIXED, arena.memory.peak - base
     arena.note(", ".join(f"{name} {bytes_ / MIB:.0f}" for name, bytes_ in scaled.items()) + f", the rest {FIXED / MIB:.0f} MiB")
     arena.note(f"bound {most / MIB:.0f} MiB beyond the start, peak {peak / MIB:.0f} MiB")
+    if group:
+        arena.note(f"in a control group of {group.limit / MIB:.0f} MiB: peak {group.peak() / MIB:.0f} MiB with the cache of "
+                   f"its journal and log, limit met {group.met()} times")
     if peak > most:
         arena.broke(f"memory grew by {peak / MIB:.0f} MiB where the limits come to {most / MIB:.0f} MiB")

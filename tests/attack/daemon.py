@@ -97,12 +97,54 @@ def http_get(address, path, timeout=10):
         return 0, b""
 
 
+class Group:
+    """A control group of so many bytes of memory, as systemd makes one of MemoryMax. OSError where none can be made."""
+
+    def __init__(self, name, limit):
+        self.limit = limit
+        old = os.path.isdir("/sys/fs/cgroup/memory")
+        self.folder = os.path.join("/sys/fs/cgroup/memory" if old else "/sys/fs/cgroup", name)
+        self.names = (("memory.limit_in_bytes", "memory.max_usage_in_bytes", "memory.failcnt") if old
+                      else ("memory.max", "memory.peak", "memory.events"))
+        os.mkdir(self.folder)
+        self._write(self.names[0], limit)
+
+    def _write(self, name, value):
+        with open(os.path.join(self.folder, name), "w", encoding="ascii") as file:
+            file.write(str(value))
+
+    def _read(self, name):
+        with open(os.path.join(self.folder, name), encoding="ascii") as file:
+            return file.read()
+
+    def take(self, pid):
+        """Puts a process into it."""
+        self._write("cgroup.procs", pid)
+
+    def peak(self):
+        """The most bytes that it held, those of the page cache of its files among them."""
+        return int(self._read(self.names[1]))
+
+    def met(self):
+        """How often it was full; the kernel then takes cache away first."""
+        found = self._read(self.names[2])
+        rows = dict(line.split() for line in found.splitlines() if " " in line)
+        return int(rows.get("max", 0)) if rows else int(found)
+
+    def remove(self):
+        try:
+            os.rmdir(self.folder)
+        except OSError:
+            pass  # somebody is in it still: it goes with the machine
+
+
 class Daemon:
     """A running hintd. `stderr`: "file" (the log is in `log`), "stuck" (a pipe that nobody reads) or a path."""
 
     def __init__(self, program, stderr="file", files=None, environment=None, user=None, host="127.0.0.1", config="",
                  limits=()):
         self.program, self.process, self.mounts, self.pipe = os.path.abspath(program), None, [], None
+        self.group = None
         self.folder = tempfile.mkdtemp(prefix="hintd-attack-")
         _running.append(self)
         try:
@@ -149,6 +191,11 @@ class Daemon:
             preexec_fn=_dies_with_parent(files, user), cwd="/",
         )
         os.close(out)
+
+    def bound_memory(self, limit):
+        """Puts it into a control group of so many bytes."""
+        self.group = Group(f"hintd-attack-{self.process.pid}", limit)
+        self.group.take(self.process.pid)
 
     def wait_live(self, timeout=30):
         """Until the page of health answers. RuntimeError with the log where it does not."""
@@ -197,6 +244,9 @@ class Daemon:
             subprocess.run(["umount", "-l", mount], check=False, capture_output=True)
             shutil.rmtree(mount, ignore_errors=True)
         self.mounts = []
+        if self.group:
+            self.group.remove()
+            self.group = None
         shutil.rmtree(self.folder, ignore_errors=True)
         if self in _running:
             _running.remove(self)

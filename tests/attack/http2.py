@@ -270,7 +270,9 @@ class Connection:
 
     def pump(self, timeout=0.0, must=False):
         """Takes what is there; waits for the first of it. With `must`, Late where nothing came."""
-        ready, _, _ = select.select([self.sock], [], [], max(0, timeout))
+        waits = select.poll()  # select() takes no more than 1,024 descriptors
+        waits.register(self.sock, select.POLLIN)
+        ready = waits.poll(max(0, timeout) * 1000)
         if not ready:
             if must:
                 raise Late("no answer in time")

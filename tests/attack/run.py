@@ -21,7 +21,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import budgets  # noqa: E402, F401
+import budgets  # noqa: E402
 import floods  # noqa: E402, F401
 import local  # noqa: E402, F401
 import memory  # noqa: E402, F401
@@ -71,6 +71,9 @@ def options():
     parser.add_argument("--memory", type=float, default=768, help="MiB that memory may grow by in one attack [768]")
     parser.add_argument("--deadline", type=float, default=5, help="seconds that an honest placement may take [5]")
     parser.add_argument("--share", type=float, default=0.8, help="share of honest placements to be in time [0.8]")
+    parser.add_argument("--part", type=int, default=32, metavar="N", help="M1: limits at 1/N of the defaults [32]")
+    parser.add_argument("--memory-max", type=float, metavar="MIB",
+                        help="put each daemon in a control group of so much memory, as MemoryMax does; needs root")
     parser.add_argument("--short", action="store_true", help="leave out what is long and has a shorter form of its own")
     parser.add_argument("--json", metavar="FILE", help="the same as JSON")
     parser.add_argument("--list", action="store_true", help="name the attacks and end")
@@ -89,6 +92,9 @@ def options():
         parser.error(f"no attack is called {', '.join(unknown)}; --list names them")
     if found.short:
         skip |= {attack.name for attack in ATTACKS if attack.long} - set((found.only or "").split(","))
+    if found.part < 1:
+        parser.error("--part: at least 1, which is the defaults themselves")
+    budgets.PART = found.part
     found.attacks = sorted((attack for attack in ATTACKS if attack.name in only - skip), key=order)
     if found.hintd and not found.hintctl:
         beside = os.path.join(os.path.dirname(found.hintd), "hintctl")

@@ -40,6 +40,7 @@
 // history.keys: src/engine/history.rs
 // history.runs: src/engine/history.rs
 // plan.kept: src/engine/tests/plans.rs
+// plan.time: src/engine/tests/ugly_networks/planning.rs
 // routes.pairs_max: src/engine/tests/flows/lives.rs
 // routes.rules_per_switch: src/engine/tests/flows/watch.rs
 // routes.changes_per_s: src/engine/tests/flows/watch.rs

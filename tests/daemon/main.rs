@@ -36,6 +36,7 @@ mod program;
 mod replay;
 mod resource_manager;
 mod resource_manager_apps;
+mod searches;
 mod streams;
 mod tokens;
 mod turns;

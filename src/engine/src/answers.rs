@@ -173,7 +173,8 @@ pub(crate) struct KeptDecision<'a> {
 #[derive(Debug)]
 pub(crate) struct KeptLeases<'a> {
     pub(crate) answer: PackedAnswer,
-    pub(crate) live: Option<(LeaseId, LeaseId)>,
+    /// Ascending.
+    pub(crate) live: &'a BTreeSet<LeaseId>,
     pub(crate) ended: &'a [EndedLeases],
 }
 
@@ -208,6 +209,18 @@ fn note_end(runs: &mut Vec<EndedLeases>, lease: LeaseId, end: LeaseEnd) {
         _ if leads => (runs[at].first, runs[at].count) = (lease, runs[at].count + 1),
         _ => runs.insert(at, EndedLeases { first: lease, count: 1, end }),
     }
+}
+
+/// Runs of ids that follow each other, as first and last; nothing lies within a run but what is told.
+pub(crate) fn runs(ids: &BTreeSet<LeaseId>) -> Vec<(LeaseId, LeaseId)> {
+    let mut runs: Vec<(LeaseId, LeaseId)> = Vec::new();
+    for &id in ids {
+        match runs.last_mut() {
+            Some((_, last)) if last.0.checked_add(1) == Some(id.0) => *last = id,
+            _ => runs.push((id, id)),
+        }
+    }
+    runs
 }
 
 /// How a lease of an answer ended, if it did in this process.
@@ -334,8 +347,7 @@ impl Answers {
     /// A decision's answer, the first and the last of its leases that run, and how the others ended.
     pub(crate) fn explain(&self, decision: DecisionId) -> Option<KeptLeases<'_>> {
         let entry = self.entries.get(self.by_decision.get(&decision)?)?;
-        let live = entry.live.first().copied().zip(entry.live.last().copied());
-        Some(KeptLeases { answer: entry.answer(), live, ended: &entry.ended })
+        Some(KeptLeases { answer: entry.answer(), live: &entry.live, ended: &entry.ended })
     }
 
     /// A decision's answer; unpacked, so not to be called for many at a time.
@@ -429,6 +441,19 @@ mod tests {
 
     fn keep(answers: &mut Answers, answer: &Answer, live: BTreeSet<LeaseId>, now: Timestamp) {
         answers.insert((answer, &answer.row()), live, now, KEEP);
+    }
+
+    #[test]
+    fn runs_of_leases_hold_nobody_elses() {
+        let told = |ids: &[u64]| -> Vec<(u64, u64)> {
+            let ids = ids.iter().copied().map(LeaseId).collect();
+            runs(&ids).into_iter().map(|(first, last)| (first.0, last.0)).collect()
+        };
+        assert_eq!(told(&[]), []);
+        assert_eq!(
+            told(&[1, 2, 3, 9, 400_000, 400_001, u64::MAX]),
+            [(1, 3), (9, 9), (400_000, 400_001), (u64::MAX, u64::MAX)]
+        );
     }
 
     #[test]

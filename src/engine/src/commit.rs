@@ -80,12 +80,7 @@ impl CommitHandler<'_> {
     fn commit(&mut self, mut proposal: Proposal, token: Token, now: Timestamp) -> CommitOutcome {
         self.attempts.leases.dispatch().take_dispatcher(); // nobody wanted that of an earlier commit
         match self.attempts.leases.answers.lookup(&proposal.request.id, proposal.digest) {
-            Some(Ok(answer)) => {
-                let answer = answer.unpack();
-                let legacy = self.attempts.leases.settings.legacy_clients;
-                let seen = answer.may_be_seen_by(&proposal.proof, legacy);
-                return seen.map_or_else(CommitOutcome::Refused, |()| CommitOutcome::Answered(answer));
-            }
+            Some(Ok(answer)) => return CommitOutcome::Answered(answer),
             Some(Err(refusal)) => return CommitOutcome::Refused(refusal),
             None => {}
         }

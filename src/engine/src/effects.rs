@@ -377,8 +377,9 @@ pub enum CommitOutcome {
         /// Ascending by position in the cluster.
         nodes: Vec<HostName>,
     },
-    /// The same request was answered meanwhile; this is that answer.
-    Answered(Arc<super::answers::Answer>),
+    /// The same request was answered meanwhile; this is that answer, still packed. Whoever unpacks it asks whether it may
+    /// be seen ([`may_be_seen_by`](super::answers::Answer::may_be_seen_by)).
+    Answered(super::packed_answer::PackedAnswer),
     /// It can't be committed at all.
     Refused(Refusal),
 }

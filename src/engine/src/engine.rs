@@ -10,7 +10,7 @@
 use super::adherence::{Adherence, AdherenceHandler, Tally, TallyKey};
 #[cfg(test)]
 use super::answers::Answer;
-use super::answers::{Answers, KeptLeases};
+use super::answers::{Answers, KeptLeases, runs};
 use super::apply_facts::{NodeHandler, Reports};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
@@ -555,8 +555,8 @@ impl Engine {
     #[must_use]
     pub fn explain(&self, decision: DecisionId) -> Option<PackedExplained> {
         let KeptLeases { answer, live, ended } = self.promises.answers.explain(decision)?;
-        let live = live.into_iter().flat_map(|(first, last)| self.promises.ledger.between(first, last));
-        let live = live.filter(|lease| lease.decision == decision);
+        // A request that waits gets leases hours apart, and others' ids lie between: only runs of its own are walked.
+        let live = runs(live).into_iter().flat_map(|(first, last)| self.promises.ledger.between(first, last));
         let live = live.map(|lease| (lease.id, lease.confirmed.is_some())).collect();
         Some(PackedExplained { answer, live, ended: ended.to_vec(), outcome: self.adherence.outcome(decision) })
     }

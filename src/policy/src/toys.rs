@@ -116,7 +116,7 @@ impl Rebalance for Toy {
 }
 
 impl Planner for Toy {
-    fn plan(&self, problem: &PlanProblem) -> Result<Plan, PlanError> {
+    fn plan(&self, problem: &PlanProblem, _budget: &mut Budget<'_>) -> Result<Plan, PlanError> {
         problem.validate()?;
         let racks = &problem.racks;
         let job = |(at, expected): (usize, &ExpectedJob)| {
@@ -249,7 +249,7 @@ fn plans_and_replicas_are_given_as_objects() {
         prediction_error: None,
         seed: 1,
     };
-    let plan = policy.as_plan().unwrap().plan(&problem).unwrap();
+    let plan = policy.as_plan().unwrap().plan(&problem, &mut Budget::new(0, &mut || false)).unwrap();
     assert_eq!((plan.jobs[0].start, plan.jobs[0].end), (Timestamp(5), Timestamp(75)));
 
     let (path, reader) = (Arc::from("/out"), Some(Arc::from("nightly")));

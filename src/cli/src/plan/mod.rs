@@ -18,9 +18,9 @@ use hintd::config::{UPLINK_MIN, utc_offset};
 use hintd_client::wire::v1::PlanForecast;
 use hintd_model::units::{BitsPerSec, Bytes, Micros, Timestamp};
 use hintd_policy::plan::{
-    Defect, ExpectedJob, Facts, HORIZON_MAX, Objective, Plan, PlanProblem, check, diff, nothing_planned,
+    Defect, ExpectedJob, Facts, HORIZON_MAX, Objective, PLAN_WORK, Plan, PlanProblem, check, diff, nothing_planned,
 };
-use hintd_policy::{Policy, registry};
+use hintd_policy::{Budget, Policy, registry};
 use hintd_simulator::shape::Joined;
 use hintd_simulator::yarn::forecast::{InputPaths, expected_jobs, input_paths, problem, rack_rooms};
 use hintd_simulator::{JobModel, TraceFacts, TraceJob, TraceOptions, TraceReader};
@@ -203,6 +203,9 @@ struct Summary<'a> {
     defects: Vec<String>,
     /// What keeps it from being put in force now, where that was asked.
     notes: Vec<String>,
+    /// Time was over before all jobs' ends were forecast.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut_short: bool,
     /// Of a plan that the daemon made: how well each recurring job's runs were predicted, the worst first.
     #[serde(skip_serializing_if = "Option::is_none")]
     recurring_jobs: Option<serde_json::Value>,
@@ -308,7 +311,9 @@ fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts),
         return Err(Failure::Input(format!("{}: {words}", jobs.of.display())));
     }
     let cannot = || Failure::Input(format!("policy \"{name_of_policy}\" does not plan"));
-    let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem);
+    let mut never = || false; // it runs in the foreground
+    let mut budget = Budget::with_work(0, PLAN_WORK, &mut never);
+    let plan = planner.as_plan().ok_or_else(cannot)?.plan(&problem, &mut budget);
     let mut plan = plan.map_err(|error| Failure::Input(format!("{}: {error}", jobs.of.display())))?;
     for job in &mut plan.jobs {
         job.input_paths = jobs.input_paths.get(&job.job.key).into_iter().flatten().cloned().collect();
@@ -403,6 +408,7 @@ fn tell(
         check(plan, facts).into_iter().partition(Defect::only_bars_force);
     notes.extend(facts.now.and_then(|_| nothing_planned(plan)));
     let words = |found: Vec<Defect>| found.iter().map(ToString::to_string).collect::<Vec<String>>();
+    let late = plan.jobs.iter().filter(|job| job.forecast.is_none()).count();
     let (circuit, between) = plan.circuit_bytes();
     let shuffle = plan.jobs.iter().map(|job| job.shuffle).fold(Bytes::ZERO, Bytes::saturating_add);
     let summary = Summary {
@@ -418,6 +424,7 @@ fn tell(
         shuffle_bytes: shuffle.0,
         defects: words(defects),
         notes: words(notes),
+        cut_short: plan.cut_short,
         recurring_jobs: forecast.map(|forecast| output::sorted(&forecast.keys)).transpose()?,
     };
     output.result(&summary, || {
@@ -433,6 +440,9 @@ fn tell(
         ]);
         for note in &summary.notes {
             text.push_str(&format!("\nnote: {note}: the daemon would refuse it now"));
+        }
+        if plan.cut_short {
+            text.push_str(&format!("\nnote: the time for planning was over before {late} jobs' ends were forecast"));
         }
         if let Some(forecast) = forecast {
             text.push_str(&format!("\n\n{}", kept::by_key(&forecast.keys)));

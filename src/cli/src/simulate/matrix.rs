@@ -6,7 +6,8 @@ use super::inputs::{self, Trace};
 use super::policies::Chosen;
 use super::pool::{Pool, RunWatch};
 use super::single::Single;
-use hintd_policy::plan::{self, Objective};
+use hintd_policy::Budget;
+use hintd_policy::plan::{self, Objective, PLAN_WORK};
 use hintd_simulator::yarn::{SimCluster, forecast};
 use hintd_simulator::{Authority, JobModel, NEVER_FIT_SHOWN, RunReport, SimSettings, TraceJob};
 use std::sync::Arc;
@@ -110,7 +111,10 @@ impl Plan<'_> {
         let expected = forecast::expected_jobs(&jobs, self.model);
         let no_network = || Failure::Input("no network joins the cluster's racks".to_owned());
         let problem = forecast::problem(self.cluster, expected, objective, None, None, seed).ok_or_else(no_network)?;
-        let plan = planner.plan(&problem).map_err(|error| Failure::in_file(&self.trace.path, error))?;
+        let mut never = || false; // who waits for it presses Ctrl-C twice
+        let plan = planner
+            .plan(&problem, &mut Budget::with_work(0, PLAN_WORK, &mut never))
+            .map_err(|error| Failure::in_file(&self.trace.path, error))?;
         Ok(Some(Arc::new(plan)))
     }
 

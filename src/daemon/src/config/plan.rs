@@ -1,7 +1,7 @@
 //! `[plan]`: plans of recurring jobs, kept, followed, and made by the daemon itself.
 
 use super::reader::{Key, Reader, Section};
-use super::values::{DAY, MINUTE, SECOND, micros, one_of};
+use super::values::{DAY, HOUR, MINUTE, SECOND, micros, one_of};
 use crate::runtime::options::{Planning, When};
 use hintd_engine::PlanSettings;
 use hintd_engine::prediction::PredictionSettings;
@@ -44,6 +44,8 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (PlanSett
         horizon: micros(section.bounded(reader, "horizon", DAY, MINUTE..=31 * DAY)),
         policy,
         objective: section.get(reader, "objective", Objective::Online),
+        // A thousand jobs on twenty racks take half a minute at most, nearly all of it for forecasts.
+        time: section.bounded(reader, "time", 2 * MINUTE, SECOND..=HOUR),
         // Nobody follows what nobody reviewed, unless the operator says so.
         activate: section.get(reader, "activate", false),
         unit: (memory > 0).then(|| Resource::new(memory, vcores)),
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn plans_settings_can_be_set_and_reloaded() {
         let text = "[plan]\npatience = \"5s\"\nkept = 3\nfollow = false\nat = \"02:30\"\nhorizon = \"12h\"\npolicy = \"corral\"\n\
-                    objective = \"batch\"\nactivate = true\nutc_offset = \"-05:00\"\ncontainer_memory_mb = 2048\n\
+                    objective = \"batch\"\ntime = \"5s\"\nactivate = true\nutc_offset = \"-05:00\"\ncontainer_memory_mb = 2048\n\
                     container_vcores = 2\nuplink_bits_per_s = 1000000000\n";
         let (set, none) = (Config::from_text(text, "f").unwrap(), Config::from_text("", "f").unwrap());
         let plans = PlanSettings { patience: Micros::from_secs(5), kept_max: 3, follow: false };
@@ -150,6 +152,7 @@ mod tests {
         let planning = set.options.settings.planning.clone();
         assert_eq!((planning.when, planning.policy), (Some(When::At(Micros::from_secs(9_000))), "corral"));
         assert_eq!((planning.horizon, planning.objective), (Micros::from_secs(43_200), Objective::Batch));
+        assert_eq!((planning.time, none.options.settings.planning.time), (5 * SECOND, 2 * MINUTE));
         assert_eq!((planning.activate, planning.unit), (true, Some(Resource::new(2_048, 2))));
         assert_eq!((planning.uplink, none.options.settings.planning.uplink), (Some(BitsPerSec(1_000_000_000)), None));
         assert_eq!(planning.prediction.zone_offset_s, -18_000);
@@ -161,6 +164,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_said_by_key() {
         for (text, words) in [
+            ("time = \"10ms\"", "plan.time"),
             ("kept = 0", "plan.kept: 0 is outside 1 to 1000"),
             ("at = \"25:00\"", "no time of day"),
             ("at = \"2:00\"", "no time of day"),

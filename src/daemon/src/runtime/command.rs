@@ -170,6 +170,8 @@ pub(super) enum Committed {
         /// The dispatcher instance that decided, as it was before, where a dispatcher did and it is to be recorded.
         dispatcher: Option<Box<DetachedDispatcher>>,
     },
+    /// Of a request that was answered while this one was searched for: that answer, durable.
+    Before(PackedAnswer),
     /// Another took the room: place again, on the generation that is published now.
     Conflict,
 }

@@ -383,7 +383,11 @@ impl EngineThread {
             }
             CommitOutcome::Answered(answer) => {
                 self.effects(None, Box::new(|_| ()));
-                self.pending_batches.after(answer.decision.id, answer_reply(answer, None, reply));
+                let decision = answer.decision();
+                let reply = move |result: Result<(), Refusal>| {
+                    let _ = reply.send(result.map(|()| Committed::Before(answer)));
+                };
+                self.pending_batches.after(decision, Box::new(reply));
             }
             CommitOutcome::Conflict { .. } => {
                 self.effects(None, Box::new(|_| ()));

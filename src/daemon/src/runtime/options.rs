@@ -49,6 +49,8 @@ pub struct Planning {
     pub policy: &'static str,
     /// What to keep small.
     pub objective: Objective,
+    /// How long making one may take.
+    pub time: Duration,
     /// Whether a plan is put in force as it is made, or waits to be reviewed.
     pub activate: bool,
     /// Size of the containers that racks are counted in; none: YARN's smallest.

@@ -7,8 +7,8 @@ use super::pool::JobContext;
 use crate::telemetry::metrics::Stage;
 use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
-    Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PlacerSettings, PlannedRun, Proof, Proposal, Refusal,
-    SelectedPolicy, Standing, Token, is_chained, late_of, may_wait, propose, propose_waiting,
+    Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, PlacerSettings, PlannedRun, Proof,
+    Proposal, Refusal, SelectedPolicy, Standing, Token, is_chained, late_of, may_wait, propose, propose_waiting,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId, Timestamp};
@@ -82,6 +82,14 @@ struct SearchOutcome {
     ended: Instant,
 }
 
+/// What became of a search.
+enum Placed {
+    /// Its proposal was taken.
+    Now(Arc<Answer>),
+    /// The same request was answered while it went on.
+    Before(PackedAnswer),
+}
+
 /// What a request comes to.
 #[derive(Debug, Clone)]
 pub struct RequestAnswer {
@@ -141,15 +149,12 @@ impl Daemon {
                 return Ok(repeat);
             }
             let context = self.request_context(&Arc::new(request), decision, deadline, follows)?;
-            let context = RequestContext { proof, ..context };
-            let answer = self.place_and_commit(self.with_lookups(context).await?, digest).await?;
-            if answer.decision.id == decision {
-                return Ok(RequestAnswer::first(answer));
+            let context = RequestContext { proof: proof.clone(), ..context };
+            match self.place_and_commit(self.with_lookups(context).await?, digest).await? {
+                Placed::Now(answer) => Ok(RequestAnswer::first(answer)),
+                // The same request was answered meanwhile.
+                Placed::Before(found) => Ok(self.repeat(found, &proof).await?),
             }
-            // The same request was answered meanwhile.
-            let kept = self.kept(answer.decision.id).await.ok();
-            let leases = kept.map(|kept| kept.leases(&answer)).unwrap_or_default();
-            Ok(RequestAnswer { answer, repeat: Some(leases) })
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
         found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
@@ -160,7 +165,14 @@ impl Daemon {
             return Ok(None);
         }
         let found = self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, reply }).await??;
-        let Some(found) = found else { return Ok(None) };
+        match found {
+            Some(found) => self.repeat(found, proof).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// An answer that was given before, for who may see it: unpacked by who asks again, in its turn.
+    async fn repeat(&self, found: PackedAnswer, proof: &Proof) -> Result<RequestAnswer, Refusal> {
         // Only now: it may have waited for the journal.
         let turn = self.0.repeats.turn().await?;
         // Forgotten a moment ago, its leases have ended: nothing is to be said of them.
@@ -171,7 +183,7 @@ impl Daemon {
             let answer = found.unpack();
             answer.may_be_seen_by(&proof, legacy)?;
             let leases = kept.map(|kept| kept.leases(&answer)).unwrap_or_default();
-            Ok(Some(RequestAnswer { answer, repeat: Some(leases) }))
+            Ok(RequestAnswer { answer, repeat: Some(leases) })
         };
         turn.unpack(unpack).await?
     }
@@ -205,11 +217,15 @@ impl Daemon {
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
         let context = RequestContext { again: true, ..self.request_context(request, decision, deadline, false)? };
-        self.place_and_commit(self.with_lookups(context).await?, digest).await.map_err(|refused| refused.refusal)
+        let placed = self.place_and_commit(self.with_lookups(context).await?, digest).await;
+        match placed.map_err(|refused| refused.refusal)? {
+            Placed::Now(answer) => Ok(answer),
+            Placed::Before(found) => Ok(self.repeat(found, &Proof::Trusted).await?.answer),
+        }
     }
 
     /// Places and commits, again while others take the room first.
-    async fn place_and_commit(&self, mut context: RequestContext, digest: u64) -> Result<Arc<Answer>, Refused> {
+    async fn place_and_commit(&self, mut context: RequestContext, digest: u64) -> Result<Placed, Refused> {
         let deadline = context.deadline;
         let retries = context.settings.placer.retries;
         let mut conflicts = 0;
@@ -245,13 +261,14 @@ impl Daemon {
             match committed {
                 Committed::Answer { answer, journal, dispatcher } => {
                     self.record_timings(&context, &answer, took.saturating_sub(journal), journal);
-                    // A repeat of a request in flight gets the first one's answer, which has its own record.
-                    if let Some((read, draft)) = kept.filter(|_| answer.decision.id == context.decision) {
+                    if let Some((read, draft)) = kept {
                         let came = RequestOutcome::Answered { answer: Arc::clone(&answer), draft, dispatcher };
                         let _ = self.0.recorder.see(context.seen(inputs, Some(read), came)); // counted where it was not
                     }
-                    return Ok(answer);
+                    return Ok(Placed::Now(answer));
                 }
+                // A repeat of a request in flight gets the first one's answer, which has its own record.
+                Committed::Before(found) => return Ok(Placed::Before(found)),
                 Committed::Conflict if last => {
                     let message = format!("others took the room {} times", conflicts + 1);
                     return Err(Refusal::Unavailable { message, retry_after: Micros::from_millis(100) }.into());

@@ -8,7 +8,8 @@ use hintd_engine::{Refusal, plans};
 use hintd_model::units::{Calendar, Micros, Timestamp};
 use hintd_policy::plan::Objective;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 /// Between two looks at the clock.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -100,7 +101,12 @@ impl Daemon {
             prediction: planning.prediction,
             seed: 1,
         };
-        let made = tokio::task::spawn_blocking(move || make(&runs, &snapshot, &policy, &ask)).await;
+        let (until, stopping) = (Instant::now() + planning.time, self.stopping().clone());
+        // Who no longer waits for it ends it.
+        let gone = CancellationToken::new();
+        let _waits = gone.clone().drop_guard();
+        let mut stop = move || stopping.is_cancelled() || gone.is_cancelled() || Instant::now() >= until;
+        let made = tokio::task::spawn_blocking(move || make(&runs, &snapshot, &policy, &ask, &mut stop)).await;
         made.unwrap_or_else(|_| {
             let message = "planning ended in a panic".to_owned();
             Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(1) })
@@ -139,6 +145,7 @@ mod tests {
             horizon: Micros::from_secs(86_400),
             policy: "jobpacker",
             objective: Objective::Online,
+            time: Duration::from_secs(1),
             activate: false,
             unit: None,
             uplink: None,

@@ -1,11 +1,11 @@
 //! A plan of what is expected by the runs that finished here.
 
-use crate::prediction::{Errors, KeyForecast, PredictionSettings, RecurrenceStatus, Runs, forecast};
+use crate::prediction::{Errors, KeyForecast, PredictionSettings, RecurrenceStatus, Runs, forecast_within};
 use crate::refusal::Refusal;
 use hintd_model::cluster::{Resource, Snapshot};
 use hintd_model::units::{BitsPerSec, Timestamp};
-use hintd_policy::Policy;
-use hintd_policy::plan::{Objective, Plan, PlanProblem, fabric_or, rack_rooms};
+use hintd_policy::plan::{Objective, PLAN_WORK, Plan, PlanError, PlanProblem, fabric_or, rack_rooms};
+use hintd_policy::{Budget, Policy};
 use std::sync::Arc;
 
 /// What to plan.
@@ -59,23 +59,30 @@ pub fn none_expected(keys: &[KeyForecast], settings: &PredictionSettings) -> Str
 }
 
 /// Predicts the jobs of a horizon and plans them on the racks that have usable nodes now. Takes as long as planning
-/// does: not for a thread that others wait for.
+/// does, until `stop` says to end it: not for a thread that others wait for.
 ///
 /// # Errors
-/// [`Refusal::Plan`] where no job is expected or none can be planned; [`Refusal::MissingFeed`] without nodes or
+/// [`Refusal::Plan`] where no job is expected, none can be planned, or not all had racks when it was over;
+/// [`Refusal::MissingFeed`] without nodes or
 /// network; [`Refusal::Invalid`] for a policy that does not plan.
 pub fn make(
     runs: &Runs,
     snapshot: &Snapshot,
     policy: &Arc<dyn Policy>,
     ask: &PlanRequest,
+    stop: &mut dyn FnMut() -> bool,
 ) -> Result<GeneratedPlan, Refusal> {
+    let mut budget = Budget::with_work(0, PLAN_WORK, stop);
     let refuse = |why: String| Refusal::Plan { name: Arc::default(), why };
     let Some(planner) = policy.as_plan() else {
         let message = format!("\"{}\" does not plan", policy.name());
         return Err(Refusal::Invalid { field: "policy".to_owned(), message });
     };
-    let found = forecast(runs, ask.from, ask.until, &ask.prediction);
+    let found = forecast_within(runs, (ask.from, ask.until), &ask.prediction, &budget);
+    let over = || {
+        refuse("predicting the jobs was ended: its time was over; a shorter horizon takes less of it, or plan.time may allow more".to_owned())
+    };
+    let found = found.ok_or_else(over)?;
     if found.jobs.is_empty() {
         return Err(refuse(none_expected(&found.keys, &ask.prediction)));
     }
@@ -91,6 +98,9 @@ pub fn make(
     let PlanRequest { from, until, objective, seed, .. } = *ask;
     let prediction_error = (errors.runs > 0).then_some(errors.mean);
     let problem = PlanProblem { racks, fabric, jobs: found.jobs, objective, made, from, until, prediction_error, seed };
-    let plan = planner.plan(&problem).map_err(|error| refuse(error.to_string()))?;
+    let plan = planner.plan(&problem, &mut budget).map_err(|error| match error {
+        PlanError::CutShort { .. } => refuse(format!("{error}, or plan.time may allow more")),
+        _ => refuse(error.to_string()),
+    })?;
     Ok(GeneratedPlan { plan, keys: found.keys, errors })
 }

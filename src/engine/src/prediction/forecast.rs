@@ -5,6 +5,7 @@ use super::measure::{Errors, error, median};
 use super::runs::{Run, Runs};
 use hintd_model::units::{Micros, Timestamp};
 use hintd_policy::plan::ExpectedJob;
+use hintd_policy::{Budget, Work as _};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,13 +61,29 @@ impl RecurrenceStatus {
 }
 
 /// Runs expected from `from` until before `until`, by all that is known at `from`: later runs are passed over.
+///
+/// # Panics
+/// Never: nothing ends it.
 #[must_use]
 pub fn forecast(runs: &Runs, from: Timestamp, until: Timestamp, settings: &PredictionSettings) -> Forecast {
+    let mut never = || false;
+    let found = forecast_within(runs, (from, until), settings, &Budget::new(0, &mut never));
+    found.expect("a budget without an end was given")
+}
+
+/// The same; `None` once the budget is spent.
+#[must_use]
+pub fn forecast_within(
+    runs: &Runs,
+    (from, until): (Timestamp, Timestamp),
+    settings: &PredictionSettings,
+    budget: &Budget<'_>,
+) -> Option<Forecast> {
     let (mut jobs, mut keys, mut all) = (Vec::new(), Vec::new(), Vec::new());
     for (key, runs) in runs.iter() {
         let known = runs.iter().take_while(|run| run.submitted < from).filter(|run| run.can_be()).copied();
         let known = &known.collect::<Vec<Run>>()[..];
-        let off = errors(known, settings);
+        let off = errors(known, settings, budget)?;
         let errors = Errors::of(off.clone());
         let standing = if known.len() < settings.runs_min.max(2) {
             RecurrenceStatus::TooFew
@@ -77,20 +94,27 @@ pub fn forecast(runs: &Runs, from: Timestamp, until: Timestamp, settings: &Predi
         };
         if standing == RecurrenceStatus::Recurring {
             all.extend(off);
-            jobs.extend(of_key(key, known, from, until, settings));
+            jobs.extend(of_key(key, known, (from, until), settings, budget)?);
         }
         if !known.is_empty() {
             keys.push(KeyForecast { key: Arc::clone(key), runs: known.len(), errors, standing });
         }
     }
     jobs.sort_by(|a, b| (a.arrival, &a.key, a.run).cmp(&(b.arrival, &b.key, b.run)));
-    Forecast { jobs, keys, errors: Errors::of(all) }
+    Some(Forecast { jobs, keys, errors: Errors::of(all) })
 }
 
-/// Errors of the runs that could be predicted from those before.
-fn errors(runs: &[Run], settings: &PredictionSettings) -> Vec<f64> {
-    let predicted = |at: usize| like(&runs[..at], runs[at].submitted, settings);
-    (1..runs.len()).filter_map(|at| Some(error(&predicted(at)?, &runs[at]))).collect()
+/// Errors of the runs that could be predicted from those before; `None` once the budget is spent.
+fn errors(runs: &[Run], settings: &PredictionSettings, budget: &Budget<'_>) -> Option<Vec<f64>> {
+    let mut errors = Vec::new();
+    for (at, run) in runs.iter().enumerate().skip(1) {
+        if !budget.work(at as u64) {
+            return None;
+        }
+        let predicted = like(&runs[..at], run.submitted, settings);
+        errors.extend(predicted.map(|predicted| error(&predicted, run)));
+    }
+    Some(errors)
 }
 
 /// What a run that is submitted then will be like: the median of the last like runs. Alike are those of about that time
@@ -144,31 +168,40 @@ impl Clock<'_> {
     }
 }
 
-/// The key's runs within the horizon.
+/// The key's runs within the horizon; `None` once the budget is spent.
 fn of_key(
     key: &Arc<str>,
     known: &[Run],
-    from: Timestamp,
-    until: Timestamp,
+    (from, until): (Timestamp, Timestamp),
     settings: &PredictionSettings,
-) -> Vec<ExpectedJob> {
+    budget: &Budget<'_>,
+) -> Option<Vec<ExpectedJob>> {
     let clock = Clock(settings);
     let mut times: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
     for run in known {
         times.entry(clock.day(run.submitted)).or_default().push(clock.time_of_day(run.submitted));
     }
     let mut expected: Vec<ExpectedJob> = Vec::new();
+    let since = times.first_key_value().map_or(0, |(&first, _)| clock.day(from).saturating_sub(first).max(0) as u64);
+    // Of each kind of day as many are looked for as the window has, a week's at most for each, or all.
+    let days = since.min(7 * settings.window.max(settings.days_min) as u64).max(1);
     for day in clock.day(from)..=clock.day(until) {
+        if !budget.work(days) {
+            return None;
+        }
         let arrivals = arrivals(&times, day, clock.day(from), settings);
         let moments = arrivals.into_iter().filter_map(|time| clock.moment(day, time));
         for arrival in moments.filter(|arrival| *arrival >= from && *arrival < until) {
+            if !budget.work(known.len() as u64) {
+                return None;
+            }
             let Some(run) = like(known, arrival, settings).filter(|run| run.maps.0 > 0) else { continue };
             let (key, number) = (Arc::clone(key), expected.len() as u32);
             let Run { input, maps, reduces, shuffle, .. } = run;
             expected.push(ExpectedJob { key, run: number, arrival, input, maps, reduces, shuffle });
         }
     }
-    expected
+    Some(expected)
 }
 
 /// Times of day at which runs come on a day: as many as on like days in the median, the n-th at the median of the n-th.

@@ -16,7 +16,7 @@ mod sample;
 #[cfg(test)]
 mod tests;
 
-pub use forecast::{Forecast, KeyForecast, RecurrenceStatus, forecast};
+pub use forecast::{Forecast, KeyForecast, RecurrenceStatus, forecast, forecast_within};
 pub use key::{derived_key, key_paths, steady_path};
 pub use measure::Errors;
 pub use runs::{Run, Runs};

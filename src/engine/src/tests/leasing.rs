@@ -77,7 +77,8 @@ fn the_same_request_gets_the_same_answer_and_another_body_is_refused() {
     let mut again = harness.propose(&Arc::new(maps("a", 1))).unwrap();
     again.digest = answer.digest;
     let CommitOutcome::Answered(same) = harness.commit(again.clone()) else { panic!("a retry is answered") };
-    assert_eq!((same.decision.id, harness.leases().len()), (answer.decision.id, 1));
+    assert_eq!((same.decision(), harness.leases().len()), (answer.decision.id, 1));
+    assert_eq!(same.unpack(), answer);
     let mut other = again;
     other.digest = 99;
     assert!(matches!(harness.commit(other), CommitOutcome::Refused(Refusal::IdReused { .. })));

@@ -54,6 +54,7 @@ pub(super) fn plan(now: Timestamp, jobs: &[(&str, &str, u32)]) -> Plan {
         prediction_error: None,
     };
     Plan {
+        cut_short: false,
         format: PLAN_FORMAT.into(),
         policy: "jobpacker".into(),
         objective: Objective::Online,
@@ -526,7 +527,7 @@ fn ask(harness: &EngineHarness) -> PlanRequest {
 }
 
 fn expected(harness: &EngineHarness) -> Result<GeneratedPlan, Refusal> {
-    make(&harness.engine.runs(), harness.engine.current_snapshot(), &packer(), &ask(harness))
+    make(&harness.engine.runs(), harness.engine.current_snapshot(), &packer(), &ask(harness), &mut || false)
 }
 
 #[test]
@@ -627,7 +628,7 @@ fn runs_that_a_history_server_tells_of_are_planned_and_each_counts_once() {
     let hosts = weeks(1);
     let ask =
         PlanRequest { from: all[5].finished, until: all[5].finished.plus(Micros::from_secs(86_400)), ..ask(&harness) };
-    let made = make(&harness.engine.runs(), hosts.engine.current_snapshot(), &packer(), &ask).unwrap();
+    let made = make(&harness.engine.runs(), hosts.engine.current_snapshot(), &packer(), &ask, &mut || false).unwrap();
     let job = &made.plan.jobs[0];
     assert_eq!((made.plan.jobs.len(), &*job.job.key, job.maps.tasks), (1, ETL, 4));
     assert_eq!((job.maps.task_time, job.reduces.task_time), (Micros::from_secs(10), Micros::from_secs(20)));
@@ -661,15 +662,18 @@ fn with_too_few_runs_or_no_network_nothing_is_planned_and_it_is_said() {
     let harness = weeks(6);
     let bare = EngineHarness::with_nodes(4, 2048);
     let ask = ask(&harness);
-    let unwired = make(&harness.engine.runs(), bare.engine.current_snapshot(), &packer(), &ask).unwrap_err();
+    let unwired =
+        make(&harness.engine.runs(), bare.engine.current_snapshot(), &packer(), &ask, &mut || false).unwrap_err();
     assert!(matches!(unwired, Refusal::MissingFeed { feed: "topology", .. }), "{unwired}");
     let uplink = BitsPerSec(7_000_000_000);
     let told = PlanRequest { uplink: Some(uplink), ..ask.clone() };
-    let made = make(&harness.engine.runs(), bare.engine.current_snapshot(), &packer(), &told).unwrap();
+    let made = make(&harness.engine.runs(), bare.engine.current_snapshot(), &packer(), &told, &mut || false).unwrap();
     assert_eq!((made.plan.assumptions.uplink, made.plan.assumptions.circuit), (uplink, None), "as the operator said");
-    let wired = make(&harness.engine.runs(), harness.engine.current_snapshot(), &packer(), &told).unwrap();
+    let wired =
+        make(&harness.engine.runs(), harness.engine.current_snapshot(), &packer(), &told, &mut || false).unwrap();
     assert_ne!(wired.plan.assumptions.uplink, uplink, "a network that is known counts");
     let fair: Arc<dyn Policy> = registry::with_defaults("fair").unwrap().into();
-    let wrong = make(&harness.engine.runs(), harness.engine.current_snapshot(), &fair, &ask).unwrap_err().to_string();
+    let wrong = make(&harness.engine.runs(), harness.engine.current_snapshot(), &fair, &ask, &mut || false);
+    let wrong = wrong.unwrap_err().to_string();
     assert_eq!(wrong, "policy: \"fair\" does not plan");
 }

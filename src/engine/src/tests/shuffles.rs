@@ -57,6 +57,7 @@ fn plan(now: Timestamp) -> Plan {
         forecast: None,
     };
     Plan {
+        cut_short: false,
         format: PLAN_FORMAT.into(),
         policy: "jobpacker".into(),
         objective: Objective::Online,

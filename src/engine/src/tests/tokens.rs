@@ -34,7 +34,11 @@ fn ask(harness: &mut EngineHarness, id: &str, number: u32, proof: &Proof) -> Res
     let outcome = harness.commit(proposal);
     harness.publish();
     match outcome {
-        CommitOutcome::Committed(answer) | CommitOutcome::Answered(answer) => Ok(answer),
+        CommitOutcome::Committed(answer) => Ok(answer),
+        CommitOutcome::Answered(answer) => {
+            let answer = answer.unpack();
+            answer.may_be_seen_by(proof, harness.engine.settings().legacy_clients).map(|()| answer)
+        }
         CommitOutcome::Refused(refusal) => Err(refusal),
         other @ CommitOutcome::Conflict { .. } => panic!("{other:?}"),
     }

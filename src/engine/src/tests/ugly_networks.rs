@@ -3,6 +3,7 @@
 //! of work, never in time.
 
 mod engine_thread;
+mod planning;
 
 use super::harness::{EngineHarness, registration};
 use crate::placer::compiled;

@@ -52,7 +52,7 @@ impl Place for Corral {
 }
 
 impl Planner for Corral {
-    fn plan(&self, problem: &PlanProblem) -> Result<Plan, PlanError> {
+    fn plan(&self, problem: &PlanProblem, budget: &mut Budget<'_>) -> Result<Plan, PlanError> {
         // On one set of racks the printed term is right: what a rack keeps does not cross.
         let rules = Rules {
             policy: NAME,
@@ -63,7 +63,7 @@ impl Planner for Corral {
             round: Some(Micros::ZERO),
             forecast: None,
         };
-        offline::plan(problem, &rules)
+        offline::plan(problem, &rules, budget)
     }
 }
 

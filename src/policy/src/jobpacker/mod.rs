@@ -77,12 +77,13 @@ impl Place for JobPacker {
 }
 
 impl Planner for JobPacker {
-    fn plan(&self, problem: &PlanProblem) -> Result<Plan, PlanError> {
+    fn plan(&self, problem: &PlanProblem, budget: &mut Budget<'_>) -> Result<Plan, PlanError> {
         let JobPackerParams { sub_batches, over_provisioning, shuffle_term: term, .. } = self.params;
         let round = self.params.circuit_round_ms.map(Micros::from_millis);
         let forecast = self.params.node_links.then_some(self.params.slow_start);
         let placing = Placing::Packed;
-        offline::plan(problem, &Rules { policy: NAME, placing, sub_batches, over_provisioning, term, round, forecast })
+        let rules = Rules { policy: NAME, placing, sub_batches, over_provisioning, term, round, forecast };
+        offline::plan(problem, &rules, budget)
     }
 }
 

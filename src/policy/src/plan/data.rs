@@ -34,6 +34,9 @@ pub struct Plan {
     pub racks: Vec<PlannedRack>,
     /// Jobs in the order in which they were given racks.
     pub jobs: Vec<PlannedJob>,
+    /// The time for planning was over before it was known when all jobs end: some have no forecast.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_short: bool,
 }
 
 /// What a plan is to keep small (004 §4.2.3.2).

@@ -22,5 +22,6 @@ pub use diff::{Change, PlanDiff, diff};
 pub use fabric::{fabric, fabric_or};
 pub use follow::{Deviation, PlanCounts, RunPlanStatus};
 pub use problem::{
-    Circuits, ExpectedJob, Fabric, NodeLinks, PlanError, PlanProblem, Planner, RackRoom, all_rack_rooms, rack_rooms,
+    Circuits, ExpectedJob, Fabric, NodeLinks, PLAN_WORK, PlanError, PlanProblem, Planner, RackRoom, all_rack_rooms,
+    rack_rooms,
 };

@@ -1,6 +1,7 @@
 //! What planners are given: *plan*, the capability.
 
 use super::data::{Objective, Plan};
+use crate::Budget;
 use hintd_model::cluster::{Resource, Snapshot};
 use hintd_model::units::{BitsPerSec, Bytes, Micros, NodeIdx, RackPath, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -8,12 +9,16 @@ use std::sync::Arc;
 
 /// Plans recurring jobs ahead of time.
 pub trait Planner: Send + Sync {
-    /// A preference order by rack; never a reservation. The same problem gives the same plan.
+    /// A preference order by rack; never a reservation. The same problem and budget give the same plan. Planning takes no
+    /// steps of the budget, only work.
     ///
     /// # Errors
-    /// [`PlanError`] where nothing could run, or a job can't be meant.
-    fn plan(&self, problem: &PlanProblem) -> Result<Plan, PlanError>;
+    /// [`PlanError`] where nothing could run, a job can't be meant, or the budget was spent before every job had racks.
+    fn plan(&self, problem: &PlanProblem, budget: &mut Budget<'_>) -> Result<Plan, PlanError>;
 }
+
+/// Work that a plan may take, whoever asks for it: some minutes. A thousand jobs on twenty racks take a thousandth of it.
+pub const PLAN_WORK: u64 = 1 << 34;
 
 /// Jobs expected, and where they could run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -168,6 +173,24 @@ pub enum PlanError {
         run: u32,
         /// When it is expected.
         arrival: Timestamp,
+    },
+    /// The budget was spent.
+    #[error(
+        "planning was ended when {planned} of {jobs} jobs had racks: its time was over; a shorter horizon takes less of it"
+    )]
+    CutShort {
+        /// Jobs that had racks.
+        planned: usize,
+        /// Jobs of the problem.
+        jobs: usize,
+    },
+    /// More than is kept in memory.
+    #[error("the plan has more than {most} {what}: a shorter horizon or fewer racks make fewer")]
+    TooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// So many are allowed.
+        most: usize,
     },
     /// More work than times can count.
     #[error("job {key}#{run} would end beyond the times that can be counted")]

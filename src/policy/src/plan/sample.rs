@@ -43,7 +43,18 @@ pub fn plan(seed: u64) -> Plan {
     };
     let until = from.plus(Micros::from_secs(86_400));
     let (objective, made) = (Objective::Batch, Timestamp(1));
-    Plan { format: PLAN_FORMAT.into(), policy: "sample".into(), objective, made, from, until, assumptions, racks, jobs }
+    Plan {
+        format: PLAN_FORMAT.into(),
+        policy: "sample".into(),
+        objective,
+        made,
+        from,
+        until,
+        assumptions,
+        racks,
+        jobs,
+        cut_short: false,
+    }
 }
 
 pub(crate) fn rack(at: usize) -> RackPath {

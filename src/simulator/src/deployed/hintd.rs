@@ -159,8 +159,10 @@ impl Hintd {
         let outcome = self.engine.commit(proposal, Token(format!("{attempt:?}").into()), now);
         self.engine.publish(now);
         drop(self.engine.take_effects());
-        let (CommitOutcome::Committed(answer) | CommitOutcome::Answered(answer)) = outcome else {
-            return Vec::new();
+        let answer = match outcome {
+            CommitOutcome::Committed(answer) => answer,
+            CommitOutcome::Answered(answer) => answer.unpack(),
+            CommitOutcome::Conflict { .. } | CommitOutcome::Refused(_) => return Vec::new(),
         };
         let place = |hint: &hintd_engine::Hint| {
             let node = snapshot.statics.find(hint.host.as_str())?;

@@ -219,6 +219,7 @@ impl World {
             }
             CommitOutcome::Answered(answer) => {
                 assert_eq!(self.fingerprint(), before, "a repeat takes nothing");
+                let answer = answer.unpack();
                 assert_eq!(answer.digest, asked.digest);
                 if let Some(sent) = self.sent.get(&asked.request.id) {
                     assert_eq!(answer, *sent, "a repeat has the answer that was sent");

@@ -6,10 +6,16 @@
 
 use super::latency::{Latency, Widths};
 use super::room::{RackReservation, Room};
+use super::shape::Pairs;
+use super::{Halt, spend};
+use crate::Budget;
 use crate::plan::ExpectedJob;
 use hintd_model::units::{Micros, Timestamp};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+
+/// Racks times shares that are looked at for one job, at most: 96 MiB for either stage.
+const CELLS_MAX: usize = 1 << 22;
 
 /// A job's racks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,11 +72,26 @@ impl Asked {
     }
 
     /// Candidates by share, for each width's share.
-    fn candidates(&self, room: &Room, widths: impl Iterator<Item = u32>) -> BTreeMap<u32, Vec<Candidate>> {
-        let mut by_share: BTreeMap<u32, Vec<Candidate>> =
-            widths.map(|width| (self.tasks.div_ceil(width.max(1)), Vec::new())).collect();
+    fn candidates(
+        &self,
+        room: &Room,
+        widths: impl Iterator<Item = u32>,
+        budget: &Budget<'_>,
+    ) -> Result<BTreeMap<u32, Vec<Candidate>>, Halt> {
+        let (mut by_share, mut before) = (BTreeMap::new(), 0);
+        for width in widths {
+            spend(budget, 1)?;
+            if width != before {
+                by_share.insert(self.tasks.div_ceil(width.max(1)), Vec::new());
+                before = width;
+            }
+        }
         let shares: Vec<u32> = by_share.keys().copied().collect();
+        if shares.len().saturating_mul(room.racks()) > CELLS_MAX {
+            return Err(Halt::TooLarge("racks times shares of one job", CELLS_MAX));
+        }
         for rack in (0..room.racks()).filter(|&rack| room.containers(rack) > 0) {
+            spend(budget, 4 * (shares.len() + room.moments(rack)))?;
             let has = room.containers(rack);
             let counts: Vec<u32> = shares.iter().map(|&share| self.containers(share, has)).collect();
             room.when(rack, &counts, |at, free| {
@@ -78,7 +99,7 @@ impl Asked {
                 by_share.get_mut(&shares[at]).expect("it is one of the shares").push(Candidate { rack, free, takes });
             });
         }
-        by_share
+        Ok(by_share)
     }
 
     /// Each rack's part, the larger shares first.
@@ -99,26 +120,38 @@ impl Asked {
 
 /// The pair and racks by which the job ends first, of equal ones the fewest racks. `spare`: containers beyond the
 /// tasks, as a share of them. `None` without pairs.
-#[must_use]
 pub(super) fn earliest(
     room: &Room,
     latency: &Latency,
     job: &ExpectedJob,
-    pairs: &[Widths],
-    spare: f64,
-) -> Option<Chosen> {
+    pairs: &Pairs,
+    how: (f64, &Budget<'_>),
+) -> Result<Option<Chosen>, Halt> {
+    earliest_of(room, latency, job, pairs.iter(), how)
+}
+
+fn earliest_of(
+    room: &Room,
+    latency: &Latency,
+    job: &ExpectedJob,
+    pairs: impl Iterator<Item = Widths> + Clone,
+    (spare, budget): (f64, &Budget<'_>),
+) -> Result<Option<Chosen>, Halt> {
     let maps = Asked { tasks: job.maps.0, time: job.maps.1, each: 1.0 + spare };
     let reduces = Asked { tasks: job.reduces.0, time: job.reduces.1, each: 1.0 + spare };
-    let mut map_racks = maps.candidates(room, pairs.iter().map(|pair| pair.maps));
+    let mut map_racks = maps.candidates(room, pairs.clone().map(|pair| pair.maps), budget)?;
+    spend(budget, 8 * map_racks.values().map(Vec::len).sum::<usize>())?;
     map_racks.values_mut().for_each(|racks| racks.sort_unstable_by_key(|rack| rack.key(job.arrival)));
-    let reduce_racks = reduces.candidates(room, pairs.iter().map(|pair| pair.reduces));
+    let reduce_racks = reduces.candidates(room, pairs.clone().map(|pair| pair.reduces), budget)?;
     let mut best: Option<(Timestamp, u32, Widths)> = None;
     let mut ends: Vec<Timestamp> = Vec::new();
-    for &widths in pairs {
+    for widths in pairs {
+        spend(budget, 4)?;
         let racks = &map_racks[&maps.tasks.div_ceil(widths.maps)];
         let Some(last) = racks.get(widths.maps as usize - 1) else { continue };
         let ready = last.end(job.arrival).plus(latency.shuffle(job, widths));
         let racks = &reduce_racks[&reduces.tasks.div_ceil(widths.reduces)];
+        spend(budget, 2 * racks.len())?;
         let least = racks.iter().map(|rack| rack.takes).min().unwrap_or_default();
         let worth =
             |end: Timestamp| best.is_none_or(|(best, racks, _)| (end, widths.maps + widths.reduces) < (best, racks));
@@ -132,7 +165,7 @@ pub(super) fn earliest(
             best = Some((end, widths.maps + widths.reduces, widths));
         }
     }
-    let (end, _, widths) = best?;
+    let Some((end, _, widths)) = best else { return Ok(None) };
     let shuffle = latency.shuffle(job, widths);
     let racks = &map_racks[&maps.tasks.div_ceil(widths.maps)][..widths.maps as usize];
     let held_maps = maps.held(room, racks, job.arrival);
@@ -146,18 +179,23 @@ pub(super) fn earliest(
     });
     racks.truncate(widths.reduces as usize);
     let reduces = reduces.held(room, &racks, ready);
-    Some(Chosen { widths, end, maps: held_maps, shuffle, reduces })
+    Ok(Some(Chosen { widths, end, maps: held_maps, shuffle, reduces }))
 }
 
 /// `corral`: maps and reduces on one set of racks, which have room for the larger of both when the job starts. The
 /// width by which it ends first, of equal ones the fewest racks. `None` only without racks.
-#[must_use]
-pub(super) fn earliest_together(room: &Room, latency: &Latency, job: &ExpectedJob, spare: f64) -> Option<Chosen> {
+pub(super) fn earliest_together(
+    room: &Room,
+    latency: &Latency,
+    job: &ExpectedJob,
+    (spare, budget): (f64, &Budget<'_>),
+) -> Result<Option<Chosen>, Halt> {
     let maps = Asked { tasks: job.maps.0, time: job.maps.1, each: 1.0 + spare };
     let reduces = Asked { tasks: job.reduces.0, time: job.reduces.1, each: 1.0 + spare };
     let widest = latency.racks.min(job.maps.0.max(job.reduces.0));
     let larger = Asked { tasks: job.maps.0.max(job.reduces.0), ..maps };
-    let mut by_share = larger.candidates(room, 1..=widest);
+    let mut by_share = larger.candidates(room, 1..=widest, budget)?;
+    spend(budget, 8 * by_share.values().map(Vec::len).sum::<usize>())?;
     by_share.values_mut().for_each(|racks| {
         racks.sort_unstable_by_key(|rack| (rack.free.max(job.arrival), Reverse(rack.free), rack.rack))
     });
@@ -171,7 +209,19 @@ pub(super) fn earliest_together(room: &Room, latency: &Latency, job: &ExpectedJo
         let end = reduces.iter().chain(&held_maps).map(|held| held.end).max().unwrap_or(ready);
         Some(Chosen { widths, end, maps: held_maps, shuffle, reduces })
     };
-    (1..=widest).filter_map(choose).min_by_key(|chosen| (chosen.end, chosen.widths))
+    let mut best: Option<Chosen> = None;
+    for width in 1..=widest {
+        spend(budget, 8 * width as usize)?;
+        let found = choose(width);
+        if found.as_ref().is_some_and(|found| best.as_ref().is_none_or(|best| key(found) < key(best))) {
+            best = found;
+        }
+    }
+    Ok(best)
+}
+
+fn key(chosen: &Chosen) -> (Timestamp, Widths) {
+    (chosen.end, chosen.widths)
 }
 
 #[cfg(test)]
@@ -183,6 +233,10 @@ mod tests {
     use proptest::prelude::*;
     use rand::SeedableRng as _;
     use rand::rngs::ChaCha8Rng;
+
+    fn chosen_of(room: &Room, latency: &Latency, job: &ExpectedJob, pairs: &[Widths], spare: f64) -> Option<Chosen> {
+        earliest_of(room, latency, job, pairs.iter().copied(), (spare, &Budget::new(0, &mut || false))).unwrap()
+    }
 
     struct Case {
         room: Room,
@@ -200,7 +254,7 @@ mod tests {
         let mut room = Room::new(&containers, Timestamp(0));
         for _ in 0..random.random_range(0..6) {
             let (tasks, time) = (random.random_range(1..9), Micros(random.random_range(0..20)));
-            room.first(tasks, time, Timestamp(random.random_range(0..10)));
+            room.first(tasks, time, Timestamp(random.random_range(0..10)), &Budget::new(0, &mut || false)).unwrap();
         }
         let circuits = Some(Circuits {
             rate: BitsPerSec(8_000_000),
@@ -293,7 +347,7 @@ mod tests {
         }
         job.maps.1 = Micros(5);
         let two = [Widths { maps: 2, reduces: 2 }];
-        let chosen = earliest(&room, &Latency { racks: 4, containers: 4, ..latency }, &job, &two, 0.0).unwrap();
+        let chosen = chosen_of(&room, &Latency { racks: 4, containers: 4, ..latency }, &job, &two, 0.0).unwrap();
         let racks =
             |held: &[RackReservation]| held.iter().map(|held| held.rack).collect::<std::collections::BTreeSet<_>>();
         assert_eq!((racks(&chosen.maps), racks(&chosen.reduces)), ([2, 3].into(), [2, 3].into()));
@@ -305,7 +359,7 @@ mod tests {
         #[test]
         fn no_pair_and_no_racks_end_a_job_earlier(seed: u64, spare in prop::sample::select(vec![0.0, 0.5, 1.0])) {
             let case = case(seed);
-            let chosen = earliest(&case.room, &case.latency, &case.job, &case.pairs, spare);
+            let chosen = chosen_of(&case.room, &case.latency, &case.job, &case.pairs, spare);
             prop_assert_eq!(chosen.as_ref().map(|chosen| chosen.end), brute(&case, spare));
             let Some(chosen) = chosen else { return Ok(()) };
             let last = chosen.reduces.iter().map(|held| held.end).max().unwrap();
@@ -321,7 +375,8 @@ mod tests {
         fn corral_keeps_both_stages_in_one_set_of_racks(seed: u64) {
             let mut case = case(seed);
             case.latency.fabric.circuits = None;
-            let chosen = earliest_together(&case.room, &case.latency, &case.job, 0.0).unwrap();
+            let chosen = earliest_together(&case.room, &case.latency, &case.job, (0.0, &Budget::new(0, &mut || false)));
+            let chosen = chosen.unwrap().unwrap();
             let racks = |held: &[RackReservation]| held.iter().map(|held| held.rack).collect::<std::collections::BTreeSet<_>>();
             let (maps, reduces) = (racks(&chosen.maps), racks(&chosen.reduces));
             prop_assert!(maps.is_subset(&reduces) || reduces.is_subset(&maps));

@@ -11,12 +11,14 @@ mod room;
 mod shape;
 mod write;
 
-use crate::plan::{ExpectedJob, Plan, PlanError, PlanProblem};
+use crate::Budget;
+use crate::plan::{ExpectedJob, Plan, PlanError, PlanProblem, RackRoom};
 use finish::Chosen;
+use hintd_model::solve::work::Work as _;
 use hintd_model::units::{Micros, Timestamp};
 use latency::{Latency, ShuffleTerm, Widths};
 use room::{RackReservation, Room};
-use shape::Shape;
+use shape::{Pairs, Shape};
 
 /// How a plan is made.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,49 +61,101 @@ struct Given {
     reduces: Vec<RackReservation>,
 }
 
+/// Parts of jobs in racks that a plan has at most: 160 MiB while it is made.
+const PARTS_MAX: usize = 4_000_000;
+
+/// Why planning ended before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Halt {
+    /// The budget is spent.
+    Over,
+    /// More of these than there may be.
+    TooLarge(&'static str, usize),
+}
+
+/// Takes so much work off the budget.
+fn spend(budget: &Budget<'_>, units: usize) -> Result<(), Halt> {
+    if budget.work(units as u64) { Ok(()) } else { Err(Halt::Over) }
+}
+
 /// Plans the jobs.
 ///
 /// # Errors
-/// [`PlanError`] where the problem can't be meant, or times run out.
-pub fn plan(problem: &PlanProblem, rules: &Rules) -> Result<Plan, PlanError> {
+/// [`PlanError`] where the problem can't be meant, times run out, or the budget is spent before every job has racks.
+pub fn plan(problem: &PlanProblem, rules: &Rules, budget: &Budget<'_>) -> Result<Plan, PlanError> {
     problem.validate()?;
+    let mut planned = 0;
+    let halted = |halt, planned| match halt {
+        Halt::Over => PlanError::CutShort { planned, jobs: problem.jobs.len() },
+        Halt::TooLarge(what, most) => PlanError::TooLarge { what, most },
+    };
+    let placed = place(problem, rules, budget, &mut planned);
+    let (rooms, given) = placed.map_err(|halt| halted(halt, planned))?;
+    for row in &given {
+        if row.held().map(|held| held.end).max() == Some(Timestamp(u64::MAX)) {
+            let job = &problem.jobs[row.job];
+            return Err(PlanError::TooLong { key: job.key.clone(), run: job.run });
+        }
+    }
+    let mut plan = write::plan(problem, rules, &rooms, &given);
+    if let Some(slow_start) = rules.forecast {
+        let (forecasts, whole) = forecast::forecast(problem, &plan, slow_start, budget);
+        plan.jobs.iter_mut().zip(forecasts).for_each(|(job, forecast)| job.forecast = forecast);
+        plan.cut_short = !whole;
+    }
+    Ok(plan)
+}
+
+/// Racks with room, ascending, and what the jobs are given of them, in their order. `planned`: how many so far.
+fn place<'p>(
+    problem: &'p PlanProblem,
+    rules: &Rules,
+    budget: &Budget<'_>,
+    planned: &mut usize,
+) -> Result<(Vec<&'p RackRoom>, Vec<Given>), Halt> {
     let mut rooms: Vec<_> = problem.racks.iter().filter(|rack| rack.containers > 0).collect();
     rooms.sort_by(|a, b| a.rack.cmp(&b.rack));
     let containers: Vec<u32> = rooms.iter().map(|rack| rack.containers).collect();
     let latency = like_racks(problem, rules, &containers);
     let shape = |job: &ExpectedJob| match rules.placing {
-        Placing::Packed => Shape::of(&latency, job),
-        Placing::Together => together(&latency, job),
+        Placing::Packed => Shape::of(&latency, job, budget),
+        Placing::Together => together(&latency, job, budget),
     };
-    let shapes: Vec<Shape> = problem.jobs.iter().map(shape).collect();
-    let order = order::order(&problem.jobs, &shapes, problem.objective, rules.sub_batches, problem.seed);
+    let shapes = problem.jobs.iter().map(shape).collect::<Result<Vec<Shape>, Halt>>()?;
+    let order = order::order(&problem.jobs, &shapes, (problem.objective, rules.sub_batches, problem.seed), budget)?;
     let mut room = Room::new(&containers, problem.from);
-    let mut given = Vec::with_capacity(order.len());
+    let mut given: Vec<Given> = Vec::with_capacity(order.len());
+    let mut parts = 0;
     for at in order {
         let (job, pairs) = (&problem.jobs[at], &shapes[at].pairs);
         let chosen = match rules.placing {
-            Placing::Packed => finish::earliest(&room, &latency, job, pairs, rules.over_provisioning),
-            Placing::Together => finish::earliest_together(&room, &latency, job, rules.over_provisioning),
+            Placing::Packed => finish::earliest(&room, &latency, job, pairs, (rules.over_provisioning, budget))?,
+            Placing::Together => finish::earliest_together(&room, &latency, job, (rules.over_provisioning, budget))?,
         };
         let row = match chosen {
             Some(Chosen { maps, shuffle, reduces, .. }) => {
                 maps.iter().chain(&reduces).for_each(|held| room.hold(held));
                 Given { job: at, heavy: rules.placing == Placing::Packed, maps, shuffle, reduces }
             }
-            None => anywhere(&mut room, &latency, job, at, rules.over_provisioning),
+            None => anywhere((&mut room, budget), &latency, job, at, rules.over_provisioning)?,
         };
-        let held = row.maps.iter().chain(&row.reduces);
-        if held.map(|held| held.end).max() == Some(Timestamp(u64::MAX)) {
-            return Err(PlanError::TooLong { key: job.key.clone(), run: job.run });
+        parts += row.held().count();
+        if parts > PARTS_MAX {
+            return Err(Halt::TooLarge(PARTS, PARTS_MAX));
         }
         given.push(row);
+        *planned += 1;
     }
-    let mut plan = write::plan(problem, rules, &rooms, &given);
-    if let Some(slow_start) = rules.forecast {
-        let forecasts = forecast::forecast(problem, &plan, slow_start);
-        plan.jobs.iter_mut().zip(forecasts).for_each(|(job, forecast)| job.forecast = forecast);
+    Ok((rooms, given))
+}
+
+/// What [`PARTS_MAX`] counts.
+const PARTS: &str = "parts of jobs in racks";
+
+impl Given {
+    fn held(&self) -> impl Iterator<Item = &RackReservation> {
+        self.maps.iter().chain(&self.reduces)
     }
-    Ok(plan)
 }
 
 /// Eq. 4.1 takes racks to be alike: the mean of their containers, rounded down.
@@ -119,26 +173,33 @@ fn like_racks(problem: &PlanProblem, rules: &Rules, containers: &[u32]) -> Laten
 }
 
 /// `corral`'s: for sorting, the width of least latency.
-fn together(latency: &Latency, job: &ExpectedJob) -> Shape {
+fn together(latency: &Latency, job: &ExpectedJob, budget: &Budget<'_>) -> Result<Shape, Halt> {
     let widest = latency.racks.min(job.maps.0.max(job.reduces.0)).max(1);
+    spend(budget, widest as usize)?;
     let at = |width| latency.of(job, Widths { maps: width, reduces: width });
     let width = (1..=widest).min_by_key(|&width| at(width)).expect("one rack is a width");
-    Shape { pairs: Vec::new(), width: f64::from(width), latency: at(width) }
+    Ok(Shape { pairs: Pairs::none(), width: f64::from(width), latency: at(width) })
 }
 
 /// A job that is not heavy: its tasks take the containers that are free first, and spare ones after them.
-fn anywhere(room: &mut Room, latency: &Latency, job: &ExpectedJob, at: usize, spare: f64) -> Given {
+fn anywhere(
+    (room, budget): (&mut Room, &Budget<'_>),
+    latency: &Latency,
+    job: &ExpectedJob,
+    at: usize,
+    spare: f64,
+) -> Result<Given, Halt> {
     let ends = |held: &[RackReservation], or: Timestamp| held.iter().map(|held| held.end).max().unwrap_or(or);
     let mut stage = |(tasks, time): (u32, Micros), not_before: Timestamp| {
-        let mut held = room.first(tasks, time, not_before);
+        let mut held = room.first(tasks, time, not_before, budget)?;
         let more = (f64::from(tasks) * spare).ceil() as u32;
         let end = ends(&held, not_before);
-        let mut spare = room.first(more, time, not_before);
+        let mut spare = room.first(more, time, not_before, budget)?;
         spare.iter_mut().for_each(|held| held.tasks = 0);
         held.extend(spare);
-        (held, end)
+        Ok((held, end))
     };
-    let (maps, end) = stage(job.maps, job.arrival);
+    let (maps, end) = stage(job.maps, job.arrival)?;
     let mut racks: Vec<usize> = maps.iter().filter(|held| held.tasks > 0).map(|held| held.rack).collect();
     racks.sort_unstable();
     racks.dedup();
@@ -147,8 +208,8 @@ fn anywhere(room: &mut Room, latency: &Latency, job: &ExpectedJob, at: usize, sp
     let mut packets = *latency;
     packets.fabric.circuits = None;
     let shuffle = packets.shuffle(job, widths);
-    let (reduces, _) = stage(job.reduces, end.plus(shuffle));
-    Given { job: at, heavy: false, maps, shuffle, reduces }
+    let (reduces, _) = stage(job.reduces, end.plus(shuffle))?;
+    Ok(Given { job: at, heavy: false, maps, shuffle, reduces })
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! In which order jobs are given racks (004 §4.2.3.2).
 
 use super::shape::Shape;
+use super::{Halt, spend};
+use crate::Budget;
 use crate::plan::{ExpectedJob, Objective};
 use rand::SeedableRng as _;
 use rand::rngs::ChaCha8Rng;
@@ -12,26 +14,24 @@ const RESOURCES: usize = 3;
 
 /// Positions of the jobs. A batch: sub-batches that Tetris fills, joined in random order, and in each the widest first;
 /// online: as they are expected to come.
-#[must_use]
 pub(super) fn order(
     jobs: &[ExpectedJob],
     shapes: &[Shape],
-    objective: Objective,
-    batches: u32,
-    seed: u64,
-) -> Vec<usize> {
+    (objective, batches, seed): (Objective, u32, u64),
+    budget: &Budget<'_>,
+) -> Result<Vec<usize>, Halt> {
     let widest = |&a: &usize, &b: &usize| widest_first(shapes, a, b).then_with(|| name(jobs, a).cmp(&name(jobs, b)));
     match objective {
         Objective::Online => {
             let mut all: Vec<usize> = (0..jobs.len()).collect();
             all.sort_by(|a, b| jobs[*a].arrival.cmp(&jobs[*b].arrival).then_with(|| widest(a, b)));
-            all
+            Ok(all)
         }
         Objective::Batch => {
-            let mut batches = divide(jobs, batches.max(1) as usize);
+            let mut batches = divide(jobs, batches.max(1) as usize, budget)?;
             batches.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
             batches.iter_mut().for_each(|batch| batch.sort_by(widest));
-            batches.concat()
+            Ok(batches.concat())
         }
     }
 }
@@ -49,7 +49,7 @@ fn name(jobs: &[ExpectedJob], at: usize) -> (&str, u32) {
 /// Sub-batches that ask for about as much of each resource. The one with most room takes the job of the highest score,
 /// the dot product of what the job asks and what the sub-batch has left, each as a share of what all jobs ask; room
 /// may run out, as the last jobs have to go somewhere.
-fn divide(jobs: &[ExpectedJob], batches: usize) -> Vec<Vec<usize>> {
+fn divide(jobs: &[ExpectedJob], batches: usize, budget: &Budget<'_>) -> Result<Vec<Vec<usize>>, Halt> {
     let asked: Vec<[f64; RESOURCES]> = jobs.iter().map(demand).collect();
     let total = asked.iter().fold([0.0; RESOURCES], |sum, row| std::array::from_fn(|k| sum[k] + row[k]));
     let share = |row: &[f64; RESOURCES]| -> [f64; RESOURCES] {
@@ -61,6 +61,7 @@ fn divide(jobs: &[ExpectedJob], batches: usize) -> Vec<Vec<usize>> {
     let mut room = vec![[1.0 / batches as f64; RESOURCES]; batches];
     let mut filled: Vec<Vec<usize>> = vec![Vec::new(); batches];
     while !left.is_empty() {
+        spend(budget, batches + left.len())?;
         let most = |a: &usize, b: &usize| {
             let sum = |at: usize| room[at].iter().sum::<f64>();
             sum(*a).total_cmp(&sum(*b)).then(Reverse(*a).cmp(&Reverse(*b)))
@@ -73,7 +74,7 @@ fn divide(jobs: &[ExpectedJob], batches: usize) -> Vec<Vec<usize>> {
         (0..RESOURCES).for_each(|k| room[batch][k] -= asks[k]);
         filled[batch].push(job);
     }
-    filled
+    Ok(filled)
 }
 
 fn demand(job: &ExpectedJob) -> [f64; RESOURCES] {
@@ -83,8 +84,13 @@ fn demand(job: &ExpectedJob) -> [f64; RESOURCES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jobpacker::offline::shape::Pairs;
     use hintd_model::units::{Bytes, Micros, Timestamp};
     use rand::RngExt as _;
+
+    fn ordered(jobs: &[ExpectedJob], shapes: &[Shape], how: (Objective, u32, u64)) -> Vec<usize> {
+        order(jobs, shapes, how, &Budget::new(0, &mut || false)).unwrap()
+    }
 
     fn jobs(count: usize, seed: u64) -> (Vec<ExpectedJob>, Vec<Shape>) {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
@@ -99,7 +105,7 @@ mod tests {
         };
         let jobs: Vec<ExpectedJob> = (0..count).map(job).collect();
         let shape = |job: &ExpectedJob| Shape {
-            pairs: vec![],
+            pairs: Pairs::none(),
             width: f64::from(job.maps.0 / 10),
             latency: Micros(u64::from(job.maps.0 % 10)),
         };
@@ -111,7 +117,7 @@ mod tests {
     fn every_job_has_one_place_whatever_the_objective() {
         let (jobs, shapes) = jobs(57, 3);
         for objective in [Objective::Batch, Objective::Online] {
-            let mut order = order(&jobs, &shapes, objective, 5, 1);
+            let mut order = ordered(&jobs, &shapes, (objective, 5, 1));
             order.sort_unstable();
             assert_eq!(order, (0..57).collect::<Vec<_>>());
         }
@@ -120,7 +126,7 @@ mod tests {
     #[test]
     fn sub_batches_ask_for_about_as_much_of_each_resource() {
         let (jobs, _) = jobs(500, 4);
-        let batches = divide(&jobs, 5);
+        let batches = divide(&jobs, 5, &Budget::new(0, &mut || false)).unwrap();
         for resource in 0..RESOURCES {
             let sums: Vec<f64> =
                 batches.iter().map(|batch| batch.iter().map(|&job| demand(&jobs[job])[resource]).sum()).collect();
@@ -132,19 +138,19 @@ mod tests {
     #[test]
     fn within_a_sub_batch_the_widest_and_then_the_longest_comes_first() {
         let (jobs, shapes) = jobs(40, 5);
-        let one = order(&jobs, &shapes, Objective::Batch, 1, 9);
+        let one = ordered(&jobs, &shapes, (Objective::Batch, 1, 9));
         let key = |at: usize| (shapes[at].width, shapes[at].latency);
         assert!(one.windows(2).all(|pair| key(pair[0]) >= key(pair[1])));
-        let five = order(&jobs, &shapes, Objective::Batch, 5, 9);
+        let five = ordered(&jobs, &shapes, (Objective::Batch, 5, 9));
         let rises = five.windows(2).filter(|pair| key(pair[0]) < key(pair[1])).count();
         assert!((1..=4).contains(&rises), "five sub-batches meet at four places: {rises}");
-        assert_ne!(five, order(&jobs, &shapes, Objective::Batch, 5, 10), "the seed joins them");
+        assert_ne!(five, ordered(&jobs, &shapes, (Objective::Batch, 5, 10)), "the seed joins them");
     }
 
     #[test]
     fn online_jobs_go_as_they_are_expected() {
         let (jobs, shapes) = jobs(40, 6);
-        let order = order(&jobs, &shapes, Objective::Online, 5, 1);
+        let order = ordered(&jobs, &shapes, (Objective::Online, 5, 1));
         assert!(order.windows(2).all(|pair| {
             let (a, b) = (&jobs[pair[0]], &jobs[pair[1]]);
             a.arrival < b.arrival || a.arrival == b.arrival && shapes[pair[0]].width >= shapes[pair[1]].width
@@ -155,7 +161,7 @@ mod tests {
     fn the_order_does_not_depend_on_the_order_of_telling() {
         let (jobs, shapes) = jobs(30, 7);
         let names = |jobs: &[ExpectedJob], shapes: &[Shape]| -> Vec<_> {
-            order(jobs, shapes, Objective::Batch, 5, 2).into_iter().map(|at| jobs[at].key.clone()).collect()
+            ordered(jobs, shapes, (Objective::Batch, 5, 2)).into_iter().map(|at| jobs[at].key.clone()).collect()
         };
         let (mut back_jobs, mut back_shapes) = (jobs.clone(), shapes.clone());
         back_jobs.reverse();

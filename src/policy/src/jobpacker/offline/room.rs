@@ -1,7 +1,13 @@
 //! When containers of each rack are free: 004 §4.2.3.2's T_ik, those of a rack that are free at once held as one count.
 
+use super::{Halt, PARTS, PARTS_MAX, spend};
+use crate::Budget;
 use hintd_model::units::{Micros, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Units of work that it takes to look into a rack's times, and to change them.
+const LOOK: usize = 4;
+const CHANGE: usize = 32;
 
 /// Containers of all racks by the time from which on they are free.
 #[derive(Debug, Clone)]
@@ -55,6 +61,12 @@ impl Room {
         self.racks[rack].containers
     }
 
+    /// Moments at which some of a rack's containers become free.
+    #[must_use]
+    pub(super) fn moments(&self, rack: usize) -> usize {
+        self.racks[rack].free.len()
+    }
+
     /// When each of the counts, ascending and none above the rack's containers, is free in the rack.
     pub(super) fn when(&self, rack: usize, counts: &[u32], mut tell: impl FnMut(usize, Timestamp)) {
         let (mut next, mut sum) = (0, 0);
@@ -86,12 +98,27 @@ impl Room {
 
     /// Runs so many tasks on the containers that are free first, none before `not_before`; of those that are free by
     /// then the latest.
-    pub(super) fn first(&mut self, tasks: u32, time: Micros, not_before: Timestamp) -> Vec<RackReservation> {
+    pub(super) fn first(
+        &mut self,
+        tasks: u32,
+        time: Micros,
+        not_before: Timestamp,
+        budget: &Budget<'_>,
+    ) -> Result<Vec<RackReservation>, Halt> {
         let mut held: Vec<RackReservation> = Vec::new();
         let mut left = tasks;
         while left > 0 {
             let &(earliest, first) = self.earliest.first().expect("some rack has containers");
-            let (at, rack) = if earliest >= not_before { (earliest, first) } else { self.latest(not_before) };
+            let (at, rack) = if earliest >= not_before {
+                (earliest, first)
+            } else {
+                spend(budget, LOOK * self.earliest.len())?;
+                self.latest(not_before)
+            };
+            spend(budget, CHANGE)?;
+            if held.len() == PARTS_MAX {
+                return Err(Halt::TooLarge(PARTS, PARTS_MAX));
+            }
             let taken = left.min(self.racks[rack].free[&at]);
             let start = at.max(not_before);
             let end = start.plus(time);
@@ -100,7 +127,7 @@ impl Room {
             left -= taken;
             held.push(RackReservation { rack, start, end, tasks: taken, containers: taken });
         }
-        held
+        Ok(held)
     }
 
     /// The latest free containers of those that are free by then; there are some.
@@ -189,7 +216,8 @@ mod tests {
                     let (tasks, time) = (random.random_range(1..12), random.random_range(1..9));
                     let not_before = random.random_range(0..60);
                     let mut got: Vec<(u64, usize)> = vec![];
-                    for held in room.first(tasks, Micros(time), Timestamp(not_before)) {
+                    let all = room.first(tasks, Micros(time), Timestamp(not_before), &Budget::new(0, &mut || false));
+                    for held in all.unwrap() {
                         got.extend((0..held.tasks).map(|_| (held.start.0, held.rack)));
                     }
                     let mut wanted = plain.first(tasks, time, not_before);

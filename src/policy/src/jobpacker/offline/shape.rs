@@ -1,33 +1,72 @@
 //! What a job needs: feasible widths (004 §4.2.3.1), its width and latency for sorting (§4.2.3.2).
 
 use super::latency::{Latency, Widths};
+use super::{Halt, spend};
+use crate::Budget;
 use crate::plan::ExpectedJob;
 use hintd_model::units::Micros;
+use std::ops::RangeInclusive;
 
 /// What a job needs.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shape {
-    /// Pairs to choose from, ascending; none: it is not heavy, and its tasks go anywhere.
-    pub(super) pairs: Vec<Widths>,
+    /// Pairs to choose from; none: it is not heavy, and its tasks go anywhere.
+    pub(super) pairs: Pairs,
     /// For sorting: racks for maps and reduces together; of a job that is not heavy its tasks ÷ a rack's containers.
     pub(super) width: f64,
     /// For sorting: the least of Eq. 4.1.
     pub(super) latency: Micros,
 }
 
+/// Pairs of widths, not written out: there may be as many as pairs of racks, for every job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pairs {
+    /// Maps, from the fewest racks to the most; none where there are no pairs.
+    maps: RangeInclusive<u32>,
+    /// The fewest racks of reduces, and the most, whatever rides.
+    reduces: (u32, u32),
+    /// The largest product of both that rides circuits.
+    most: u64,
+}
+
+impl Pairs {
+    /// None at all.
+    #[must_use]
+    pub(super) const fn none() -> Self {
+        Self { maps: RangeInclusive::new(1, 0), reduces: (1, 0), most: 0 }
+    }
+
+    const fn one(widths: Widths) -> Self {
+        let most = widths.maps as u64 * widths.reduces as u64;
+        Self { maps: RangeInclusive::new(widths.maps, widths.maps), reduces: (widths.reduces, widths.reduces), most }
+    }
+
+    /// Ascending.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Widths> + Clone + '_ {
+        self.maps.clone().take_while(|maps| u64::from(*maps) <= self.most).flat_map(|maps| {
+            let most = u32::try_from(self.most / u64::from(maps.max(1))).unwrap_or(u32::MAX);
+            (self.reduces.0..=most.min(self.reduces.1)).map(move |reduces| Widths { maps, reduces })
+        })
+    }
+}
+
 impl Shape {
     /// Of the job.
-    #[must_use]
-    pub(super) fn of(latency: &Latency, job: &ExpectedJob) -> Self {
-        let pairs = feasible(latency, job);
-        let best = pairs.iter().map(|&widths| latency.of(job, widths)).min();
-        let widest = pairs.iter().map(|widths| widths.maps + widths.reduces).max();
+    pub(super) fn of(latency: &Latency, job: &ExpectedJob, budget: &Budget<'_>) -> Result<Self, Halt> {
+        let pairs = feasible(latency, job, budget)?;
+        let (mut best, mut widest): (Option<Micros>, Option<u32>) = (None, None);
+        for widths in pairs.iter() {
+            spend(budget, 4)?;
+            let takes = latency.of(job, widths);
+            best = Some(best.map_or(takes, |best| best.min(takes)));
+            widest = widest.max(Some(widths.maps + widths.reduces));
+        }
         let tasks = f64::from(job.maps.0) + f64::from(job.reduces.0);
-        Self {
+        Ok(Self {
             width: widest.map_or(tasks / f64::from(latency.containers), f64::from),
             latency: best.unwrap_or_else(|| latency.of(job, spread(latency, job))),
             pairs,
-        }
+        })
     }
 }
 
@@ -39,10 +78,10 @@ fn spread(latency: &Latency, job: &ExpectedJob) -> Widths {
 
 /// Pairs that ride circuits in as few rounds as at full width. Where there are none, the pair that rides them in the
 /// fewest rounds, of such the fastest, unless packets at full width are faster by Eq. 4.1: then none.
-fn feasible(latency: &Latency, job: &ExpectedJob) -> Vec<Widths> {
+fn feasible(latency: &Latency, job: &ExpectedJob, budget: &Budget<'_>) -> Result<Pairs, Halt> {
     let most = latency.pairs_max(job);
     if most == 0 {
-        return Vec::new();
+        return Ok(Pairs::none());
     }
     let widest = |tasks: u32| tasks.min(latency.racks);
     let riding = |maps: u32| {
@@ -50,19 +89,20 @@ fn feasible(latency: &Latency, job: &ExpectedJob) -> Vec<Widths> {
         most.min(widest(job.reduces.0))
     };
     let narrowest = Widths { maps: latency.narrowest(job.maps.0), reduces: latency.narrowest(job.reduces.0) };
-    let pairs: Vec<Widths> = (narrowest.maps..=widest(job.maps.0))
-        .flat_map(|maps| (narrowest.reduces..=riding(maps)).map(move |reduces| Widths { maps, reduces }))
-        .collect();
-    if !pairs.is_empty() {
-        return pairs;
+    let reduces = (narrowest.reduces, widest(job.reduces.0));
+    let pairs = Pairs { maps: narrowest.maps..=widest(job.maps.0), reduces, most };
+    if pairs.iter().next().is_some() {
+        return Ok(pairs);
     }
+    spend(budget, 4 * widest(job.maps.0) as usize)?;
     let rounds = |widths: Widths| latency.waves(job.maps.0, widths.maps) + latency.waves(job.reduces.0, widths.reduces);
     let circuit = (1..=widest(job.maps.0))
         .filter(|&maps| riding(maps) > 0)
         .map(|maps| Widths { maps, reduces: riding(maps) })
         .min_by_key(|&widths| (rounds(widths), latency.of(job, widths), widths));
     let all = Widths { maps: widest(job.maps.0), reduces: widest(job.reduces.0) };
-    circuit.filter(|&widths| latency.of(job, widths) <= latency.of(job, all)).into_iter().collect()
+    let circuit = circuit.filter(|&widths| latency.of(job, widths) <= latency.of(job, all));
+    Ok(circuit.map_or(Pairs::none(), Pairs::one))
 }
 
 #[cfg(test)]
@@ -73,6 +113,14 @@ mod tests {
     use hintd_model::units::{BitsPerSec, Bytes, Timestamp};
 
     const GB: u64 = 1_000_000_000;
+
+    fn shape(latency: &Latency, job: &ExpectedJob) -> Shape {
+        Shape::of(latency, job, &Budget::new(0, &mut || false)).unwrap()
+    }
+
+    fn pairs(latency: &Latency, job: &ExpectedJob) -> Vec<Widths> {
+        shape(latency, job).pairs.iter().collect()
+    }
 
     /// 20 racks of 30 × 20 containers as in 004 §4.3.1.
     fn paper() -> Latency {
@@ -105,9 +153,9 @@ mod tests {
                 .filter(|widths| latency.waves(reduces, widths.reduces) == latency.waves(reduces, 20))
                 .collect();
             assert!(!wanted.is_empty(), "the case has pairs");
-            let shape = Shape::of(&latency, &job);
+            let shape = shape(&latency, &job);
             assert_eq!(shape.width, f64::from(wanted.iter().map(|pair| pair.maps + pair.reduces).max().unwrap()));
-            assert_eq!(shape.pairs, wanted);
+            assert_eq!(shape.pairs.iter().collect::<Vec<_>>(), wanted);
         }
     }
 
@@ -116,18 +164,18 @@ mod tests {
         // Twenty racks are needed for one round, and two pairs may ride: one or two racks take 20 or 10 rounds.
         let mut latency = paper();
         let slow = job(12_000, 1, Bytes(2_300_000_000));
-        assert_eq!(Shape::of(&latency, &slow).pairs, [], "ten rounds cost more than packets");
+        assert_eq!(pairs(&latency, &slow), [], "ten rounds cost more than packets");
         latency.fabric.uplink = BitsPerSec(1_000_000);
-        assert_eq!(Shape::of(&latency, &slow).pairs, [Widths { maps: 2, reduces: 1 }]);
+        assert_eq!(pairs(&latency, &slow), [Widths { maps: 2, reduces: 1 }]);
     }
 
     #[test]
     fn a_job_below_the_threshold_without_reduces_or_without_a_switch_is_not_heavy() {
         let mut latency = paper();
-        assert_eq!(Shape::of(&latency, &job(1200, 600, Bytes(GB))).pairs, []);
-        assert_eq!(Shape::of(&latency, &job(1200, 600, Bytes(GB))).width, 3.0);
-        assert_eq!(Shape::of(&latency, &job(1200, 0, Bytes(900 * GB))).pairs, []);
+        assert_eq!(pairs(&latency, &job(1200, 600, Bytes(GB))), []);
+        assert_eq!(shape(&latency, &job(1200, 600, Bytes(GB))).width, 3.0);
+        assert_eq!(pairs(&latency, &job(1200, 0, Bytes(900 * GB))), []);
         latency.fabric.circuits = None;
-        assert_eq!(Shape::of(&latency, &job(1200, 600, Bytes(900 * GB))).pairs, []);
+        assert_eq!(pairs(&latency, &job(1200, 600, Bytes(900 * GB))), []);
     }
 }

@@ -58,6 +58,10 @@ fn problem(seed: u64, racks: usize, containers: u32, jobs: usize) -> PlanProblem
     }
 }
 
+pub(super) fn plan(problem: &PlanProblem, rules: &Rules) -> Result<Plan, PlanError> {
+    super::plan(problem, rules, &Budget::new(0, &mut || false))
+}
+
 fn sound(problem: &PlanProblem, rules: &Rules) -> Plan {
     let plan = plan(problem, rules).unwrap();
     let racks = problem.racks.iter().map(|rack| (rack.rack.clone(), rack.containers)).collect();

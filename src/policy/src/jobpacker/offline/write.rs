@@ -32,6 +32,7 @@ pub(super) fn plan(problem: &PlanProblem, rules: &Rules, rooms: &[&RackRoom], gi
         assumptions,
         racks: sequences(problem, rooms, given),
         jobs: given.iter().map(|row| job(problem, rooms, row)).collect(),
+        cut_short: false,
     }
 }
 

@@ -7,8 +7,8 @@ use crate::shape::ClusterShape;
 use crate::yarn::forecast::{expected_jobs, problem};
 use crate::{JobModel, RunReport, SimSettings, TraceJob};
 use hintd_model::units::{Bytes, Micros, Timestamp};
-use hintd_policy::jobpacker;
-use hintd_policy::plan::{ExpectedJob, Objective, Plan};
+use hintd_policy::plan::{ExpectedJob, Objective, PLAN_WORK, Plan};
+use hintd_policy::{Budget, jobpacker};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,7 +156,10 @@ fn made(system: System, seed: u64) -> Result<Run, String> {
     let recurring = jobs.iter().map(|job| keys.contains(&*job.name)).collect();
     let objective = if world.span_s == 0 { Objective::Batch } else { Objective::Online };
     let problem = problem(&cluster, known, objective, None, None, seed).ok_or("the cluster has no network")?;
-    let plan = policy.as_plan().map(|planner| planner.plan(&problem).map(Arc::new)).transpose();
+    let plan = policy
+        .as_plan()
+        .map(|planner| planner.plan(&problem, &mut Budget::with_work(0, PLAN_WORK, &mut || false)).map(Arc::new))
+        .transpose();
     let plan = plan.map_err(|error| error.to_string())?;
     let heartbeat = Micros::from_millis(world.ideal.heartbeat_ms.into());
     let drawn = seed ^ (u64::from(world.ideal.drawn_anew) * ANEW_STREAM);

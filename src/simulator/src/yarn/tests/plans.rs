@@ -5,6 +5,7 @@ use super::*;
 use crate::yarn::forecast::{KeyRule, expected_jobs, finished_runs, problem};
 use hintd_engine::prediction::{PredictionSettings, forecast};
 use hintd_model::units::{BitsPerSec, Bytes, Micros, Timestamp};
+use hintd_policy::Budget;
 use hintd_policy::plan::{Circuits, Fabric, Facts, Objective, Plan, PlanProblem, check, fabric};
 use hintd_policy::registry::{find, with_defaults};
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 pub(super) fn plan(policy: &str, cluster: &SimCluster, jobs: &[TraceJob], model: &JobModel, fabric: Fabric) -> Plan {
     let jobs = expected_jobs(jobs, model);
     let problem = PlanProblem { fabric, ..problem(cluster, jobs, Objective::Batch, None, None, 1).unwrap() };
-    let plan = with_defaults(policy).unwrap().as_plan().unwrap().plan(&problem).unwrap();
+    let policy = with_defaults(policy).unwrap();
+    let plan = policy.as_plan().unwrap().plan(&problem, &mut Budget::new(0, &mut || false)).unwrap();
     assert_eq!(check(&plan, &Facts::default()), []);
     plan
 }

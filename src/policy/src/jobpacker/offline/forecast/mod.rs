@@ -16,7 +16,9 @@
 
 mod links;
 
+use crate::Budget;
 use crate::plan::{ExpectedJob, Forecast, Plan, PlanProblem, PlannedRack, Stage};
+use hintd_model::solve::work::Work as _;
 use hintd_model::units::{BitsPerSec, Micros, RackPath, Timestamp};
 use links::{Link, Links, OfRack, Transfer};
 use smallvec::{SmallVec, smallvec};
@@ -30,6 +32,8 @@ const READ_AFAR: f64 = 0.4;
 const FETCHES: f64 = 5.0;
 /// How often reduces ask what they can fetch.
 const FETCH_EVERY: Micros = Micros::from_secs(1);
+/// Units of work that an event takes, beside the links that are looked at for it.
+const EVENT: u64 = 16;
 /// Links looked at for transfers ([`Links::work`]), at most: some half a minute. Jobs that have not ended by then have no
 /// forecast.
 const WORK_MAX: u64 = 1_500_000_000;
@@ -37,11 +41,17 @@ const WORK_MAX: u64 = 1_500_000_000;
 const WORK: [u64; 2] = [20_000_000, 5_000];
 
 /// By job of the plan: when it is expected to be where; none where nothing is known of nodes' links, or its bytes would
-/// never arrive. `slow_start`: share of a job's maps done before its reduces are launched.
-pub(super) fn forecast(problem: &PlanProblem, plan: &Plan, slow_start: f64) -> Vec<Option<Forecast>> {
-    let Some(mut run) = Run::new(problem, plan, slow_start) else { return vec![None; plan.jobs.len()] };
-    run.follow();
-    run.jobs.iter().map(|job| job.forecast(plan.from)).collect()
+/// never arrive. `slow_start`: share of a job's maps done before its reduces are launched. And whether time was enough:
+/// what had not ended when it was over has no forecast.
+pub(super) fn forecast(
+    problem: &PlanProblem,
+    plan: &Plan,
+    slow_start: f64,
+    budget: &Budget<'_>,
+) -> (Vec<Option<Forecast>>, bool) {
+    let Some(mut run) = Run::new(problem, plan, slow_start) else { return (vec![None; plan.jobs.len()], true) };
+    let whole = run.follow(budget);
+    (run.jobs.iter().map(|job| job.forecast(plan.from)).collect(), whole)
 }
 
 /// What happens at a moment.
@@ -175,14 +185,17 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn follow(&mut self) {
+    /// Whether it came to the end.
+    fn follow(&mut self, budget: &Budget<'_>) -> bool {
         let pairs = (self.jobs.len() as u64).saturating_mul(self.racks.len() as u64);
         let most = WORK_MAX.min(WORK[0].saturating_add(pairs.saturating_mul(WORK[1])));
-        while self.links.work() < most {
+        let mut counted = 0;
+        while self.links.work() < most && budget.work(EVENT + 2 * (self.links.work() - counted)) {
+            counted = self.links.work();
             let moved = self.links.next(self.now);
             let event = self.events.peek().map(|Reverse((at, _))| *at);
             let next = moved.into_iter().chain(event).min();
-            let Some(next) = next.filter(|next| next.0 < u64::MAX) else { return };
+            let Some(next) = next.filter(|next| next.0 < u64::MAX) else { return true };
             self.now = next;
             for what in self.links.ended(next) {
                 match what {
@@ -198,6 +211,7 @@ impl<'a> Run<'a> {
                 self.fill(rack);
             }
         }
+        false
     }
 
     fn handle(&mut self, event: Event) {

@@ -1,7 +1,8 @@
 //! What Eq. 4.1 does not know is in the forecast: each test has one thing of it.
 
 use crate::jobpacker::offline::latency::ShuffleTerm;
-use crate::jobpacker::offline::{Placing, Rules, plan};
+use crate::jobpacker::offline::tests::plan;
+use crate::jobpacker::offline::{Placing, Rules};
 use crate::plan::{Circuits, ExpectedJob, Fabric, NodeLinks, Objective, Plan, PlanProblem, RackRoom};
 use hintd_model::units::{BitsPerSec, Bytes, Micros, Timestamp};
 

@@ -11,7 +11,7 @@ use crate::dispatch::{
 use crate::jobpacker::{Corral, CorralParams, FollowState, JobPacker, JobPackerParams, PlanFollowStats};
 use crate::plan::{Circuits, ExpectedJob, Fabric, Facts, Objective, Plan, PlanProblem, check, rack_rooms};
 use crate::sample::{Sample, cluster};
-use crate::{Definition, Policy};
+use crate::{Budget, Definition, Policy};
 use hintd_model::cluster::{NodeState, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::units::{ApplicationId, AttemptId, BitsPerSec, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
@@ -162,7 +162,7 @@ impl DispatchHarness {
 
     fn plan(&self, jobs: Vec<ExpectedJob>) -> Plan {
         let problem = self.problem(jobs);
-        let plan = self.dispatch.as_plan().unwrap().plan(&problem).unwrap();
+        let plan = self.dispatch.as_plan().unwrap().plan(&problem, &mut Budget::new(0, &mut || false)).unwrap();
         assert_eq!(check(&plan, &Facts::default()), []);
         plan
     }
