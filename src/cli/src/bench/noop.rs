@@ -81,6 +81,13 @@ impl Placement for Noop {
     async fn replicas(&self, _: Request<v1::ReplicasRequest>) -> Result<Response<v1::ReplicasResponse>, Status> {
         Err(Status::unimplemented("the no-op server advises nothing"))
     }
+
+    async fn resolve_racks(
+        &self,
+        _: Request<v1::ResolveRacksRequest>,
+    ) -> Result<Response<v1::ResolveRacksResponse>, Status> {
+        Err(Status::unimplemented("the no-op server knows no racks"))
+    }
 }
 
 /// Reads feed streams and acknowledges them.

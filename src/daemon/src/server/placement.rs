@@ -137,6 +137,14 @@ impl Placement for PlacementService {
         let found = async { self.daemon.replicas(convert::replicas_ask(&wire)?, convert::replicas_found).await };
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
+
+    async fn resolve_racks(
+        &self,
+        request: Request<v1::ResolveRacksRequest>,
+    ) -> Result<Response<v1::ResolveRacksResponse>, Status> {
+        let racks = self.daemon.racks_said(&request.get_ref().hosts).map_err(|refusal| status(&refusal))?;
+        Ok(Response::new(v1::ResolveRacksResponse { racks }))
+    }
 }
 
 /// A request's answer.
