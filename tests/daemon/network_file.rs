@@ -337,7 +337,7 @@ fn hosts_that_hear_no_switch_are_left_out_where_that_is_asked_for() {
     write("n1.example.com", &hears("tor-1"));
     let twice = import(&["--partial"]);
     assert_eq!(twice.status.code(), Some(2), "{}", said(&twice));
-    assert!(said(&twice).contains("\"n1.example.com\" is \"n1\", which has a file already"), "{}", said(&twice));
+    assert!(said(&twice).contains("\"n1\" is \"n1.example.com\", which has a file already"), "{}", said(&twice));
 }
 
 #[test]
