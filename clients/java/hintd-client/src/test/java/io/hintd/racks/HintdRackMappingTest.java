@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.hintd.client.TestDaemon;
 import io.hintd.v1.ResolveRacksRequest;
 import java.io.File;
+import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -19,6 +20,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.net.DNSToSwitchMapping;
 import org.apache.hadoop.util.ReflectionUtils;
+import org.apache.hadoop.yarn.util.RackResolver;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -56,6 +58,21 @@ class HintdRackMappingTest {
         hintd.kill();
         assertEquals(Arrays.asList("/a", "/none"), racks.resolve(Arrays.asList("n1", "db-8")));
       }
+    }
+  }
+
+  @Test
+  void yarnAsksByAddressAndIsToldByName() throws Exception {
+    String name = InetAddress.getByName("127.0.0.1").getCanonicalHostName();
+    try (TestDaemon hintd = new TestDaemon("on")) {
+      hintd.network("format = \"hintd.racks/1\"\n[racks.\"/here\"]\nhosts = [\"" + name + "\"]\n");
+      hintd.start();
+      Configuration conf = conf(hintd.address(), "/none");
+      conf.setLong(HintdRackMapping.START, 60_000);
+      conf.setClass("net.topology.node.switch.mapping.impl", HintdRackMapping.class, DNSToSwitchMapping.class);
+      // As the ResourceManager does where a NodeManager registers.
+      RackResolver.init(conf);
+      assertEquals("/here", RackResolver.resolve("127.0.0.1").getNetworkLocation());
     }
   }
 
