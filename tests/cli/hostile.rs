@@ -173,6 +173,8 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
         vec!["explain", "0000000000000001"],
         vec!["explain", "0000000000000001", "--token", "t"],
         vec!["attempts"],
+        vec!["racks"],
+        vec!["racks", "--differences"],
         vec!["network", "show"],
         vec!["network", "diff", &network],
         vec!["network", "load", &network],
@@ -227,7 +229,7 @@ fn no_answer_fakes_a_line_or_speaks_to_the_terminal_whatever_is_asked() {
     assert_eq!(found, Vec::<String>::new());
     // A call that is added is to be tried here as well.
     let asked = server.hostile.asked.lock().unwrap().clone();
-    let untold = ["Follow", "InputHomes", "Release", "ReportCircuits", "ShuffleTurn"]; // no command shows their answers
+    let untold = ["Follow", "InputHomes", "Release", "ReportCircuits", "ResolveRacks", "ShuffleTurn"]; // no command shows their answers
     for service in server.hostile.pool.services().filter(|service| service.name() != "Feed") {
         for method in service.methods().filter(|method| !untold.contains(&method.name())) {
             assert!(asked.contains(method.full_name()), "no command here asks {}", method.full_name());

@@ -124,8 +124,13 @@ async fn a_network_file_is_in_force_from_start_to_restart() {
     assert_eq!(load(&wrong).status.code(), Some(2));
     let third = at.join("third.toml");
     std::fs::write(&third, FIRST.replacen("10Gbit", "30Gbit", 1)).unwrap();
+    let before = std::fs::read(&file).unwrap();
     let loaded = load(&third);
     assert!(loaded.status.success(), "{}", said(&loaded));
+    let kept = at.join("network.previous.toml");
+    assert_eq!(std::fs::read(&kept).unwrap(), before, "there is a way back");
+    let told: Value = serde_json::from_slice(&loaded.stdout).unwrap();
+    assert_eq!(told["previous"], json!(std::fs::canonicalize(&kept).unwrap()), "{told}");
     assert_eq!(std::fs::read(&file).unwrap(), std::fs::read(&third).unwrap());
     until(at, "it is in force", |found| uplink(found, "/rack0") == json!(30_000_000_000_u64)).await;
 
@@ -136,6 +141,91 @@ async fn a_network_file_is_in_force_from_start_to_restart() {
     feed.send(register("r0n0", "/rack0", 8_192)).await.unwrap();
     feed.await_acknowledged().await.unwrap();
     until(at, "it is there again", |found| uplink(found, "/rack0") == json!(30_000_000_000_u64)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_called_as_a_switch_takes_the_network_from_nobody_at_a_start_either() {
+    let (folder, port) = folder_with("format = \"hintd.racks/1\"\n[racks.\"*\"]\nuplink = \"10Gbit\"\n");
+    let at = folder.path();
+    for _ in 0..2 {
+        let program = Program::bare(&mut command(at), at, port).await;
+        let mut feed = program.client.feed(hello()).await.unwrap();
+        for (host, rack) in [("core", "/rack0"), ("n1", "/rack0"), ("n2", "/rack1")] {
+            feed.send(register(host, rack, 8_192)).await.unwrap();
+        }
+        feed.await_acknowledged().await.unwrap();
+        let found = until(at, "the others have their places", |found| found["hosts"] == 2).await;
+        assert_eq!((&found["hosts_left_out"], &found["hosts_without_place"]), (&json!(["core"]), &json!(["core"])));
+        let named =
+            |status: &v1::StatusResponse| status.notices.iter().any(|notice| notice.ends_with("no place: core"));
+        program.until("the status names it", named).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_gone_is_said_until_it_is_back() {
+    let (folder, port) = folder_with(FIRST);
+    let (at, file) = (folder.path(), folder.path().join("network.toml"));
+    let program = Program::bare(&mut command(at), at, port).await;
+    until(at, "it is in force", |found| found["hosts"] == 1).await;
+    assert_eq!(program.status().await.config_refused, "");
+    std::fs::remove_file(&file).unwrap();
+    let gone = |status: &v1::StatusResponse| status.config_refused.contains("No such file");
+    let status = program.until("that it is gone", gone).await;
+    assert!(status.notices.iter().any(|notice| notice.contains("the one before it stays")), "{:?}", status.notices);
+    let found = shown(at);
+    assert!(found["refused"].as_str().unwrap().contains("No such file") && found["hosts"] == 1, "{found}");
+    assert!(said(&hintctl(at, &["network", "show"])).contains("what was read before stays"));
+    // A reload by hand says it as well, and the log has it once as an error.
+    assert_ne!(hintctl(at, &["reload"]).status.code(), Some(0));
+    std::fs::write(&file, FIRST).unwrap();
+    program.until("that it is back", |status| status.config_refused.is_empty() && status.notices.is_empty()).await;
+    assert_eq!(program.log().matches("the configuration stays as it was").count(), 1, "{}", program.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn racks_are_compared_and_the_files_are_told() {
+    let text = "format = \"hintd.racks/1\"\n[racks.\"/a\"]\nhosts = [\"n1\", \"db-*\"]\n[racks.\"*\"]\n";
+    let (folder, port) = folder_with(text);
+    let at = folder.path();
+    let program = Program::bare(&mut command(at), at, port).await;
+    let mut feed = program.client.feed(hello()).await.unwrap();
+    for (host, rack) in [("n1", "/b"), ("n2", "/b")] {
+        feed.send(register(host, rack, 8_192)).await.unwrap();
+    }
+    feed.await_acknowledged().await.unwrap();
+    until(at, "hosts have places", |found| found["hosts"] == 2).await;
+    let found = hintctl(at, &["--json", "racks", "--differences"]);
+    assert_eq!(found.status.code(), Some(1), "{}", said(&found));
+    let rows: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let row = json!({ "host": "n1", "yarn": "/b", "hdfs": "", "network": "/a", "differs": true });
+    assert_eq!((&rows["hosts"], &rows["differing"]), (&json!([row]), &json!(1)));
+    let hosts = ["n1", "db-7", "n2", "nobody"].map(str::to_owned).to_vec();
+    let asked = v1::ResolveRacksRequest { hosts };
+    let racks = program.client.resolve_racks(asked).await.unwrap().racks;
+    assert_eq!(racks, ["/a", "/a", "", ""], "what YARN says is not said back to it");
+    let many = v1::ResolveRacksRequest { hosts: vec!["n".to_owned(); 1_001] };
+    assert!(program.client.resolve_racks(many).await.is_err());
+    std::fs::write(at.join("network.toml"), "format = \"hintd.racks/1\"\n[racks.\"*\"]\n").unwrap();
+    until(at, "the file puts nobody elsewhere", |found| found["racks"][0]["switch"] == "/b").await;
+    assert_eq!(hintctl(at, &["racks"]).status.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_with_thousands_of_mistakes_is_refused_in_words_that_arrive() {
+    let (folder, port) = folder_with(FIRST);
+    let at = folder.path();
+    let _program = Program::bare(&mut command(at), at, port).await;
+    let rows: String = (0..5_000).map(|row| format!("[racks.\"/r{row}\"]\nuplink = \"{row}GB\"\n")).collect();
+    let wrong = at.join("wrong.toml");
+    std::fs::write(&wrong, format!("format = \"hintd.racks/1\"\n{rows}")).unwrap();
+    let found = hintctl(at, &["network", "diff", wrong.to_str().unwrap()]);
+    assert_eq!(found.status.code(), Some(2), "{}", said(&found));
+    assert!(
+        said(&found).contains("racks.\"/r0\".uplink: \"0GB\"") && said(&found).contains(" bytes more"),
+        "{}",
+        said(&found)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,6 +298,46 @@ fn what_hosts_hear_by_lldp_is_made_a_network_file() {
     let rate = |link: &str| network.link_at(network.link(link).unwrap()).capacity.0;
     assert_eq!((rate("n2--tor-2"), rate("n3--tor-1")), (10_000_000_000, 25_000_000_000), "{text}");
     assert_eq!(rate("tor-1--core"), 40_000_000_000);
+}
+
+#[test]
+fn hosts_that_hear_no_switch_are_left_out_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let lldp = folder.path().join("lldp");
+    std::fs::create_dir(&lldp).unwrap();
+    let hears = |switch: &str| {
+        let chassis = json!({ switch: { "id": { "type": "mac", "value": "00:00:00:00:00:02" } } });
+        let port = json!({ "id": { "type": "ifname", "value": "Ethernet7" } });
+        json!({ "lldp": { "interface": { "eth0": { "chassis": chassis, "port": port } } } }).to_string()
+    };
+    let write = |host: &str, text: &str| std::fs::write(lldp.join(format!("{host}.json")), text).unwrap();
+    for (host, text) in [("n1", hears("tor-1")), ("n2", hears("tor-2")), ("n3", json!({ "lldp": {} }).to_string())] {
+        write(host, &text);
+    }
+    write("n4", "");
+    // A switch's own output: its neighbor is a switch, too.
+    write("tor-1", &hears("tor-2"));
+    let (made, from) = (folder.path().join("network.toml"), lldp.to_str().unwrap().to_owned());
+    let import = |further: &[&str]| {
+        let args = ["network", "import", "--lldp", &from, "--nic", "10Gbit", "-o", made.to_str().unwrap()];
+        hintctl(folder.path(), &[&args, further].concat())
+    };
+    let refused = import(&[]);
+    assert_eq!(refused.status.code(), Some(2));
+    for words in ["n3.json: no switch is heard; --partial", "n4.json: EOF", "\"tor-1\" is a switch that others hear"] {
+        assert!(said(&refused).contains(words), "{words}: {}", said(&refused));
+    }
+    let output = import(&["--partial"]);
+    assert!(output.status.success(), "{}", said(&output));
+    for words in ["left out: n3: no switch is heard", "left out: n4: ", "left out: tor-1: ", "2 hosts, 3 left out"] {
+        assert!(said(&output).contains(words), "{words}: {}", said(&output));
+    }
+    let text = std::fs::read_to_string(&made).unwrap();
+    assert_eq!(NetworkFile::read_toml(&text).unwrap().expand(&Default::default()).unwrap().network.unwrap().hosts(), 2);
+    write("n1.example.com", &hears("tor-1"));
+    let twice = import(&["--partial"]);
+    assert_eq!(twice.status.code(), Some(2), "{}", said(&twice));
+    assert!(said(&twice).contains("\"n1\" is \"n1.example.com\", which has a file already"), "{}", said(&twice));
 }
 
 #[test]

@@ -34,6 +34,7 @@ pub mod plan;
 mod plots;
 pub mod policy;
 pub mod printable;
+pub mod racks;
 pub mod replay;
 pub mod replicas;
 pub mod reproduce;
@@ -131,6 +132,8 @@ enum Command {
     /// The network in force, and network files: show, compare, load, import
     #[command(subcommand)]
     Network(network::NetworkCommand),
+    /// Racks of hosts by YARN, by HDFS and by the network, and where they differ
+    Racks(racks::RacksArgs),
     /// Middleboxes and chains in force; `check`: which chains can't be met, by which cut
     Chains(chains::ChainsArgs),
     /// Circuits that the optical switch should have and has, and demand without one
@@ -206,6 +209,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Nodes(args) => operate::nodes(args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
         Command::Network(command) => network::run(&command, &daemon, output),
+        Command::Racks(args) => racks::run(&args, &daemon, output),
         Command::Chains(args) => chains::run(&args, &daemon, output),
         Command::Circuits => circuits::run(&daemon, output),
         Command::Watch(args) => watch::run(args, &daemon, output),

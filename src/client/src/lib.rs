@@ -323,6 +323,21 @@ impl Client {
         retry::until(Instant::now() + self.calls, call).await
     }
 
+    /// The racks that the daemon's network file puts hosts in, in the order of the question; empty: it does not say.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] for more than 1,000 hosts; [`ClientError::OutOfTime`].
+    pub async fn resolve_racks(
+        &self,
+        request: v1::ResolveRacksRequest,
+    ) -> Result<v1::ResolveRacksResponse, ClientError> {
+        let call = |_| {
+            let (mut placement, request) = (self.placement(), request.clone());
+            async move { placement.resolve_racks(request).await.map(Response::into_inner) }
+        };
+        retry::until(Instant::now() + self.calls, call).await
+    }
+
     /// Follows an attempt on one stream: events up, advice down. To resume, give the last number seen.
     ///
     /// # Errors

@@ -85,6 +85,13 @@ impl Placement for Noop {
     async fn input_homes(&self, _: Request<v1::InputHomesRequest>) -> Result<Response<v1::InputHomesResponse>, Status> {
         Err(Status::unimplemented("the no-op server knows no homes"))
     }
+
+    async fn resolve_racks(
+        &self,
+        _: Request<v1::ResolveRacksRequest>,
+    ) -> Result<Response<v1::ResolveRacksResponse>, Status> {
+        Err(Status::unimplemented("the no-op server knows no racks"))
+    }
 }
 
 /// Reads feed streams and acknowledges them.

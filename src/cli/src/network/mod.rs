@@ -34,7 +34,7 @@ pub enum NetworkCommand {
     /// Check a network file, put it where the configuration says, and reload
     #[command(
         after_help = "Example:\n  hintctl network load network.toml\n\nThe file that [network] file names is replaced, \
-        whole or not at all, and survives restarts. A file that\nis wrong changes nothing. To be run on the daemon's machine, \
+        whole or not at all, and survives restarts. The former\none is kept beside it: network.toml as network.previous.toml. A file that is wrong changes nothing. To be run on the daemon's machine, \
         by a user who may write there."
     )]
     Load(FileArgs),
@@ -109,19 +109,47 @@ fn differences(answer: &v1::DiffNetworkResponse) -> String {
 }
 
 fn load(file: &Path, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let (target, count, reloaded) = block_on(async {
+    let (target, kept, count, reloaded) = block_on(async {
         let (text, answer) = ask(file, daemon).await?;
         let target = target(file, &answer.file)?;
-        replace(&target, &text).map_err(|error| Failure::work(format!("{}: {error}", shown(&target))))?;
+        let kept = keep(&target, &text)?;
+        replace(&target, &text, &target).map_err(|error| Failure::work(format!("{}: {error}", shown(&target))))?;
         let reloaded = daemon.operator().await?.reload(v1::ReloadRequest {}).await;
         let reloaded = reloaded.map_err(|status| {
-            Failure::work(format!("{} is in its place and not in force: {}", shown(&target), Failure::from(status)))
+            let back = kept.as_ref().map(|kept| format!("; the former one is {}", shown(kept))).unwrap_or_default();
+            Failure::work(format!(
+                "{} is in its place and not in force: {}{back}",
+                shown(&target),
+                Failure::from(status)
+            ))
         })?;
-        Ok((target, answer.differences.len(), reloaded.into_inner()))
+        Ok((target, kept, answer.differences.len(), reloaded.into_inner()))
     })?;
     let generation = reloaded.config_generation;
-    let document = json!({ "file": target, "differences": count, "config_generation": generation });
-    output.result(&document, || format!("{}: in force, {count} differences from before", shown(&target)))
+    let document = json!({ "file": target, "previous": kept, "differences": count, "config_generation": generation });
+    output.result(&document, || {
+        let former = match &kept {
+            Some(kept) => format!("the former one is {}", shown(kept)),
+            None => "nothing was replaced".to_owned(),
+        };
+        format!("{}: in force, {count} differences from before; {former}", shown(&target))
+    })
+}
+
+/// Keeps the configured file beside itself before another takes its place: `network.toml` as `network.previous.toml`. A file
+/// that says the same already is not replaced, and what was kept before it stays.
+fn keep(target: &Path, text: &str) -> Result<Option<PathBuf>, Failure> {
+    let failed = |path: &Path, error: std::io::Error| Failure::work(format!("{}: {error}", shown(path)));
+    let former = match std::fs::read(target) {
+        Ok(former) if former == text.as_bytes() => return Ok(None),
+        Ok(former) => former,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(target, error)),
+    };
+    let ending = target.extension().unwrap_or_default().to_string_lossy();
+    let kept = target.with_extension(format!("previous.{ending}"));
+    replace(&kept, &former, target).map_err(|error| failed(&kept, error))?;
+    Ok(Some(kept))
 }
 
 /// The configured file, which has to be written as the new one is.
@@ -144,9 +172,9 @@ fn shown(target: &Path) -> String {
     one_line(&target.display().to_string()).into_owned()
 }
 
-/// Puts a text in the place of a file, whole or not at all, for the same readers as before.
-fn replace(target: &Path, text: &str) -> std::io::Result<()> {
-    let known = std::fs::metadata(target).ok();
+/// Puts a text in the place of a file, whole or not at all, for the readers that `like` has.
+fn replace(target: &Path, text: impl AsRef<[u8]>, like: &Path) -> std::io::Result<()> {
+    let known = std::fs::metadata(like).ok();
     let mode = known.as_ref().map_or(0o644, |known| known.permissions().mode() & 0o777);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let beside = target.with_file_name(format!(".{name}.{}", std::process::id()));
@@ -159,7 +187,7 @@ fn replace(target: &Path, text: &str) -> std::io::Result<()> {
         if let Some(known) = known.as_ref().filter(|known| (known.uid(), known.gid()) != (made.uid(), made.gid())) {
             std::os::unix::fs::fchown(&file, Some(known.uid()), Some(known.gid()))?;
         }
-        file.write_all(text.as_bytes())?;
+        file.write_all(text.as_ref())?;
         file.sync_all()?;
         std::fs::rename(&beside, target)
     };
@@ -181,20 +209,36 @@ mod tests {
     fn a_file_is_replaced_whole_with_its_readers_as_they_were() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("network.toml");
-        replace(&file, "a").unwrap();
+        replace(&file, "a", &file).unwrap();
         let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
         assert_eq!((std::fs::read_to_string(&file).unwrap().as_str(), mode()), ("a", 0o644));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
-        replace(&file, "b").unwrap();
+        replace(&file, "b", &file).unwrap();
         assert_eq!((std::fs::read_to_string(&file).unwrap().as_str(), mode()), ("b", 0o640));
         // Only root may give a file away.
         if std::os::unix::fs::chown(&file, Some(65_534), Some(65_534)).is_ok() {
-            replace(&file, "c").unwrap();
+            replace(&file, "c", &file).unwrap();
             let owner = std::fs::metadata(&file).unwrap();
             assert_eq!((owner.uid(), owner.gid(), mode()), (65_534, 65_534, 0o640));
         }
-        assert!(replace(&folder.path().join("none/network.toml"), "c").is_err());
+        assert!(replace(&folder.path().join("none/network.toml"), "c", &file).is_err());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+    }
+
+    #[test]
+    fn what_is_replaced_is_kept_beside_it_and_the_same_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("network.toml");
+        assert_eq!(keep(&file, "a").unwrap(), None, "there was none");
+        std::fs::write(&file, "a").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let kept = keep(&file, "b").unwrap().unwrap();
+        assert_eq!(kept, folder.path().join("network.previous.toml"));
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "a");
+        assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o640);
+        std::fs::write(&file, "b").unwrap();
+        assert_eq!(keep(&file, "b").unwrap(), None);
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "a", "the way back stays");
     }
 
     #[test]

@@ -44,6 +44,10 @@ fn text(answer: &v1::NetworkResponse) -> String {
         ("hosts that YARN does not know", &answer.hosts_unknown),
         ("racks that the file leaves out, without limits", &answer.racks_left_out),
         ("racks of the file without a host", &answer.racks_unused),
+        ("hosts left out, for they are called as a switch is", &answer.hosts_left_out),
+        ("hosts that the file names twice", &answer.hosts_twice),
+        ("patterns of the file that mean nothing", &answer.patterns_unused),
+        ("switches on a rack's switch, for no switch of tier core is declared", &answer.racks_on_racks),
     ];
     let lists: Vec<_> =
         lists.iter().filter(|(_, names)| !names.is_empty()).map(|(what, names)| listed(what, names)).collect();
@@ -55,6 +59,9 @@ fn text(answer: &v1::NetworkResponse) -> String {
             "\nNOTICE: with the nodes of now the file makes no network, the one before stays: {}",
             answer.trouble
         ));
+    }
+    if !answer.refused.is_empty() {
+        lines.push(format!("\nNOTICE: what is on disk is refused, what was read before stays: {}", answer.refused));
     }
     lines.join("\n")
 }
@@ -91,6 +98,8 @@ mod tests {
             racks: vec![rack],
             hosts_unknown: (0..12).map(|at| format!("n{at}")).collect(),
             trouble: "an island".into(),
+            hosts_left_out: vec!["core".into()],
+            refused: "no such file".into(),
             ..v1::NetworkResponse::default()
         };
         let said = text(&answer);
@@ -100,6 +109,8 @@ mod tests {
             "12 hosts that YARN does not know: n0",
             "n9 and 2 more",
             "the one before stays: an island",
+            "1 hosts left out, for they are called as a switch is: core",
+            "what was read before stays: no such file",
         ] {
             assert!(said.contains(words), "{words} is not in\n{said}");
         }

@@ -57,7 +57,8 @@ impl Named {
         })?;
         let mut mark = DefaultHasher::new();
         text.hash(&mut mark);
-        Ok((Arc::new(NetworkSource { path, file }), format!("{:016x}", mark.finish())))
+        let racks = file.rack_of();
+        Ok((Arc::new(NetworkSource { path, file, racks }), format!("{:016x}", mark.finish())))
     }
 
     /// Where it is.

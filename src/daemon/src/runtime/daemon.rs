@@ -10,13 +10,15 @@ use super::listing::Listing;
 use super::locate::Locator;
 use super::metric_handles::MetricHandles;
 use super::network_file::FollowedNetwork;
-use super::options::{Options, ReloadHook, Reloaded, Settings, WatchLimits};
+use super::options::{Options, ReloadHook, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
 use super::plans::REPLICA_QUESTIONS_MAX;
 use super::pool::{JobContext, Pool};
 use super::quotas::Quotas;
+use super::racks::HdfsRacks;
 use super::records::Recorder;
 use super::registries::FeedRegistries;
+use super::reload::LastReload;
 use super::replace::{self, BackgroundQueue, FollowEvent};
 use super::servers::Servers;
 use super::shuffle_progress::ShuffleProgress;
@@ -25,7 +27,6 @@ use super::watchers::{Watchers, Watching};
 use super::{Ready, StuckPlacers};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::metrics::Metrics;
-use crate::telemetry::metrics::ReloadResult;
 use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::plans::homes::DataHomes;
@@ -69,9 +70,11 @@ pub(super) struct Inner {
     first_decision: DecisionId,
     stopping: CancellationToken,
     engine_ended: CancellationToken,
-    reload: Option<ReloadHook>,
+    pub(super) reload: Option<ReloadHook>,
     /// Reloads run one after another.
-    reloading: Mutex<LastReload>,
+    pub(super) reloading: Mutex<LastReload>,
+    /// Why what is on disk is refused while what was read before is in force.
+    pub(super) config_refused: std::sync::Mutex<Option<Arc<str>>>,
     journal: GroupCommitHandle,
     /// Places of streams.
     streams: Arc<Semaphore>,
@@ -89,21 +92,14 @@ pub(super) struct Inner {
     pub(super) shuffle_progress: ShuffleProgress,
     /// What was made of the network file.
     pub(super) network: std::sync::Mutex<FollowedNetwork>,
+    /// Racks of DataNodes, as HDFS has them.
+    pub(super) hdfs_racks: Arc<HdfsRacks>,
     /// Where data of recurring jobs goes. Only whoever asks for replicas takes it.
     pub(super) data_homes: std::sync::Mutex<DataHomes>,
     /// Places of questions for replicas.
     pub(super) replica_places: Arc<Semaphore>,
     /// What an operator should know, by matter.
     notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
-}
-
-/// What the last reloads came to.
-#[derive(Debug, Default)]
-struct LastReload {
-    /// What the last one that was taken changed.
-    changed: Vec<String>,
-    /// Why the last one was refused, where none was taken since.
-    refused: Option<String>,
 }
 
 /// The parts that only a shutdown needs.
@@ -242,6 +238,7 @@ impl Daemon {
             engine_ended,
             reload: options.reload.clone(),
             reloading: Mutex::default(),
+            config_refused: std::sync::Mutex::default(),
             journal,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
@@ -252,6 +249,7 @@ impl Daemon {
             listing: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
             network: std::sync::Mutex::default(),
+            hdfs_racks: Arc::default(),
             data_homes: std::sync::Mutex::default(),
             replica_places: Arc::new(Semaphore::new(REPLICA_QUESTIONS_MAX)),
             notices: std::sync::Mutex::default(),
@@ -583,62 +581,6 @@ impl Daemon {
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn last_heard(&self) -> Result<Vec<Option<Timestamp>>, Refusal> {
         self.0.engine_handle.ask(Command::Heard).await
-    }
-
-    /// Reads the configuration anew: all of it takes effect, or nothing. Where the file says what is in force already,
-    /// the answer is that of the reload that put it in force: the file's watcher, a signal and a call may all see one
-    /// change, and whoever comes second is told the same. So with a refusal: it is logged and counted here, once,
-    /// whoever asks and however many do.
-    ///
-    /// # Errors
-    /// [`Refusal::Invalid`] with every problem of the file, by line and key.
-    pub async fn reload(&self) -> Result<Reloaded, Refusal> {
-        let mut last = self.0.reloading.lock().await;
-        let reloaded = self.reload_file(&mut last.changed).await;
-        let refused = reloaded.as_ref().err().map(ToString::to_string);
-        match &refused {
-            None => {}
-            Some(refusal) if last.refused == refused => tracing::info!(refusal, "the configuration is still refused"),
-            Some(refusal) => {
-                self.metrics().reloaded(ReloadResult::Refused);
-                tracing::error!(refusal, "the configuration stays as it was");
-            }
-        }
-        last.refused = refused;
-        reloaded
-    }
-
-    async fn reload_file(&self, last_changed: &mut Vec<String>) -> Result<Reloaded, Refusal> {
-        let invalid = |message: String| Refusal::Invalid { field: "configuration".to_owned(), message };
-        let Some(hook) = self.0.reload.clone() else {
-            return Err(invalid("this daemon was started without a file".to_owned()));
-        };
-        let current = self.settings();
-        let read = tokio::task::spawn_blocking(move || (*hook)(&current)).await;
-        let read = read.unwrap_or_else(|_| Err("reading it ended in a panic".to_owned()));
-        let mut reloaded = read.map_err(invalid)?;
-        if reloaded.changed.is_empty() {
-            reloaded.settings = Settings::clone(&self.settings());
-            reloaded.changed.clone_from(last_changed);
-            self.metrics().reloaded(ReloadResult::Unchanged);
-            return Ok(reloaded);
-        }
-        self.check_network(reloaded.settings.network.clone()).await?;
-        reloaded.settings.generation = self.0.settings.load().generation + 1;
-        let settings = Box::new(reloaded.settings.engine.clone());
-        let policies = reloaded.settings.policies.built.clone();
-        let records = settings.records.clone();
-        self.0.engine_handle.ask(|reply| Command::Reload { settings, policies, reply }).await??;
-        (reloaded.taken)();
-        self.metrics().reloaded(ReloadResult::Applied);
-        self.0.recorder.reload(records).await;
-        self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
-        self.0.settings.store(Arc::new(reloaded.settings.clone()));
-        let daemon = self.clone();
-        let _ = tokio::task::spawn_blocking(move || daemon.follow_network()).await; // else the next look does it
-        last_changed.clone_from(&reloaded.changed);
-        tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
-        Ok(reloaded)
     }
 
     /// A place for a stream, held as long as it lasts.

@@ -27,10 +27,12 @@ mod plans;
 pub mod pool;
 mod proof;
 mod quotas;
+mod racks;
 mod rates;
 mod records;
 pub mod refused_table;
 pub mod registries;
+mod reload;
 mod replace;
 pub mod servers;
 pub mod shuffle_progress;
@@ -53,6 +55,7 @@ pub use options::{Options, RequestLimits};
 pub use place::{Refused, RequestAnswer, RequestOptions};
 pub use pool::StuckPlacers;
 pub use proof::proof;
+pub use racks::HdfsRacks;
 pub use replace::{FollowEvent, FollowPayload};
 
 /// Why a daemon that takes requests can't answer them.

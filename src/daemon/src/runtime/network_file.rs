@@ -7,7 +7,7 @@ use hintd_model::cluster::{NodeState, NodeStatics, Snapshot, Source};
 use hintd_model::network::racks::{Difference, Expanded, KnownHosts, NetworkFile, Survey, differences, survey};
 use hintd_model::network::{NetworkSummary, summary};
 use hintd_model::units::NodeIdx;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ pub(super) struct FollowedNetwork {
     source: Option<Arc<NetworkSource>>,
     nodes: Option<Arc<NodeStatics>>,
     /// What the file says of nodes, beside the network; of the last time that it made one.
-    unknown_hosts: Vec<String>,
-    racks_left_out: Vec<String>,
-    racks_unused: Vec<String>,
+    said: Expanded,
     /// Why it makes none with the nodes of now.
     trouble: Option<String>,
+    /// What the log has of `said` already.
+    notices: Vec<String>,
 }
 
 /// The network in force, by rack, and where it and YARN differ.
@@ -42,14 +42,12 @@ pub struct NetworkInForce {
     pub summary: Option<NetworkSummary>,
     /// Its racks.
     pub survey: Survey,
-    /// Hosts that the file or feed names and YARN does not know.
-    pub unknown_hosts: Vec<String>,
-    /// Racks with hosts that no key of the file means.
-    pub racks_left_out: Vec<String>,
-    /// Racks that the file names and that have no host.
-    pub racks_unused: Vec<String>,
+    /// Where YARN and the file, or the feed, differ; without the network.
+    pub said: Expanded,
     /// Why the file, with the nodes of now, makes no network.
     pub trouble: Option<String>,
+    /// Why what is on disk is refused while what was read before stays.
+    pub refused: Option<String>,
 }
 
 /// Looks at the nodes until the daemon stops.
@@ -66,7 +64,7 @@ pub(super) async fn run(daemon: Daemon) {
 }
 
 /// The hosts that have registered, and their names.
-fn known_hosts(snapshot: &Snapshot) -> KnownHosts {
+pub(super) fn known_hosts(snapshot: &Snapshot) -> KnownHosts {
     let statics = &snapshot.statics;
     let known = |node: NodeIdx| snapshot.state.get(node.at()).is_some_and(|state| *state != NodeState::Unregistered);
     let name = |node: NodeIdx| -> Arc<str> { statics.host[node.at()].as_str().into() };
@@ -76,6 +74,23 @@ fn known_hosts(snapshot: &Snapshot) -> KnownHosts {
         racks: statics.indexes().filter(|node| known(*node)).map(|node| (name(node), rack(node))).collect(),
         aliases: aliases.map(|(alias, node)| (alias.clone(), name(*node))).collect(),
     }
+}
+
+/// What is left out of a network, or is hardly meant: each of a few kinds.
+fn notices(file: &Path, said: &Expanded) -> Vec<String> {
+    let kinds = [
+        (&said.hosts_left_out, "are called as a switch is, and have no place"),
+        (&said.hosts_twice, "are named twice"),
+        (&said.racks_on_racks, "hang on a rack's switch, for no switch of tier core is declared"),
+    ];
+    let file = file.display();
+    let line = |(names, what): (&Vec<String>, &str)| {
+        let named = names.iter().take(PROBLEMS_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(PROBLEMS_NAMED);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        format!("{file}: {} {what}: {named}{more}", names.len())
+    };
+    kinds.into_iter().filter(|(names, _)| !names.is_empty()).map(line).collect()
 }
 
 impl Daemon {
@@ -104,12 +119,15 @@ impl Daemon {
         followed.nodes = Some(Arc::clone(nodes));
         followed.source = Some(Arc::clone(&source));
         match self.expand(&source.file, &known_hosts(&generation.snapshot)) {
-            Ok(Expanded { network, unknown_hosts, racks_left_out, racks_unused }) => {
-                self.registries().network_if_other(network.map(Arc::new));
+            Ok(mut said) => {
+                self.registries().network_if_other(said.network.take().map(Arc::new));
                 followed.trouble = None;
-                (followed.unknown_hosts, followed.racks_left_out) = (unknown_hosts, racks_left_out);
-                followed.racks_unused = racks_unused;
-                self.notice(MATTER, Vec::new());
+                let notices = notices(&source.path, &said);
+                if notices != followed.notices {
+                    notices.iter().for_each(|notice| tracing::warn!("{notice}"));
+                }
+                self.notice(MATTER, notices.clone());
+                (followed.said, followed.notices) = (said, notices);
             }
             Err(trouble) if followed.trouble.as_ref() == Some(&trouble) => {}
             Err(trouble) => {
@@ -172,10 +190,12 @@ impl Daemon {
                 (None, Some(_)) => "feed",
                 (None, None) => "none",
             },
-            unknown_hosts: if file.is_some() { followed.unknown_hosts.clone() } else { unknown() },
-            racks_left_out: followed.racks_left_out.clone(),
-            racks_unused: followed.racks_unused.clone(),
+            said: match file {
+                Some(_) => followed.said.clone(),
+                None => Expanded { unknown_hosts: unknown(), ..Expanded::default() },
+            },
             trouble: followed.trouble.clone(),
+            refused: self.config_refused().map(|refused| refused.to_string()),
             summary: network.map(summary),
             survey: seen,
             file,

@@ -6,7 +6,7 @@ use super::registries::RegistryLimits;
 use hintd_engine::prediction::PredictionSettings;
 use hintd_engine::{EngineSettings, Guard, Mode, Refusal};
 use hintd_model::cluster::{Resource, SizeRules};
-use hintd_model::network::racks::NetworkFile;
+use hintd_model::network::racks::{NetworkFile, RacksSaid};
 use hintd_model::solve::nearest;
 use hintd_model::units::{BitsPerSec, Micros, QueueName};
 use hintd_policy::Policy;
@@ -183,6 +183,8 @@ pub struct NetworkSource {
     pub path: PathBuf,
     /// What it says.
     pub file: NetworkFile,
+    /// The racks that it puts hosts in.
+    pub racks: RacksSaid,
 }
 
 /// What one request may hold, so that no caller can make the daemon work or remember without bound.

@@ -9,8 +9,10 @@ use tokio::sync::watch;
 
 /// An editor's or a roll-out's several steps count as one change when they end within this time.
 const SETTLE: Duration = Duration::from_millis(200);
+/// A file that is not there for so long is gone, and not about to be replaced.
+const GONE: Duration = Duration::from_secs(2);
 
-/// A count that grows whenever the contents of a file of at most `most` bytes changed. To be called within a tokio runtime;
+/// A count that grows whenever the contents of a file of at most `most` bytes changed, or the file is gone. To be called within a tokio runtime;
 /// watching ends when the receiver is dropped.
 ///
 /// # Errors
@@ -37,10 +39,15 @@ pub fn watch_file(file: &Path, most: u64) -> notify::Result<watch::Receiver<u64>
             }
             tokio::time::sleep(SETTLE).await;
             stepped.mark_unchanged();
-            let now = contents(&file, most).await;
+            let mut now = contents(&file, most).await;
+            if now.is_none() && last.is_some() {
+                tokio::time::sleep(GONE).await;
+                stepped.mark_unchanged();
+                now = contents(&file, most).await;
+            }
             // A folder is written to for other reasons too; a file that is gone for a moment comes back. One that can't
-            // be read is a change: whoever reads it says why.
-            if now.is_some() && now != last {
+            // be read, or is gone, is a change: whoever reads it says why.
+            if now != last {
                 last = now;
                 changes.send_modify(|count| *count += 1);
             }
@@ -84,5 +91,9 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         std::fs::write(&file, "b").unwrap();
         tokio::time::timeout(wait, changed.changed()).await.expect("what is no file holds nothing up").unwrap();
+        std::fs::remove_file(&file).unwrap();
+        tokio::time::timeout(wait, changed.changed()).await.expect("a file that is gone is a change").unwrap();
+        std::fs::write(&file, "b").unwrap();
+        tokio::time::timeout(wait, changed.changed()).await.expect("so is one that is back as it was").unwrap();
     }
 }

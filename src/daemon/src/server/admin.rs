@@ -343,6 +343,13 @@ impl Admin for AdminService {
         Ok(Response::new(in_time(&self.daemon, request.metadata(), found).await?))
     }
 
+    async fn racks(&self, request: Request<v1::RacksRequest>) -> Result<Response<v1::RacksResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let daemon = self.daemon.clone();
+        let found = self.heavy("comparing racks", move |_| Ok(convert::racks(&daemon.rack_audit(), wire.differences)));
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
+    }
+
     async fn diff_network(
         &self,
         request: Request<v1::DiffNetworkRequest>,

@@ -149,6 +149,14 @@ impl Placement for PlacementService {
         };
         Ok(Response::new(convert::input_homes(&in_time(&self.daemon, &metadata, asked).await?)))
     }
+
+    async fn resolve_racks(
+        &self,
+        request: Request<v1::ResolveRacksRequest>,
+    ) -> Result<Response<v1::ResolveRacksResponse>, Status> {
+        let racks = self.daemon.racks_said(&request.get_ref().hosts).map_err(|refusal| status(&refusal))?;
+        Ok(Response::new(v1::ResolveRacksResponse { racks }))
+    }
 }
 
 /// A request's answer.

@@ -43,7 +43,7 @@ pub fn status(refusal: &Refusal) -> Status {
 pub fn status_of(refusal: &Refusal, decision: Option<DecisionId>) -> Status {
     let (code, reason) = (code(refusal), refusal.token());
     // It may quote what was refused for what it is.
-    let message = Shown(refusal).to_string();
+    let message = fitting(Shown(refusal).to_string());
     let mut metadata = MetadataMap::new();
     metadata.insert(REASON, MetadataValue::from_static(reason));
     let mut details = Vec::new();
@@ -67,7 +67,8 @@ pub fn status_of(refusal: &Refusal, decision: Option<DecisionId>) -> Status {
         details.push(details::refused(&refused));
     }
     let details = if details.is_empty() { Vec::new() } else { details::pack(code, &message, details) };
-    let details = if details.len() > DETAILS_BYTES { Vec::new() } else { details };
+    let room = HEADER_BYTES.saturating_sub(message.bytes().map(header_bytes).sum());
+    let details = if details.len() > DETAILS_BYTES || details.len() * 4 / 3 > room { Vec::new() } else { details };
     Status::with_details_and_metadata(code, message, details.into(), metadata)
 }
 
@@ -75,6 +76,31 @@ pub fn status_of(refusal: &Refusal, decision: Option<DecisionId>) -> Status {
 const BLOCKED_TOLD: usize = 4;
 /// Details beyond this are left out; code, message, reason and the decision's id stay.
 const DETAILS_BYTES: usize = 4_096;
+/// Message and details together, as they travel: a client that takes 8 KB has room for the rest.
+const HEADER_BYTES: usize = 7_000;
+/// What of them a message may take.
+const MESSAGE_BYTES: usize = 6_000;
+
+/// Bytes that a byte of a message takes in a header: what is no letter or digit may be written by its number.
+const fn header_bytes(byte: u8) -> usize {
+    if byte.is_ascii_alphanumeric() { 1 } else { 3 }
+}
+
+/// A message, cut to what a header may hold.
+fn fitting(mut message: String) -> String {
+    let mut taken = 0;
+    let within = |(_, letter): &(usize, char)| {
+        let mut bytes = [0; 4];
+        taken += letter.encode_utf8(&mut bytes).bytes().map(header_bytes).sum::<usize>();
+        taken > MESSAGE_BYTES
+    };
+    if let Some((at, _)) = message.char_indices().find(within) {
+        let left = message.len() - at;
+        message.truncate(at);
+        message.push_str(&format!("... and {left} bytes more"));
+    }
+    message
+}
 
 /// A status for bytes that are no message, or too many of them.
 #[must_use]
@@ -167,6 +193,17 @@ mod tests {
         let near = &refused.blocked[0].nearest[0];
         assert_eq!((near.host.as_str(), near.lacks[0].short), ("worker-017", 512));
         assert!(hintd_client::status::refused_of(&super::status(&Refusal::DeadlineExceeded(Micros(1)))).is_none());
+    }
+
+    #[test]
+    fn a_long_message_fits_into_headers_whatever_it_quotes() {
+        for letter in ["x", "\"", "ä", "大", "\n"] {
+            let long = Refusal::Invalid { field: "a".into(), message: letter.repeat(100_000) };
+            let status = status(&long);
+            let bytes: usize = status.message().bytes().map(header_bytes).sum();
+            assert!(bytes + status.details().len() * 4 / 3 < 8_000, "{letter}: {bytes}");
+            assert!(status.message().contains("... and ") && status.message().ends_with(" bytes more"), "{letter}");
+        }
     }
 
     #[test]

@@ -56,6 +56,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         counters: counters(daemon).into_iter().chain(records).collect(),
         config_file: settings.file.clone(),
         config_generation: settings.generation,
+        config_refused: daemon.config_refused().map(|refused| refused.to_string()).unwrap_or_default(),
         unknown_names: survey.unknown_names,
         unknown_names_total: survey.unknown_names_total,
         process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),

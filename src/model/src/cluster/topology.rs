@@ -256,9 +256,11 @@ fn options(chains: Option<&Chains>) -> PathTableOptions {
 
 /// By node: its vertex.
 fn vertices(known: &Network, nodes: &NodeStatics) -> Vec<Option<VertexIdx>> {
-    let mut vertex: Vec<_> = nodes.host.iter().map(|host| known.vertex(host.as_str())).collect();
+    // A switch may be called as a host is.
+    let host = |name: &str| known.vertex(name).filter(|&vertex| known.vertex_at(vertex).is_host());
+    let mut vertex: Vec<_> = nodes.host.iter().map(|name| host(name.as_str())).collect();
     // The SDN may know a host by another of its names; of several, the first vertex, whatever the map's order.
-    let aliases = nodes.by_alias.iter().filter_map(|(alias, node)| Some((*node, known.vertex(alias)?)));
+    let aliases = nodes.by_alias.iter().filter_map(|(alias, node)| Some((*node, host(alias)?)));
     let mut by_alias: Vec<_> = aliases.collect();
     by_alias.sort_unstable();
     for (node, found) in by_alias {

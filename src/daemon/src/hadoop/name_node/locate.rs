@@ -8,6 +8,7 @@ use crate::feed::{FeedStream, datasets};
 use crate::hadoop::options::NameNodeOptions;
 use crate::rest_client::Trust;
 use crate::runtime::Daemon;
+use crate::runtime::HdfsRacks;
 use crate::runtime::locate::{Located, Locating, Locator};
 use crate::runtime::registries::FeedRegistries;
 use crate::telemetry::hadoop::NameNodeMetrics;
@@ -15,7 +16,7 @@ use hintd_client::wire::v1;
 use hintd_engine::Generation;
 use hintd_model::cluster::dataset::{self, normal_name};
 use hintd_model::cluster::{NodeStatics, Source};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -47,6 +48,8 @@ struct Inner {
     nodes: Mutex<Arc<NodeStatics>>,
     /// Hosts that were told of already: HDFS has them in another rack than YARN.
     racks: Mutex<BTreeSet<String>>,
+    /// Where racks that HDFS names are noted.
+    hdfs_racks: Arc<HdfsRacks>,
 }
 
 /// Datasets as `Feed.Datasets` takes them.
@@ -74,6 +77,7 @@ impl NameNodes {
             feed: Mutex::new(feed),
             nodes: Mutex::new(Arc::clone(&daemon.generation().snapshot.statics)),
             racks: Mutex::default(),
+            hdfs_racks: daemon.hdfs_racks(),
             options,
         };
         let name_nodes = Self(Arc::new(inner));
@@ -246,7 +250,8 @@ impl Inner {
     /// Datasets of what was found; where the registries have no room for all of them, there are none.
     fn register(&self, found: Found, gone: &mut Vec<Arc<str>>) -> Answer {
         let Found { files, in_part, racks } = found;
-        self.warn_of(racks);
+        self.warn_of(&racks);
+        self.hdfs_racks.heard(racks);
         let mut names: Vec<Arc<str>> = Vec::with_capacity(files.len());
         let mut blocks = 0;
         let mut feed = lock(&self.feed);
@@ -264,8 +269,14 @@ impl Inner {
         Answer::Found { files: names, blocks, in_part }
     }
 
-    fn warn_of(&self, racks: BTreeSet<[String; 3]>) {
-        for [host, hdfs, yarn] in racks {
+    fn warn_of(&self, racks: &BTreeMap<String, String>) {
+        let nodes = Arc::clone(&lock(&self.nodes));
+        for (host, hdfs) in racks {
+            let Some(node) = nodes.find(host) else { continue };
+            let yarn = &nodes.racks[nodes.rack[node.at()].at()];
+            if yarn.as_str() == hdfs {
+                continue;
+            }
             let news = {
                 let mut known = lock(&self.racks);
                 known.len() < 1_000 && known.insert(host.clone())

@@ -6,7 +6,7 @@ use super::web_hdfs::{listing, located_blocks};
 use crate::hadoop::options::NameNodeOptions;
 use hintd_client::wire::v1;
 use hintd_model::cluster::NodeStatics;
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -14,6 +14,8 @@ use tokio::task::JoinSet;
 const PAGE_BLOCKS: u64 = 1_000;
 /// Directories below directories that are gone into: tables are partitioned three or four deep.
 const DEPTH_MAX: usize = 16;
+/// Hosts whose racks are taken off the answers about one path.
+const HOSTS_MAX: usize = 20_000;
 
 /// What lies at a path.
 #[derive(Debug, Default)]
@@ -22,8 +24,8 @@ pub(super) struct Found {
     pub(super) files: Vec<v1::Dataset>,
     /// Something below it could not be read, or is gone by now.
     pub(super) in_part: bool,
-    /// Hosts whose rack HDFS spells otherwise than YARN: host, HDFS's, YARN's.
-    pub(super) racks: BTreeSet<[String; 3]>,
+    /// HDFS's rack of each host that holds a replica, by YARN's name of it, or HDFS's where YARN does not know it.
+    pub(super) racks: BTreeMap<String, String>,
 }
 
 #[derive(Debug)]
@@ -165,7 +167,7 @@ async fn blocks_of(servers: &Servers, file: &File, user: &str) -> Result<Vec<Blo
     Ok(blocks)
 }
 
-fn block(seen: BlockSeen, file: &File, nodes: &NodeStatics, racks: &mut BTreeSet<[String; 3]>) -> v1::DatasetBlock {
+fn block(seen: BlockSeen, file: &File, nodes: &NodeStatics, racks: &mut BTreeMap<String, String>) -> v1::DatasetBlock {
     let id = seen.id.unwrap_or_else(|| made_up(&file.path, seen.offset));
     let mut hosts: Vec<String> = seen.replicas.into_iter().map(|replica| host(replica, nodes, racks)).collect();
     hosts.sort_unstable();
@@ -175,14 +177,13 @@ fn block(seen: BlockSeen, file: &File, nodes: &NodeStatics, racks: &mut BTreeSet
 
 /// The name of a replica's host that YARN knows, be it the DataNode's name, its first part, or its address. What YARN
 /// does not know stays as the DataNode has it: the node may register later.
-fn host(replica: ReplicaSeen, nodes: &NodeStatics, racks: &mut BTreeSet<[String; 3]>) -> String {
+fn host(replica: ReplicaSeen, nodes: &NodeStatics, racks: &mut BTreeMap<String, String>) -> String {
     let ReplicaSeen { host, address, rack } = replica;
     let first = if host.parse::<std::net::IpAddr>().is_ok() { "" } else { host.split('.').next().unwrap_or_default() };
     let found = [host.as_str(), first, &address].into_iter().find_map(|name| nodes.find(name));
-    let Some(node) = found else { return host };
-    let (name, yarns) = (nodes.host[node.at()].to_string(), nodes.racks[nodes.rack[node.at()].at()].to_string());
-    if !rack.is_empty() && rack != yarns && racks.len() < 100 {
-        racks.insert([name.clone(), rack, yarns]);
+    let name = found.map_or(host, |node| nodes.host[node.at()].to_string());
+    if !rack.is_empty() && !racks.contains_key(&name) && racks.len() < HOSTS_MAX {
+        racks.insert(name.clone(), rack);
     }
     name
 }
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn made_up_ids_meet_none_of_hdfs() {
-        let ids: BTreeSet<u64> = (0..1_000).map(|block| made_up("/in/a", block << 27)).collect();
+        let ids: std::collections::BTreeSet<u64> = (0..1_000).map(|block| made_up("/in/a", block << 27)).collect();
         assert_eq!(ids.len(), 1_000);
         assert!(ids.iter().all(|&id| (1 << 62..1 << 63).contains(&id)));
         assert_ne!(made_up("/in/a", 0), made_up("/in/b", 0));

@@ -30,7 +30,7 @@ pub(super) use chains::{chains, stop};
 pub(super) use circuits::{circuit_report, circuits_view, wanted_circuits};
 pub(super) use input_homes::{homed_groups, input_homes, input_tasks};
 pub(super) use network::{drain, link_view, network_what_if, watcher_view};
-pub(super) use network_file::{network_difference, network_view};
+pub(super) use network_file::{network_difference, network_view, racks};
 pub use plans::plan_forecast;
 use plans::plan_note;
 pub(super) use plans::{make_ask, plan_view, replicas_ask, replicas_found};

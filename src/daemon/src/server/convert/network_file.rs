@@ -2,7 +2,7 @@
 
 use crate::runtime::NetworkInForce;
 use hintd_client::wire::v1;
-use hintd_model::network::racks::{Difference, RackView};
+use hintd_model::network::racks::{Difference, HostRacks, RackView};
 
 /// See the module.
 pub(in crate::server) fn network_view(found: NetworkInForce) -> v1::NetworkResponse {
@@ -24,10 +24,15 @@ pub(in crate::server) fn network_view(found: NetworkInForce) -> v1::NetworkRespo
         tiers: tiers.collect(),
         racks: found.survey.racks.iter().map(rack).collect(),
         hosts_without_place: names(&found.survey.without_place),
-        hosts_unknown: found.unknown_hosts,
-        racks_left_out: found.racks_left_out,
-        racks_unused: found.racks_unused,
+        hosts_unknown: found.said.unknown_hosts,
+        racks_left_out: found.said.racks_left_out,
+        racks_unused: found.said.racks_unused,
         trouble: found.trouble.unwrap_or_default(),
+        hosts_left_out: found.said.hosts_left_out,
+        hosts_twice: found.said.hosts_twice,
+        patterns_unused: found.said.patterns_unused,
+        racks_on_racks: found.said.racks_on_racks,
+        refused: found.refused.unwrap_or_default(),
     }
 }
 
@@ -42,6 +47,27 @@ fn rack(view: &RackView) -> v1::NetworkRack {
         hosts: u32::try_from(view.hosts).unwrap_or(u32::MAX),
         nic_bits_per_s: view.nic.map(|rate| rate.0),
         uplinks: uplinks.collect(),
+    }
+}
+
+/// Who believes what of racks.
+pub(in crate::server) fn racks(found: &[HostRacks], differences: bool) -> v1::RacksResponse {
+    let of = |known: fn(&HostRacks) -> bool| u32::try_from(found.iter().filter(|row| known(row)).count());
+    let of = |known: fn(&HostRacks) -> bool| of(known).unwrap_or(u32::MAX);
+    let text = |rack: &Option<std::sync::Arc<str>>| rack.as_deref().unwrap_or_default().to_owned();
+    let rows = found.iter().filter(|row| row.differs || !differences).map(|row| v1::HostRacks {
+        host: row.host.to_string(),
+        yarn: text(&row.yarn),
+        hdfs: text(&row.hdfs),
+        network: text(&row.network),
+        differs: row.differs,
+    });
+    v1::RacksResponse {
+        hosts: rows.collect(),
+        differing: of(|row| row.differs),
+        yarn_hosts: of(|row| row.yarn.is_some()),
+        hdfs_hosts: of(|row| row.hdfs.is_some()),
+        network_hosts: of(|row| row.network.is_some()),
     }
 }
 

@@ -5,6 +5,8 @@ use super::super::document::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocume
 use super::super::graph::{Network, Tier};
 use super::document::{RackRow, RacksDocument, SwitchRow};
 use super::read::{NetworkFile, rack_row, tier};
+use super::spellings::Named;
+use super::unused::patterns_unused;
 use super::{CORE, UNLIMITED, matches};
 use crate::units::BitsPerSec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +30,7 @@ impl KnownHosts {
 }
 
 /// A file's network with hosts in it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Expanded {
     /// The network; `None`: nothing hangs anywhere yet.
     pub network: Option<Network>,
@@ -38,13 +40,21 @@ pub struct Expanded {
     pub racks_left_out: Vec<String>,
     /// Racks that the file names and that have no host, ascending.
     pub racks_unused: Vec<String>,
+    /// Hosts that are called as a switch is, ascending: they have no place.
+    pub hosts_left_out: Vec<String>,
+    /// Hosts that the file names twice, in two spellings, and which one counts.
+    pub hosts_twice: Vec<String>,
+    /// Patterns, and names in `above`, that mean nothing that is there, with their keys.
+    pub patterns_unused: Vec<String>,
+    /// Switches that nothing joins, and the rack's switch that each hangs on for want of a core.
+    pub racks_on_racks: Vec<String>,
 }
 
 impl NetworkFile {
     /// The network with these hosts in it. A graph has the hosts that it names, whoever knows them.
     ///
     /// # Errors
-    /// All problems at once: a host that is called as a switch is, switches that nothing joins.
+    /// All problems at once: switches that nothing joins; in a graph, whatever is wrong with it.
     pub fn expand(&self, known: &KnownHosts) -> Result<Expanded, Vec<NetworkProblem>> {
         match self {
             Self::Racks(document) => Plan::new(document).expand(known),
@@ -53,7 +63,7 @@ impl NetworkFile {
                 let mut unknown_hosts: Vec<_> = unknown.map(|host| host.name.to_string()).collect();
                 unknown_hosts.sort_unstable();
                 let network = Some(Network::from_document(document)?).filter(|network| network.vertex_rows() > 0);
-                Ok(Expanded { network, unknown_hosts, racks_left_out: Vec::new(), racks_unused: Vec::new() })
+                Ok(Expanded { network, unknown_hosts, ..Expanded::default() })
             }
         }
     }
@@ -71,14 +81,16 @@ type Hung = (Arc<str>, Option<BitsPerSec>);
 
 /// Where hosts hang, with the rates of their links.
 #[derive(Default)]
-struct Places<'d> {
+pub(super) struct Places<'d> {
     /// Hosts by edge switch.
-    edges: BTreeMap<String, Vec<Hung>>,
+    pub(super) edges: BTreeMap<String, Vec<Hung>>,
     /// The rack that an edge switch of its own is of.
     own: BTreeMap<String, Option<(&'d str, &'d RackRow)>>,
-    used_racks: BTreeSet<String>,
+    pub(super) used_racks: BTreeSet<String>,
     /// The row that means a rack, by rack.
     rows: BTreeMap<String, Option<(&'d str, &'d RackRow)>>,
+    /// Hosts that are named twice.
+    twice: Vec<String>,
 }
 
 impl<'d> Plan<'d> {
@@ -92,22 +104,39 @@ impl<'d> Plan<'d> {
     }
 
     pub(super) fn expand(&self, known: &KnownHosts) -> Result<Expanded, Vec<NetworkProblem>> {
-        let (places, unknown_hosts) = self.places(known);
+        let (mut places, unknown_hosts) = self.places(known);
+        let (mut document, mut racks_on_racks) = Wiring::new(self, &places).document();
+        // Nobody can call a node otherwise because of a switch: the others have their network. What the file does to itself
+        // is an error of the file.
+        let hosts_left_out = if self.whole { Vec::new() } else { places.called_as_switches(&document) };
+        if !hosts_left_out.is_empty() {
+            places.leave_out(&hosts_left_out);
+            (document, racks_on_racks) = Wiring::new(self, &places).document();
+        }
         let left_out = places.own.iter().filter(|(_, row)| row.is_none()).map(|(path, _)| path.clone()).collect();
         let named = self.document.racks.keys().filter(|path| !path.ends_with('*'));
         let unused = named.filter(|path| !places.used_racks.contains(*path)).cloned().collect();
-        let document = Wiring::new(self, &places).document();
+        let patterns_unused = patterns_unused(self.document, &places, &document, known);
         let network = match document.switches.is_empty() {
             true => None,
             false => Some(Network::from_document(&document).map_err(|problems| self.relevant(problems))?),
         };
-        Ok(Expanded { network, unknown_hosts, racks_left_out: left_out, racks_unused: unused })
+        Ok(Expanded {
+            network,
+            unknown_hosts,
+            racks_left_out: left_out,
+            racks_unused: unused,
+            hosts_left_out,
+            hosts_twice: places.twice,
+            patterns_unused,
+            racks_on_racks,
+        })
     }
 
     /// Declared switches that are not in the network, ascending.
     pub(super) fn unjoined(&self) -> Vec<&'d str> {
         let (places, _) = self.places(&KnownHosts::default());
-        let joined = Wiring::new(self, &places).document().switches;
+        let joined = Wiring::new(self, &places).document().0.switches;
         let joined: BTreeSet<_> = joined.into_iter().map(|switch| switch.name).collect();
         // What nothing else joins hangs on the core, once there is something.
         let declared = self.document.switches.iter().filter(|(_, row)| tier(row) != Tier::Core);
@@ -126,22 +155,23 @@ impl<'d> Plan<'d> {
         let mut places = Places::default();
         // By YARN's name: what [hosts] and racks say of it.
         let spelled = |name: &str| known.find(name).cloned().unwrap_or_else(|| name.into());
-        let rows: BTreeMap<Arc<str>, _> = document.hosts.iter().map(|(name, row)| (spelled(name), row)).collect();
-        let mut listed: BTreeMap<Arc<str>, &str> = BTreeMap::new();
+        let mut rows = Named::default();
+        document.hosts.iter().for_each(|(name, row)| rows.add(spelled(name), name, row));
+        let mut listed = Named::default();
         let mut patterns = Vec::new();
         for (path, row) in &document.racks {
             for name in &row.hosts {
                 match name.ends_with('*') {
                     true => patterns.push((name.as_str(), path.as_str())),
-                    false => _ = listed.insert(spelled(name), path),
+                    false => listed.add(spelled(name), name, path.as_str()),
                 }
             }
         }
         patterns.sort_by_key(|(pattern, _)| std::cmp::Reverse(pattern.len()));
-        let named: BTreeSet<Arc<str>> = rows.keys().chain(listed.keys()).cloned().collect();
+        let named: BTreeSet<Arc<str>> = rows.hosts().chain(listed.hosts()).cloned().collect();
         let mut unknown = Vec::new();
         for host in named.iter().chain(known.racks.keys().filter(|host| !named.contains(*host))) {
-            let row = rows.get(host);
+            let row = rows.get(host).copied();
             let by_pattern = || patterns.iter().find(|(pattern, _)| matches(pattern, host)).map(|(_, path)| *path);
             let yarns = known.racks.get(host).map(|rack| &**rack);
             if yarns.is_none() {
@@ -161,6 +191,7 @@ impl<'d> Plan<'d> {
             let switch = places.switch_of(rack, entry);
             places.put(&switch, host, nic);
         }
+        places.twice = rows.twice.into_iter().chain(listed.twice).collect();
         if self.whole {
             self.examples(&mut places);
         }
@@ -198,6 +229,24 @@ impl<'d> Places<'d> {
         rack.to_owned()
     }
 
+    /// Hosts that have the name of a switch, ascending.
+    fn called_as_switches(&self, document: &NetworkDocument) -> Vec<String> {
+        let switches: BTreeSet<&str> = document.switches.iter().map(|switch| switch.name.as_str()).collect();
+        let hosts = self.edges.values().flatten().map(|(host, _)| host);
+        let mut found: Vec<_> = hosts.filter(|host| switches.contains(&***host)).map(ToString::to_string).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Takes hosts away, and racks that have none left.
+    fn leave_out(&mut self, hosts: &[String]) {
+        for under in self.edges.values_mut() {
+            under.retain(|(host, _)| hosts.binary_search_by(|known| known.as_str().cmp(host)).is_err());
+        }
+        self.edges.retain(|_, under| !under.is_empty());
+        self.own.retain(|switch, _| self.edges.contains_key(switch));
+    }
+
     fn put(&mut self, switch: &str, host: &Arc<str>, nic: Option<&super::rate::RateEntry>) {
         let nic = nic.and_then(|nic| nic.read().ok());
         self.edges.entry(switch.to_owned()).or_default().push((host.clone(), nic));
@@ -214,8 +263,12 @@ struct Wiring<'p, 'd> {
     below: BTreeMap<String, Option<BitsPerSec>>,
     /// Declared switches that are above others, or core.
     upper: Vec<(&'d str, &'d SwitchRow)>,
-    /// Switches that a declared link leads on from.
-    led_on: BTreeSet<&'d str>,
+    /// Switches that a declared link leads up from.
+    led_up: BTreeSet<&'d str>,
+    /// Switches that a declared link joins to others of their tier.
+    peers: BTreeSet<&'d str>,
+    /// Switches that hang on a rack's.
+    on_racks: Vec<String>,
 }
 
 impl<'p, 'd> Wiring<'p, 'd> {
@@ -223,10 +276,21 @@ impl<'p, 'd> Wiring<'p, 'd> {
         let (switches, links, below) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         let upper = plan.document.switches.iter().filter(|(_, row)| tier(row) > Tier::Edge);
         let upper = upper.map(|(name, row)| (name.as_str(), row)).collect();
-        Self { plan, places, switches, links, below, upper, led_on: BTreeSet::new() }
+        Self {
+            plan,
+            places,
+            switches,
+            links,
+            below,
+            upper,
+            led_up: BTreeSet::new(),
+            peers: BTreeSet::new(),
+            on_racks: Vec::new(),
+        }
     }
 
-    fn document(mut self) -> NetworkDocument {
+    /// The network, and what hangs on a rack's switch for want of a core.
+    fn document(mut self) -> (NetworkDocument, Vec<String>) {
         let mut hosts = Vec::new();
         for (switch, under) in &self.places.edges {
             self.switches.insert(switch.clone(), Tier::Edge);
@@ -247,7 +311,7 @@ impl<'p, 'd> Wiring<'p, 'd> {
             self.switches.into_iter().map(|(name, tier)| SwitchEntry { name, tier, up: true }).collect();
         switches.sort_by_key(|switch| switch.tier);
         let (links, format) = (self.links, NETWORK_FORMAT.to_owned());
-        NetworkDocument { format, switches, hosts, links, optical: None }
+        (NetworkDocument { format, switches, hosts, links, optical: None }, self.on_racks)
     }
 
     fn row(&self, name: &str) -> Option<&'d SwitchRow> {
@@ -270,9 +334,9 @@ impl<'p, 'd> Wiring<'p, 'd> {
             let rate = row.rate.read().ok();
             // The lower end first, as everywhere: what it leads to counts what comes from below.
             let (a, b) = if self.height(&row.a) > self.height(&row.b) { (&row.b, &row.a) } else { (&row.a, &row.b) };
-            self.led_on.insert(a);
-            if self.height(a) == self.height(b) {
-                self.led_on.insert(b);
+            match self.height(a) == self.height(b) {
+                true => self.peers.extend([a.as_str(), b.as_str()]),
+                false => _ = self.led_up.insert(a),
             }
             for end in [a, b] {
                 let tier = self.row(end).map_or(Tier::Edge, tier);
@@ -284,14 +348,24 @@ impl<'p, 'd> Wiring<'p, 'd> {
 
     /// The links up of one switch.
     fn join(&mut self, name: &str, height: u8) {
-        let uppers = if self.led_on.contains(name) { Vec::new() } else { self.uppers(name, height) };
+        if self.led_up.contains(name) {
+            return;
+        }
+        let mut uppers = self.above(name, height);
+        if uppers.is_empty() && !self.peers.contains(name) {
+            uppers = self.highest(name, height);
+        }
         if uppers.is_empty() {
             return;
         }
         let rate = self.uplink(name);
         let each = rate.map(|rate| BitsPerSec(rate.0 / uppers.len() as u64));
         for upper in uppers {
-            let tier = self.row(&upper).map_or(Tier::Core, tier);
+            let own = upper != CORE && self.height(&upper) == Tier::Edge.height();
+            if own {
+                self.on_racks.push(format!("{name} on {upper}"));
+            }
+            let tier = if own { Tier::Edge } else { self.row(&upper).map_or(Tier::Core, tier) };
             self.switches.insert(upper.clone(), tier);
             self.link(format!("{name}--{upper}"), name, &upper, each);
         }
@@ -308,15 +382,19 @@ impl<'p, 'd> Wiring<'p, 'd> {
         Some(BitsPerSec((below.as_f64() / ratio?).round() as u64))
     }
 
-    /// What a switch is joined to from above: the lowest that say so, else the core.
-    fn uppers(&self, name: &str, height: u8) -> Vec<String> {
-        let document = self.plan.document;
+    /// The lowest switches that say that they are above one.
+    fn above(&self, name: &str, height: u8) -> Vec<String> {
         let mut above = self.upper.clone();
         above.retain(|(_, row)| tier(row).height() > height && row.above.iter().any(|pattern| matches(pattern, name)));
         if let Some(lowest) = above.iter().map(|(_, row)| tier(row).height()).min() {
             above.retain(|(_, row)| tier(row).height() == lowest);
-            return above.iter().map(|(name, _)| (*name).to_owned()).collect();
         }
+        above.iter().map(|(name, _)| (*name).to_owned()).collect()
+    }
+
+    /// What a switch is joined to that nothing else joins: the core.
+    fn highest(&self, name: &str, height: u8) -> Vec<String> {
+        let document = self.plan.document;
         let cores = self.upper.iter().filter(|(_, row)| tier(row) == Tier::Core);
         let cores: Vec<_> = cores.map(|(name, _)| (*name).to_owned()).collect();
         if !cores.is_empty() {

@@ -4,24 +4,35 @@
 //! - `document`: [`RacksDocument`], the file format `hintd.racks/1`.
 //! - `rate`: rates such as `10Gbit`.
 //! - `read`: [`NetworkFile`], a file of either format, checked, every problem by line and key.
+//! - `spellings`: hosts that are named twice, in two spellings.
+//! - `unused`: what a file says of nothing that is there.
+//! - `where_is`: [`NetworkFile::rack_of`], the rack that the file itself says a host is in.
 //! - `expand`: [`NetworkFile::expand`], the network that a file and the known hosts make together.
+//! - `audit`: [`audit()`], racks of hosts by YARN, by HDFS and by the network.
 //! - `survey`: [`survey()`], a network's racks in rows; [`differences()`] between two networks.
 //!
 //! # Invariants
 //! - A rate that nobody states is [`UNLIMITED`]: its link never is the one that limits, as without a network.
 //! - What is not known to YARN is kept and told, never an error; so is what the file leaves out.
 
+mod audit;
 mod document;
 mod expand;
 mod rate;
 mod read;
+mod spellings;
 mod survey;
+mod unused;
+mod where_is;
 
+pub use audit::{HostRacks, audit};
 pub use document::{HostRow, LinkRow, RACKS_FORMAT, RackRow, RacksDocument, SwitchRow};
 pub use expand::{Expanded, KnownHosts};
 pub use rate::{RateEntry, parse_rate, show_rate};
 pub use read::{FileProblem, NetworkFile};
+pub use spellings::Spellings;
 pub use survey::{Difference, RackView, Survey, Uplink, differences, survey};
+pub use where_is::RacksSaid;
 
 use super::check::MOST_CAPACITY;
 use crate::units::BitsPerSec;

@@ -6,6 +6,7 @@ use super::super::graph::{Network, Tier};
 use super::document::{HostRow, LinkRow, RACKS_FORMAT, RackRow, RacksDocument, SwitchRow};
 use super::expand::{KnownHosts, Plan};
 use super::rate::RateEntry;
+use super::spellings::Spellings;
 use super::{CORE, matches};
 use crate::units::BitsPerSec;
 use serde::de::DeserializeOwned;
@@ -52,34 +53,74 @@ impl FileProblem {
 
 /// The most switches and links that a racks file declares: beyond, somebody generates it, and has [`NETWORK_FORMAT`].
 const ROWS_MAX: usize = 20_000;
+/// Mistakes told of one file; how many more there are is said.
+const PROBLEMS_MAX: usize = 50;
+/// Letters of a key, or of what is wrong with it, that are told.
+const TOLD_MAX: usize = 400;
+
+/// Mistakes, and how many there are beyond them.
+struct Mistakes {
+    first: Vec<FileProblem>,
+    more: usize,
+}
+
+impl From<Vec<FileProblem>> for Mistakes {
+    fn from(first: Vec<FileProblem>) -> Self {
+        Self { first, more: 0 }
+    }
+}
+
+impl Mistakes {
+    /// The first of all; only those are looked up in the text, which takes a while each.
+    fn of<T>(all: Vec<T>, told: impl FnMut(T) -> FileProblem) -> Self {
+        let more = all.len().saturating_sub(PROBLEMS_MAX);
+        Self { first: all.into_iter().take(PROBLEMS_MAX).map(told).collect(), more }
+    }
+
+    fn in_order(self) -> Vec<FileProblem> {
+        let Self { mut first, more } = self;
+        first.sort_by_key(|problem| problem.line);
+        for problem in &mut first {
+            [&mut problem.key, &mut problem.message].into_iter().for_each(shorten);
+        }
+        if more > 0 {
+            first.push(problem(None, "", &format!("and {more} more mistakes")));
+        }
+        first
+    }
+}
+
+/// A name may be as long as the file.
+fn shorten(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(TOLD_MAX) {
+        text.truncate(at);
+        text.push_str("...");
+    }
+}
 
 impl NetworkFile {
     /// Reads and checks a TOML text.
     ///
     /// # Errors
-    /// All problems at once, in the order of their lines.
+    /// All problems at once, in the order of their lines; of more than 50, some and how many more there are.
     pub fn read_toml(text: &str) -> Result<Self, Vec<FileProblem>> {
         let at = |span: Option<std::ops::Range<usize>>| span.map(|span| line_of(text, span.start));
         let table = DeTable::parse(text).map_err(|error| vec![problem(at(error.span()), "", error.message())])?;
         let format = table.get_ref().get("format").and_then(|value| value.get_ref().as_str()).map(str::to_owned);
         let place = |path: &[String]| place(table.get_ref(), path).map(|at| line_of(text, at));
         let entry = |name: &str| named_entry(table.get_ref(), name).map(|at| line_of(text, at));
-        let mut found = Self::read(format.as_deref(), &place, &entry, Untyped::Toml(text));
-        if let Err(problems) = &mut found {
-            problems.sort_by_key(|problem| problem.line);
-        }
-        found
+        Self::read(format.as_deref(), &place, &entry, Untyped::Toml(text)).map_err(Mistakes::in_order)
     }
 
     /// Reads and checks a JSON text.
     ///
     /// # Errors
-    /// All problems at once; only what is no JSON has a line.
+    /// As [`Self::read_toml`]; only what is no JSON has a line.
     pub fn read_json(text: &str) -> Result<Self, Vec<FileProblem>> {
         let value: serde_json::Value =
             serde_json::from_str(text).map_err(|error| vec![problem(Some(error.line()), "", &error.to_string())])?;
         let format = value.get("format").and_then(serde_json::Value::as_str);
-        Self::read(format, &|_| None, &|_| None, Untyped::Json(text))
+        Self::read(format, &|_| None, &|_| None, Untyped::Json(text)).map_err(Mistakes::in_order)
     }
 
     fn read(
@@ -87,7 +128,7 @@ impl NetworkFile {
         place: &dyn Fn(&[String]) -> Option<usize>,
         entry: &dyn Fn(&str) -> Option<usize>,
         text: Untyped<'_>,
-    ) -> Result<Self, Vec<FileProblem>> {
+    ) -> Result<Self, Mistakes> {
         match format {
             Some(RACKS_FORMAT) => {
                 let document: RacksDocument = text.typed()?;
@@ -95,28 +136,27 @@ impl NetworkFile {
                 if problems.is_empty() {
                     return Ok(Self::Racks(Box::new(document)));
                 }
-                let problems = problems.into_iter().map(|(path, message)| {
+                Err(Mistakes::of(problems, |(path, message)| {
                     // What is missing stands where the table does that it is missing from.
                     let line = (0..=path.len()).rev().find_map(|most| place(&path[..most]));
                     FileProblem { line, key: dotted(&path), message }
-                });
-                Err(problems.collect())
+                }))
             }
             Some(NETWORK_FORMAT) => {
                 let document: NetworkDocument = text.typed()?;
                 match Network::from_document(&document) {
                     Ok(_) => Ok(Self::Graph(Box::new(document))),
                     Err(found) => {
-                        let errors = found.iter().filter(|found| found.severity() == Severity::Error);
+                        let errors = found.iter().filter(|found| found.severity() == Severity::Error).collect();
                         let line = |found: &NetworkProblem| about(found).and_then(entry);
-                        Err(errors.map(|found| problem(line(found), "", &found.to_string())).collect())
+                        Err(Mistakes::of(errors, |found| problem(line(found), "", &found.to_string())))
                     }
                 }
             }
             other => {
                 let found = other.map_or_else(|| "is missing".to_owned(), |other| format!("is \"{other}\""));
                 let message = format!("{found}: \"{RACKS_FORMAT}\" is wanted, or \"{NETWORK_FORMAT}\"");
-                Err(vec![problem(place(&["format".to_owned()]).or(Some(1)), "format", &message)])
+                Err(vec![problem(place(&["format".to_owned()]).or(Some(1)), "format", &message)].into())
             }
         }
     }
@@ -147,7 +187,7 @@ fn problem(line: Option<usize>, key: &str, message: &str) -> FileProblem {
 }
 
 /// As TOML writes it: `racks."/rack1".uplink`.
-fn dotted(path: &[String]) -> String {
+pub(super) fn dotted(path: &[String]) -> String {
     let bare = |key: &str| key.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
     let keys: Vec<_> = path.iter().map(|key| if bare(key) { key.clone() } else { format!("{key:?}") }).collect();
     keys.join(".")
@@ -217,11 +257,13 @@ struct Checker<'d> {
     problems: Vec<(Vec<String>, String)>,
     /// Racks and hosts that list a host, by host.
     listed: BTreeMap<&'d str, String>,
+    /// Hosts that are listed, and those of `[hosts]`, in all spellings.
+    spelled: [Spellings<'d>; 2],
 }
 
 impl<'d> Checker<'d> {
     fn check(document: &'d RacksDocument) -> Vec<(Vec<String>, String)> {
-        let mut checker = Self { document, problems: Vec::new(), listed: BTreeMap::new() };
+        let mut checker = Self { document, problems: Vec::new(), listed: BTreeMap::new(), spelled: Default::default() };
         let rows = document.switches.len() + document.links.len() + document.racks.len();
         if rows > ROWS_MAX {
             checker.add(&["format"], format!("{rows} racks, switches and links: at most {ROWS_MAX}"));
@@ -306,6 +348,14 @@ impl<'d> Checker<'d> {
         if let Some(other) = self.listed.insert(host, place) {
             self.add(key, format!("\"{host}\" is in {other} already"));
         }
+        self.spelled_once(key, host, 0);
+    }
+
+    /// Of two spellings one would count, and nobody would know which.
+    fn spelled_once(&mut self, key: &[&str], host: &'d str, list: usize) {
+        if let Some(other) = self.spelled[list].other(host) {
+            self.add(key, format!("\"{host}\" and \"{other}\" are one host: keep one"));
+        }
     }
 
     fn switch(&mut self, name: &str, row: &SwitchRow) {
@@ -343,6 +393,7 @@ impl<'d> Checker<'d> {
         if name.ends_with('*') {
             self.add(&["hosts", name], format!("\"{name}\" is no name of one host"));
         }
+        self.spelled_once(&["hosts", name], name, 1);
         self.rate(&["hosts", name, "nic"], row.nic.as_ref());
         if let Some(switch) = &row.switch {
             self.edge(&["hosts", name, "switch"], switch);
@@ -384,7 +435,10 @@ impl<'d> Checker<'d> {
                 (None, Some(row)) => row.uplink.is_some() || row.oversubscription.is_some(),
                 (None, None) => false,
             };
-            if declared && height(other) >= height(end) {
+            // Beside links up that `above` makes, there may be one to a neighbor.
+            let above = |row: &SwitchRow| row.above.iter().any(|pattern| matches(pattern, end));
+            let joined = || self.document.switches.values().any(above);
+            if declared && (height(other) > height(end) || height(other) == height(end) && !joined()) {
                 self.add(
                     &["links", at],
                     format!("leads on from \"{end}\", whose uplink says how it is joined already"),

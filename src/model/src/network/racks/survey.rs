@@ -55,7 +55,8 @@ pub fn survey(network: Option<&Network>, known: &KnownHosts) -> Survey {
         .map(|(index, vertex)| rack(network, index, &vertex.name))
         .collect();
     racks.sort_by(|a, b| a.switch.cmp(&b.switch));
-    let placed = |host: &Arc<str>| network.vertex(host).is_some();
+    // A switch that is called as a host is no place of it.
+    let placed = |host: &Arc<str>| network.vertex(host).is_some_and(|vertex| network.vertex_at(vertex).is_host());
     let by_alias: BTreeMap<&Arc<str>, bool> =
         known.aliases.iter().filter(|(alias, _)| placed(alias)).map(|(_, host)| (host, true)).collect();
     let without_place = known.racks.keys().filter(|host| !placed(host) && !by_alias.contains_key(host));

@@ -223,3 +223,91 @@ fn networks_differ_in_what_a_file_can_say() {
     assert_eq!((found[0].what, before, after), ("link", "/rack1 - core 10Gbit", "/rack1 - core 20Gbit"));
     assert_eq!(differences(None, one.as_ref()).len(), 3 + 4 + 6, "switches, hosts, links");
 }
+
+#[test]
+fn a_host_that_is_called_as_a_switch_has_no_place_and_the_others_have_theirs() {
+    let text = "[racks.\"*\"]\nuplink = \"10Gbit\"\n";
+    let made = expanded(text, &format!("{FOUR} core@/rack1 alone@/rack9"));
+    assert_eq!(made.hosts_left_out, ["core"]);
+    assert_eq!(ups(&made), ["/rack1--core 10Gbit", "/rack2--core 10Gbit", "/rack9--core 10Gbit"]);
+    let seen = survey(made.network.as_ref(), &known(&format!("{FOUR} core@/rack1")));
+    assert_eq!(seen.without_place.iter().map(ToString::to_string).collect::<Vec<_>>(), ["core"]);
+    assert_eq!(seen.racks[0].hosts, 2);
+    // A rack that it is alone in is not there.
+    let made = expanded(text, &format!("{FOUR} core@/rack9"));
+    assert_eq!(ups(&made), ["/rack1--core 10Gbit", "/rack2--core 10Gbit"]);
+    // A file that puts it there itself contradicts itself.
+    assert!(problems("[racks.\"/rack1\"]\nhosts = [\"core\"]\n")[0].contains("core"));
+    assert_eq!(expanded(text, FOUR).hosts_left_out, Vec::<String>::new());
+}
+
+#[test]
+fn a_host_in_two_spellings_is_refused_or_told() {
+    let found = problems("[hosts.n1]\nnic = \"1Gbit\"\n[hosts.\"n1.a.com\"]\nnic = \"10Gbit\"\n");
+    assert_eq!(found, ["f:4: hosts.\"n1.a.com\": \"n1.a.com\" and \"n1\" are one host: keep one"]);
+    let found = problems("[racks.\"/r1\"]\nhosts = [\"n1\"]\n[racks.\"/r2\"]\nhosts = [\"N1\"]\n");
+    assert_eq!(found, ["f:5: racks.\"/r2\".hosts.0: \"N1\" and \"n1\" are one host: keep one"]);
+    // An address is another name as soon as YARN knows the host.
+    let mut hosts = known(FOUR);
+    hosts.aliases.insert("10.0.0.1".into(), "n1".into());
+    let text = "[racks.\"/rack1\"]\n[hosts.n1]\nnic = \"1Gbit\"\n[hosts.\"10.0.0.1\"]\nnic = \"10Gbit\"\n";
+    let made = file(text).expand(&hosts).unwrap();
+    assert_eq!((nic(&made, "n1"), made.hosts_twice.len()), (BitsPerSec(1_000_000_000), 1), "{:?}", made.hosts_twice);
+}
+
+#[test]
+fn patterns_that_mean_nothing_are_told_with_their_keys() {
+    let text = "[racks.\"*\"]\n[racks.\"/pod9/*\"]\nuplink = \"1Gbit\"\n[racks.\"/rack1\"]\nhosts = [\"n*\", \"m*\"]\n\
+                [switches.pod]\nabove = [\"/rack*\", \"/pod8/*\", \"/rack77\"]\nuplink = \"1Gbit\"\n";
+    let made = expanded(text, FOUR);
+    let expected = [
+        "racks.\"/pod9/*\"",
+        "racks.\"/rack1\".hosts \"m*\"",
+        "switches.pod.above \"/pod8/*\"",
+        "switches.pod.above \"/rack77\"",
+    ];
+    assert_eq!(made.patterns_unused, expected);
+    assert_eq!(expanded("[racks.\"*\"]\n", FOUR).patterns_unused, Vec::<String>::new());
+}
+
+#[test]
+fn a_rack_that_hangs_on_anothers_switch_for_want_of_a_core_is_told() {
+    let text = "[racks.\"/rack1\"]\nswitch = \"tor-1\"\n[racks.\"/rack2\"]\nswitch = \"tor-2\"\n[switches.tor-1]\n\
+                [switches.tor-2]\n[[links]]\na = \"tor-1\"\nb = \"tor-2\"\nrate = \"40Gbit\"\n";
+    let made = expanded(text, &format!("{FOUR} stray@/rack9"));
+    assert_eq!(made.racks_on_racks, ["/rack9 on tor-1"]);
+    assert_eq!(expanded(text, FOUR).racks_on_racks, Vec::<String>::new());
+    // Racks' own switches stay those of racks.
+    let own = "[racks.\"/rack1\"]\n[racks.\"/rack2\"]\n[[links]]\na = \"/rack1\"\nb = \"/rack2\"\nrate = \"40Gbit\"\n";
+    let made = expanded(own, &format!("{FOUR} stray@/rack9"));
+    assert_eq!(made.racks_on_racks, ["/rack9 on /rack1"]);
+    assert_eq!(ups(&made), ["/rack1--/rack2 40Gbit", "/rack9--/rack1 -"]);
+    assert_eq!(survey(made.network.as_ref(), &known(FOUR)).racks.len(), 3);
+    // A switch above all joins what links join already: those are links between neighbors.
+    let uplink = text.replace("[switches.tor-1]\n", "[switches.tor-1]\nuplink = \"80Gbit\"\n");
+    let spine = format!("{uplink}[switches.spine]\nabove = [\"*\"]\n");
+    let made = expanded(&spine, &format!("{FOUR} stray@/rack9"));
+    assert_eq!(made.racks_on_racks, Vec::<String>::new());
+    assert_eq!(ups(&made), ["/rack9--spine -", "tor-1--spine 80Gbit", "tor-1--tor-2 40Gbit", "tor-2--spine -"]);
+    assert!(problems(&uplink)[0].contains("leads on from \"tor-1\", whose uplink"), "{:?}", problems(&uplink));
+}
+
+#[test]
+fn of_thousands_of_mistakes_some_are_told_and_how_many_more() {
+    let rows: String = (0..5_000).map(|at| format!("[racks.\"/r{at}\"]\nuplink = \"{at}GB\"\n")).collect();
+    let found = problems(&rows);
+    assert_eq!(found.len(), 51);
+    assert_eq!(found[50], "f: and 4950 more mistakes");
+    let long = problems(&format!("[racks.\"/r\"]\nuplink = \"{}\"\n", "x".repeat(100_000)));
+    assert!(long.len() == 1 && long[0].len() < 1_000, "{}", long[0].len());
+}
+
+#[test]
+fn the_file_alone_says_where_hosts_are() {
+    let text = "[racks.\"/a\"]\nhosts = [\"N1.a.com\", \"db-*\"]\n[racks.\"/b\"]\nswitch = \"tor\"\nhosts = [\"db-1*\"]\n\
+                [switches.tor]\n[hosts.gpu]\nswitch = \"tor\"\n[hosts.n2]\nrack = \"/c\"\n[hosts.n3]\nnic = \"1Gbit\"\n";
+    let said = file(text).rack_of();
+    let racks = ["n1.A.com", "db-2", "db-17", "gpu", "n2", "n3", "n9"].map(|name| said.of(name));
+    assert_eq!(racks, [Some("/a"), Some("/a"), Some("/b"), Some("/b"), Some("/c"), None, None]);
+    assert!(file("[racks.\"*\"]\n").rack_of().is_empty());
+}

@@ -17,6 +17,8 @@ import io.hintd.v1.ReleaseRequest;
 import io.hintd.v1.ReplicasRequest;
 import io.hintd.v1.ReplicasResponse;
 import io.hintd.v1.RequestHintsResponse;
+import io.hintd.v1.ResolveRacksRequest;
+import io.hintd.v1.ResolveRacksResponse;
 import io.hintd.v1.ShuffleTurnRequest;
 import io.hintd.v1.ShuffleTurnResponse;
 import java.time.Duration;
@@ -152,6 +154,14 @@ public final class HintdClient implements AutoCloseable {
   public CompletableFuture<InputHomesResponse> inputHomes(InputHomesRequest.Builder request, Duration deadline) {
     InputHomesRequest whole = request.setNonce(nonce(request.getApplicationId())).build();
     return once(deadline, (stub, told) -> stub.inputHomes(whole, told));
+  }
+
+  /**
+   * The racks that the daemon's network file puts hosts in, in the order of the question; empty: it does not say. Asks once and
+   * does not wait; at most 1,000 hosts.
+   */
+  public CompletableFuture<ResolveRacksResponse> resolveRacks(ResolveRacksRequest request, Duration deadline) {
+    return once(deadline, (stub, told) -> stub.resolveRacks(request, told));
   }
 
   private <T> CompletableFuture<T> once(Duration deadline, BiConsumer<PlacementGrpc.PlacementStub, StreamObserver<T>> call) {

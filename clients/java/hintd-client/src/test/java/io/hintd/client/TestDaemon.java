@@ -60,6 +60,14 @@ public final class TestDaemon implements AutoCloseable {
     Files.write(folder.resolve("hintd.toml"), lines);
   }
 
+  /** Racks from a network file; to be called before the start. */
+  public void network(String text) throws IOException {
+    Path file = folder.resolve("network.toml");
+    Files.write(file, text.getBytes(UTF_8));
+    String line = "network = { file = \"" + file + "\" }\n";
+    Files.write(folder.resolve("hintd.toml"), line.getBytes(UTF_8), java.nio.file.StandardOpenOption.APPEND);
+  }
+
   public String address() {
     return "127.0.0.1:" + port;
   }

@@ -1,0 +1,104 @@
+//! Reading the configuration anew while the daemon runs.
+
+use super::command::Command;
+use super::daemon::Daemon;
+use super::options::{Reloaded, Settings};
+use crate::telemetry::metrics::ReloadResult;
+use hintd_engine::Refusal;
+use hintd_model::text::Shown;
+use std::sync::{Arc, PoisonError};
+
+/// What operators are told it is about.
+const MATTER: &str = "configuration";
+/// Letters of a refusal that the status repeats; the log has all.
+const TOLD_MAX: usize = 2_000;
+
+/// What the last reloads came to.
+#[derive(Debug, Default)]
+pub(super) struct LastReload {
+    /// What the last one that was taken changed.
+    changed: Vec<String>,
+    /// Why the last one was refused, where none was taken since.
+    refused: Option<String>,
+}
+
+impl Daemon {
+    /// Reads the configuration anew: all of it takes effect, or nothing. Where the file says what is in force already,
+    /// the answer is that of the reload that put it in force: the file's watcher, a signal and a call may all see one
+    /// change, and whoever comes second is told the same. So with a refusal: it is logged and counted here, once,
+    /// whoever asks and however many do.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] with every problem of the file, by line and key.
+    pub async fn reload(&self) -> Result<Reloaded, Refusal> {
+        let mut last = self.0.reloading.lock().await;
+        let reloaded = self.reload_file(&mut last.changed).await;
+        let refused = reloaded.as_ref().err().map(ToString::to_string);
+        match &refused {
+            None => {}
+            Some(refusal) if last.refused == refused => tracing::info!(refusal, "the configuration is still refused"),
+            Some(refusal) => {
+                self.metrics().reloaded(ReloadResult::Refused);
+                tracing::error!(refusal, "the configuration stays as it was");
+            }
+        }
+        self.say_refused(refused.as_deref());
+        last.refused = refused;
+        reloaded
+    }
+
+    /// What is on disk and not in force is said as long as it is so, not in the log alone.
+    fn say_refused(&self, refused: Option<&str>) {
+        let said = refused.map(|refusal| told(&Shown(refusal).to_string()));
+        let line = |why: &String| format!("the configuration on disk is refused, the one before it stays: {why}");
+        self.notice(MATTER, said.iter().map(line).collect());
+        *self.0.config_refused.lock().unwrap_or_else(PoisonError::into_inner) = said.map(Arc::from);
+    }
+
+    /// Why the configuration on disk, its network file included, is refused; `None`: it is in force, or was not looked at.
+    #[must_use]
+    pub fn config_refused(&self) -> Option<Arc<str>> {
+        self.0.config_refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    async fn reload_file(&self, last_changed: &mut Vec<String>) -> Result<Reloaded, Refusal> {
+        let invalid = |message: String| Refusal::Invalid { field: "configuration".to_owned(), message };
+        let Some(hook) = self.0.reload.clone() else {
+            return Err(invalid("this daemon was started without a file".to_owned()));
+        };
+        let current = self.settings();
+        let read = tokio::task::spawn_blocking(move || (*hook)(&current)).await;
+        let read = read.unwrap_or_else(|_| Err("reading it ended in a panic".to_owned()));
+        let mut reloaded = read.map_err(invalid)?;
+        if reloaded.changed.is_empty() {
+            reloaded.settings = Settings::clone(&self.settings());
+            reloaded.changed.clone_from(last_changed);
+            self.metrics().reloaded(ReloadResult::Unchanged);
+            return Ok(reloaded);
+        }
+        self.check_network(reloaded.settings.network.clone()).await?;
+        reloaded.settings.generation = self.0.settings.load().generation + 1;
+        let settings = Box::new(reloaded.settings.engine.clone());
+        let policies = reloaded.settings.policies.built.clone();
+        let records = settings.records.clone();
+        self.0.engine_handle.ask(|reply| Command::Reload { settings, policies, reply }).await??;
+        (reloaded.taken)();
+        self.metrics().reloaded(ReloadResult::Applied);
+        self.0.recorder.reload(records).await;
+        self.0.shared.follow.store(Arc::new(reloaded.settings.follow.clone()));
+        self.0.settings.store(Arc::new(reloaded.settings.clone()));
+        let daemon = self.clone();
+        let _ = tokio::task::spawn_blocking(move || daemon.follow_network()).await; // else the next look does it
+        last_changed.clone_from(&reloaded.changed);
+        tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
+        Ok(reloaded)
+    }
+}
+
+/// The beginning of what is long.
+fn told(text: &str) -> String {
+    match text.char_indices().nth(TOLD_MAX) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
