@@ -51,7 +51,12 @@ fn a_search_without_time_says_that_it_was_ended() {
     let solved = hintctl(&["--json", "solve", "mincost", &round, "--seconds", "0"]);
     let document: Value = serde_json::from_str(&stdout(&solved)).unwrap();
     assert_eq!(document["optimal"], json!(false));
-    assert!(stderr(&solved).contains("this may not be the cheapest flow"), "{}", stderr(&solved));
+    let said = stderr(&solved);
+    assert!(
+        said.contains("this may not be the cheapest flow") && said.contains("ended before all supply had a way"),
+        "{said}"
+    );
+    assert_eq!(solved.status.code(), Some(1));
 }
 
 #[test]

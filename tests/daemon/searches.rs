@@ -34,6 +34,7 @@ const CALLS: &[(&str, Cost)] = &[
     ("MakePlan", Searches("what_is_predicted_and_planned_ends_soon_after_the_probe")),
     ("Network", Walks("links")),
     ("Nodes", Walks("nodes")),
+    ("Racks", Walks("hosts, and blocks' hosts that are known")),
     ("Reload", Walks("the configuration")),
     ("RemovePlan", Walks("one plan")),
     ("Replay", Searches("replays_end_soon_after_the_probe_of_who_waits_for_them")),

@@ -86,10 +86,11 @@ pub fn run(command: &SolveCommand, output: Output) -> Result<(), Failure> {
         output.progress(&format!("ended after {:.3} s: this may not be the cheapest flow, {gap}", took.as_secs_f64()));
     }
     print(&file, &found, took, output)?;
-    if found.short == 0 && found.unmet == 0 {
-        return Ok(());
+    match (found.short == 0 && found.unmet == 0, found.optimal) {
+        (true, _) => Ok(()),
+        (false, true) => Err(Failure::work(not_met(&found))),
+        (false, false) => Err(Failure::work("the search was ended before all supply had a way")),
     }
-    Err(Failure::work(not_met(&found)))
 }
 
 fn read(path: &Path) -> Result<DimacsProblem, Failure> {

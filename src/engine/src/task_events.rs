@@ -28,16 +28,18 @@ impl Engine {
     /// [`Refusal::Unknown`] for an allocation on a host that was never named; [`Refusal::Invalid`] for one of
     /// another attempt's container.
     pub fn event(&mut self, event: TaskEvent, now: Timestamp) -> Result<(), Refusal> {
-        self.tell(event, &Proof::Trusted, now)
+        self.tell(event, &Proof::Trusted, now).map(drop)
     }
 
-    /// As [`Self::event`], for a teller that is to show that it may tell of the attempt.
+    /// As [`Self::event`], for a teller that is to show that it may tell of the attempt. False: of a container that was told of
+    /// before.
     ///
     /// # Errors
     /// [`Refusal::NoToken`] and [`Refusal::BadToken`] as well.
-    pub fn tell(&mut self, event: TaskEvent, proof: &Proof, now: Timestamp) -> Result<(), Refusal> {
+    pub fn tell(&mut self, event: TaskEvent, proof: &Proof, now: Timestamp) -> Result<bool, Refusal> {
         self.may_tell(event.attempt, proof)?;
         self.dispatch_handler().event(&event, now);
+        let mut is_new = true;
         match &event.what {
             TaskWhat::Ready { .. } => {} // for dispatchers; leases and history know nothing of tasks that have not run
             TaskWhat::Allocated { host, container, lease } => {
@@ -47,7 +49,7 @@ impl Engine {
                 }
                 let (node, host) = self.node_of(host, now)?;
                 let of = Allocation { node, host, container: *container, lease: *lease };
-                self.event_handler().allocated(&event, &of, now);
+                is_new = self.event_handler().allocated(&event, &of, now);
             }
             TaskWhat::Finished { duration, input, output, failed, .. } => {
                 let sample = Sample { duration: *duration, input: *input, output: *output };
@@ -56,7 +58,7 @@ impl Engine {
             TaskWhat::Done { failed } => self.event_handler().done(&event, (*failed, proof), now),
         }
         self.heard_of_events(now);
-        Ok(())
+        Ok(is_new)
     }
 
     /// Takes in what a history server tells of a finished run of a recurring job; false: it, or a later one, was told
@@ -200,16 +202,16 @@ impl EventHandler<'_> {
         self.attempts.leases.out.changed = true;
     }
 
-    fn allocated(&mut self, event: &TaskEvent, of: &Allocation, now: Timestamp) {
+    /// False: the container was told of before.
+    fn allocated(&mut self, event: &TaskEvent, of: &Allocation, now: Timestamp) -> bool {
         let Allocation { node, container, .. } = *of;
         let inferred = if event.group.is_empty() { self.group_awaited(event.attempt, node) } else { None };
         let group = inferred.as_ref().unwrap_or(&event.group);
-        if self.came(container, (group, &event.task), node, now) {
-            self.attempts.leases.out.changed = true;
-        }
-        let Some(known) = self.attempts.known.get_mut(event.attempt) else { return };
+        let is_new = self.came(container, (group, &event.task), node, now);
+        self.attempts.leases.out.changed |= is_new;
+        let Some(known) = self.attempts.known.get_mut(event.attempt) else { return is_new };
         if !known.allocated(container) {
-            return;
+            return is_new;
         }
         // Where a heartbeat showed it and bound a lease by it, it has none any more.
         let bound = !known.was_astray(container) && binding::is_running(self.attempts.leases.snapshot, container);
@@ -217,7 +219,7 @@ impl EventHandler<'_> {
         let told = ToldOf { container, node, group, lease: found.map(|(id, _)| id), at: event.at };
         let leases = &mut self.attempts.leases;
         if leases.adherence().told(&told) {
-            return;
+            return is_new;
         }
         let task = found.and_then(|(id, _)| leases.dispatch().take_lease(id));
         match found {
@@ -229,6 +231,7 @@ impl EventHandler<'_> {
         if found.is_none() || task.is_some() {
             leases.dispatch().allocated((group, &event.task), node, container, task, now);
         }
+        is_new
     }
 
     /// Notes where a container came; of applications that never asked, too: maps that know their data's nodes are nobody's

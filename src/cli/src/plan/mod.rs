@@ -442,7 +442,9 @@ fn tell(
             text.push_str(&format!("\nnote: {note}: the daemon would refuse it now"));
         }
         if plan.cut_short {
-            text.push_str(&format!("\nnote: the time for planning was over before {late} jobs' ends were forecast"));
+            text.push_str(&format!(
+                "\nnote: the time or work for planning was over before {late} jobs' ends were forecast"
+            ));
         }
         if let Some(forecast) = forecast {
             text.push_str(&format!("\n\n{}", kept::by_key(&forecast.keys)));

@@ -22,7 +22,7 @@ use super::reload::LastReload;
 use super::replace::{self, BackgroundQueue, FollowEvent};
 use super::servers::Servers;
 use super::shuffle_progress::ShuffleProgress;
-use super::unpacking::Unpacking;
+use super::unpacking::{Turn, Unpacking};
 use super::watchers::{Watchers, Watching};
 use super::{Ready, StuckPlacers};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
@@ -94,7 +94,7 @@ pub(super) struct Inner {
     pub(super) network: std::sync::Mutex<FollowedNetwork>,
     /// Racks of DataNodes, as HDFS has them.
     pub(super) hdfs_racks: Arc<HdfsRacks>,
-    /// Where data of recurring jobs goes. Only whoever asks for replicas takes it.
+    /// Where data of recurring jobs goes. Whoever asks for replicas takes it, and for a look whoever asks for homes of input.
     pub(super) data_homes: std::sync::Mutex<DataHomes>,
     /// Places of questions for replicas.
     pub(super) replica_places: Arc<Semaphore>,
@@ -334,11 +334,11 @@ impl Daemon {
         self.0.engine_handle.tell(Command::Run(Box::new(run)));
     }
 
-    /// A decision and what became of its leases.
+    /// A decision and what became of its leases; nobody else's is unpacked as long as the turn is held.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a decision that is not remembered.
-    pub async fn explain(&self, decision: DecisionId) -> Result<Explained, Refusal> {
+    pub async fn explain(&self, decision: DecisionId) -> Result<(Explained, Turn), Refusal> {
         let turn = self.0.explanations.turn().await?;
         let found = self.kept(decision).await?;
         turn.unpack(move || found.unpack()).await

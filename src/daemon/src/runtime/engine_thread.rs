@@ -282,13 +282,16 @@ impl EngineThread {
 
     fn event(&mut self, event: TaskEvent, proof: &Proof, now: Timestamp) {
         let came = ToldHomes::container(&event);
-        if let Err(refusal) = self.engine.tell(event, proof, now) {
-            self.shared.metrics.add("events_refused", 1);
-            tracing::debug!(%refusal, "a task event was dropped");
-        } else if let Some(at_home) =
-            came.and_then(|came| self.shared.told_homes.came(came, &self.shared.generation.load()))
-        {
-            self.shared.metrics.homed_container(at_home);
+        match self.engine.tell(event, proof, now) {
+            Err(refusal) => {
+                self.shared.metrics.add("events_refused", 1);
+                tracing::debug!(%refusal, "a task event was dropped");
+            }
+            Ok(is_new) => {
+                let came = came.filter(|_| is_new);
+                let at_home = came.and_then(|came| self.shared.told_homes.came(came, &self.shared.generation.load()));
+                at_home.map(|at_home| self.shared.metrics.homed_container(at_home));
+            }
         }
         self.state_changed();
     }

@@ -1,11 +1,11 @@
 //! Homes of applications' input: who is told of them, and where containers came then.
 
 use super::daemon::Daemon;
+use dashmap::DashMap;
 use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
 use hintd_engine::{Generation, Mode, Proof, Refusal, TaskEvent, TaskWhat};
 use hintd_model::units::{AttemptId, HostName, QueueName, RackPath, Timestamp};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// Groups of attempts that are remembered; beyond it the one goes that was told the longest ago.
 pub(super) const TOLD_MAX: usize = 1_000;
@@ -22,21 +22,24 @@ pub struct HomedGroup {
     pub at_home: u64,
     /// See `at_home`.
     pub elsewhere: u64,
-    first_told: Timestamp,
+    last_told: Timestamp,
 }
 
-/// Groups that were told of homes.
+/// Groups that were told of homes: requests write them, the engine's thread counts in them, a group at a time.
 #[derive(Debug, Default)]
-pub(super) struct ToldHomes(Mutex<BTreeMap<AttemptGroup, HomedGroup>>);
+pub(super) struct ToldHomes(DashMap<AttemptGroup, HomedGroup>);
 
 impl ToldHomes {
     fn told(&self, attempt: AttemptId, group: &Arc<str>, racks: Vec<RackPath>, now: Timestamp) {
-        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = HomedGroup { racks: Vec::new(), at_home: 0, elsewhere: 0, first_told: now };
-        groups.entry((attempt, Arc::clone(group))).or_insert(fresh).racks = racks;
-        if groups.len() > TOLD_MAX {
-            let oldest = groups.iter().min_by_key(|(_, told)| told.first_told).map(|(key, _)| key.clone());
-            oldest.map(|key| groups.remove(&key));
+        let fresh = HomedGroup { racks: Vec::new(), at_home: 0, elsewhere: 0, last_told: now };
+        {
+            let mut told = self.0.entry((attempt, Arc::clone(group))).or_insert(fresh);
+            (told.racks, told.last_told) = (racks, now);
+        }
+        if self.0.len() > TOLD_MAX {
+            let oldest = self.0.iter().min_by_key(|told| (told.last_told, told.key().clone()));
+            let oldest = oldest.map(|told| told.key().clone());
+            oldest.map(|key| self.0.remove(&key));
         }
     }
 
@@ -54,8 +57,7 @@ impl ToldHomes {
         (attempt, group, host): (AttemptId, Arc<str>, HostName),
         generation: &Generation,
     ) -> Option<bool> {
-        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = groups.get_mut(&(attempt, group))?;
+        let mut told = self.0.get_mut(&(attempt, group))?;
         let snapshot = &generation.snapshot;
         let node = snapshot.statics.find(host.as_str())?;
         let at_home = told.racks.contains(&snapshot.statics.racks[snapshot.rack(node).at()]);
@@ -64,9 +66,10 @@ impl ToldHomes {
     }
 
     fn of(&self, attempt: AttemptId) -> Vec<(Arc<str>, HomedGroup)> {
-        let groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = groups.iter().filter(|((whose, _), _)| *whose == attempt);
-        own.map(|((_, group), told)| (Arc::clone(group), told.clone())).collect()
+        let own = self.0.iter().filter(|told| told.key().0 == attempt);
+        let mut own: Vec<_> = own.map(|told| (Arc::clone(&told.key().1), told.value().clone())).collect();
+        own.sort_by(|one, other| one.0.cmp(&other.0));
+        own
     }
 }
 
@@ -95,8 +98,12 @@ impl Daemon {
             (Mode::Off, _) => InputHomes::QueueOff,
             (Mode::On, Some(reason)) => InputHomes::Withheld(reason),
             _ => {
-                let given = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
-                InputHomes::of(&tasks, &given, &generation.snapshot, now)
+                // Copied, so that whoever writes data waits for no walk of racks.
+                let given = |key: &str| {
+                    let homes = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
+                    homes.given(key, now).map(<[_]>::to_vec)
+                };
+                InputHomes::of(&tasks, given, &generation.snapshot)
             }
         };
         self.metrics().input_homes(found.as_str());

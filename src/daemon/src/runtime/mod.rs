@@ -57,6 +57,7 @@ pub use pool::StuckPlacers;
 pub use proof::proof;
 pub use racks::HdfsRacks;
 pub use replace::{FollowEvent, FollowPayload};
+pub use unpacking::Turn;
 
 /// Why a daemon that takes requests can't answer them.
 const NO_NODES: &str = "no node is RUNNING with a fresh heartbeat";

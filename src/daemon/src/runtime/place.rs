@@ -4,6 +4,7 @@ use super::command::{Command, Committed, DetachedRequest};
 use super::daemon::Daemon;
 use super::options::Settings;
 use super::pool::JobContext;
+use super::unpacking::Turn;
 use crate::telemetry::metrics::Stage;
 use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
@@ -97,11 +98,13 @@ pub struct RequestAnswer {
     pub answer: Arc<Answer>,
     /// Of one that was answered before: what became of its leases.
     pub repeat: Option<Vec<ExplainedLease>>,
+    /// Of one that was answered before: nobody else's is unpacked as long as it is held.
+    pub turn: Option<Turn>,
 }
 
 impl RequestAnswer {
     const fn first(answer: Arc<Answer>) -> Self {
-        Self { answer, repeat: None }
+        Self { answer, repeat: None, turn: None }
     }
 }
 
@@ -183,9 +186,11 @@ impl Daemon {
             let answer = found.unpack();
             answer.may_be_seen_by(&proof, legacy)?;
             let leases = kept.map(|kept| kept.leases(&answer)).unwrap_or_default();
-            Ok(RequestAnswer { answer, repeat: Some(leases) })
+            Ok((answer, leases))
         };
-        turn.unpack(unpack).await?
+        let (unpacked, turn) = turn.unpack(unpack).await?;
+        let (answer, leases) = unpacked?;
+        Ok(RequestAnswer { answer, repeat: Some(leases), turn: Some(turn) })
     }
 
     /// The path of a request up to its commit. A dispatcher decides on a dispatcher instance set apart, on the pool: the engine's thread

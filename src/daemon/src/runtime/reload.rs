@@ -33,7 +33,9 @@ impl Daemon {
     pub async fn reload(&self) -> Result<Reloaded, Refusal> {
         let mut last = self.0.reloading.lock().await;
         let reloaded = self.reload_file(&mut last.changed).await;
-        let refused = reloaded.as_ref().err().map(ToString::to_string);
+        // An engine that is too busy says nothing of the file.
+        let of_the_file = |refusal: &&Refusal| matches!(refusal, Refusal::Invalid { .. });
+        let refused = reloaded.as_ref().err().filter(of_the_file).map(ToString::to_string);
         match &refused {
             None => {}
             Some(refusal) if last.refused == refused => tracing::info!(refusal, "the configuration is still refused"),

@@ -17,11 +17,11 @@ pub(super) struct Unpacking {
     waiting: Arc<Semaphore>,
 }
 
-/// It is the holder's turn, until this is dropped.
-#[derive(Debug)]
-pub(super) struct Turn {
-    _waits: OwnedSemaphorePermit,
-    _permit: Option<OwnedSemaphorePermit>,
+/// It is the holder's turn, until this and its clones are dropped. It goes with what was unpacked until that is encoded: an
+/// unpacked answer takes many times its packed bytes, and only encoded ones are counted.
+#[derive(Debug, Clone)]
+pub struct Turn {
+    _permits: Arc<(OwnedSemaphorePermit, Option<OwnedSemaphorePermit>)>,
 }
 
 impl Unpacking {
@@ -39,23 +39,22 @@ impl Unpacking {
             retry_after: Micros::from_secs(1),
         })?;
         // Nobody closes it.
-        Ok(Turn { _waits: waits, _permit: Arc::clone(&self.turn).acquire_owned().await.ok() })
+        let permit = Arc::clone(&self.turn).acquire_owned().await.ok();
+        Ok(Turn { _permits: Arc::new((waits, permit)) })
     }
 }
 
 impl Turn {
-    /// Unpacks something elsewhere, and ends the turn. Who no longer waits leaves its turn to the next when that is done.
+    /// Unpacks something elsewhere; the turn is given back with it. Who no longer waits leaves its turn to the next when that is
+    /// done.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] where it panics.
     pub(super) async fn unpack<T: Send + 'static>(
         self,
         unpack: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let done = tokio::task::spawn_blocking(move || {
-            let _turn = self;
-            unpack()
-        });
+    ) -> Result<(T, Self), Refusal> {
+        let done = tokio::task::spawn_blocking(move || (unpack(), self));
         done.await.map_err(|_| {
             let message = "an answer can't be unpacked: it ended in a panic".to_owned();
             Refusal::Unavailable { message, retry_after: Micros::from_secs(1) }
@@ -74,13 +73,16 @@ mod tests {
         let mut waiting = tokio::task::JoinSet::new();
         for _ in 1..WAITING_MAX {
             let turn = Unpacking { turn: Arc::clone(&turns.turn), waiting: Arc::clone(&turns.waiting) };
-            waiting.spawn(async move { turn.turn().await.unwrap().unpack(|| 1).await.unwrap() });
+            waiting.spawn(async move { turn.turn().await.unwrap().unpack(|| 1).await.unwrap().0 });
         }
         while turns.waiting.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         assert!(matches!(turns.turn().await, Err(Refusal::Unavailable { .. })));
-        assert_eq!(first.unpack(|| 2).await, Ok(2));
+        let (unpacked, turn) = first.unpack(|| 2).await.unwrap();
+        assert_eq!((unpacked, turns.turn.available_permits()), (2, 0), "it goes with what was unpacked");
+        assert!(waiting.try_join_next().is_none());
+        drop(turn);
         assert_eq!(waiting.join_all().await.len(), WAITING_MAX - 1);
         let left = turns.turn().await.unwrap().unpack(|| -> u32 { panic!("a test's") }).await;
         assert!(matches!(left, Err(Refusal::Unavailable { .. })));

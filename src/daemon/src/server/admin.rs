@@ -276,7 +276,7 @@ impl Admin for AdminService {
     async fn explain(&self, request: Request<v1::ExplainRequest>) -> Result<Response<v1::ExplainResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let explained = explain::explain(&self.daemon, &wire.decision_id, &Proof::Trusted);
-        Ok(Response::new(in_time(&self.daemon, &metadata, explained).await?))
+        Ok(in_time(&self.daemon, &metadata, explained).await?)
     }
 
     async fn list_attempts(

@@ -11,6 +11,7 @@ use hintd_policy::Policy;
 use prost::Message as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tonic::Response;
 
 /// A replay under another policy ends its search after so long: an operator waits for it.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
@@ -25,20 +26,24 @@ pub(super) fn decision_id(text: &str) -> Result<DecisionId, Refusal> {
 }
 
 /// A decision that is remembered for repeats of its request, or recorded; a refusal that is recorded. For who shows that
-/// it is the attempt's.
-pub(super) async fn explain(daemon: &Daemon, decision: &str, proof: &Proof) -> Result<v1::ExplainResponse, Refusal> {
+/// it is the attempt's. The response holds the turn of what was unpacked until it is encoded.
+pub(super) async fn explain(
+    daemon: &Daemon,
+    decision: &str,
+    proof: &Proof,
+) -> Result<Response<v1::ExplainResponse>, Refusal> {
     let decision = decision_id(decision)?;
     let record = daemon.record(decision).await;
-    let explained = match daemon.explain(decision).await {
-        Ok(explained) => explained,
+    let (explained, turn) = match daemon.explain(decision).await {
+        Ok((explained, turn)) => (explained, Some(turn)),
         Err(Refusal::Unknown { .. }) => {
             let record = record.clone().map_err(|refusal| not_remembered(daemon, refusal))?;
             match record.answered() {
-                Ok(answer) => from_record(answer),
+                Ok(answer) => (from_record(answer), None),
                 Err(refusal) => {
                     // It gave no token: the attempt has one where another request of it was answered.
                     daemon.may_tell(record.request().attempt, proof.clone()).await?;
-                    return Ok(refused(&record, refusal));
+                    return Ok(Response::new(refused(&record, refusal)));
                 }
             }
         }
@@ -46,7 +51,7 @@ pub(super) async fn explain(daemon: &Daemon, decision: &str, proof: &Proof) -> R
     };
     explained.answer.may_be_seen_by(proof, daemon.settings().engine.legacy_clients)?;
     let decision = &explained.answer.decision;
-    Ok(v1::ExplainResponse {
+    let mut response = Response::new(v1::ExplainResponse {
         decision: Some(convert::hint_set(decision)),
         application_id: decision.attempt.application.to_string(),
         attempt: decision.attempt.attempt,
@@ -58,7 +63,9 @@ pub(super) async fn explain(daemon: &Daemon, decision: &str, proof: &Proof) -> R
         params_toml: record.map(|record| record.policy().1.params_toml()).unwrap_or_default(),
         outcome: explained.outcome.as_ref().map(convert::outcome),
         input_homes: convert::homed_groups(daemon.homed_groups(decision.attempt)),
-    })
+    });
+    turn.map(|turn| response.extensions_mut().insert(turn));
+    Ok(response)
 }
 
 /// Of a decision that is in neither place.

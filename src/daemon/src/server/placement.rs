@@ -7,7 +7,7 @@ use super::deadline::{in_time, time_left};
 use super::status::{status, status_of};
 use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
-use crate::runtime::{Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, proof};
+use crate::runtime::{Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, Turn, proof};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
@@ -51,9 +51,11 @@ impl Placement for PlacementService {
         &self,
         request: Request<v1::RequestHintsRequest>,
     ) -> Result<Response<v1::RequestHintsResponse>, Status> {
-        let Answered { hints, token, repeat } = hints(&self.daemon, request, false).await?;
+        let Answered { hints, token, repeat, turn } = hints(&self.daemon, request, false).await?;
         let (is_repeat, leases) = (repeat.is_some(), repeat.unwrap_or_default());
-        Ok(Response::new(v1::RequestHintsResponse { hints: Some(hints), token, is_repeat, leases }))
+        let mut response = Response::new(v1::RequestHintsResponse { hints: Some(hints), token, is_repeat, leases });
+        turn.map(|turn| response.extensions_mut().insert(turn));
+        Ok(response)
     }
 
     type FollowStream = Pin<Box<dyn Stream<Item = Result<v1::FollowMessage, Status>> + Send>>;
@@ -116,7 +118,7 @@ impl Placement for PlacementService {
             let shown = proof(&wire.token, &wire.nonce)?;
             super::explain::explain(&self.daemon, &wire.decision_id, &shown).await
         };
-        Ok(Response::new(in_time(&self.daemon, &metadata, explained).await?))
+        Ok(in_time(&self.daemon, &metadata, explained).await?)
     }
 
     async fn shuffle_turn(
@@ -166,6 +168,8 @@ pub(super) struct Answered {
     token: String,
     /// Of a repeat of a request that was answered before: what became of its leases.
     repeat: Option<Vec<v1::LeaseState>>,
+    /// Held until it is encoded.
+    turn: Option<Turn>,
 }
 
 /// The one path of a request, for `RequestHints` and `WhatIf`.
@@ -223,7 +227,7 @@ pub(super) async fn hints(
             tracing::info!(left_out, "lines about requests of this application were left out (limits.log_lines_per_s)");
         }
         match answer.await {
-            Ok(RequestAnswer { answer, repeat }) => {
+            Ok(RequestAnswer { answer, repeat, turn }) => {
                 let decision = &answer.decision;
                 let first = (decision.id != own && !what_if).then_some(decision.id);
                 if line.is_due() {
@@ -234,7 +238,7 @@ pub(super) async fn hints(
                         without_room = decision.without_room, took = ?received.elapsed(), "answered");
                 }
                 let repeat = repeat.map(|leases| convert::lease_states(&leases));
-                Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat })
+                Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat, turn })
             }
             Err(Refused { refusal, recorded }) => {
                 if line.is_due() {

@@ -35,7 +35,7 @@ const CHOOSER: &str = "joint";
 pub struct DataHomes {
     by_reader: BTreeMap<Arc<str>, Chosen>,
     readers: ReaderIndex,
-    /// Where each reader's data was last sent, and when.
+    /// Where each reader's data was last said to go, and when; whether it was written is not known.
     given: BTreeMap<Arc<str>, (Vec<RackPath>, Timestamp)>,
 }
 
@@ -124,7 +124,7 @@ impl DataHomes {
         }
     }
 
-    /// Where the reader's data was last sent; `None`: nowhere, or too long ago.
+    /// Where the reader's data was last said to go; `None`: nowhere, or too long ago.
     #[must_use]
     pub fn given(&self, reader: &str, now: Timestamp) -> Option<&[RackPath]> {
         let (racks, at) = self.given.get(reader)?;

@@ -1,10 +1,9 @@
 //! What an application is told of the homes of its input, so that its tasks are asked for there.
 
-use super::homes::DataHomes;
 use super::replicas::usable;
 use crate::decision::WithheldReason;
 use hintd_model::cluster::Snapshot;
-use hintd_model::units::{HostName, RackPath, Timestamp};
+use hintd_model::units::{HostName, RackPath};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,11 +52,11 @@ impl InputHomes {
         }
     }
 
-    /// The homes of the tasks' input.
+    /// The homes of the tasks' input. `given`: where data of a job was last said to go ([`super::homes::DataHomes::given`]).
     #[must_use]
-    pub fn of(tasks: &InputTasks, given: &DataHomes, snapshot: &Snapshot, now: Timestamp) -> Self {
+    pub fn of(tasks: &InputTasks, given: impl FnOnce(&str) -> Option<Vec<RackPath>>, snapshot: &Snapshot) -> Self {
         let Some(key) = &tasks.recurring_key else { return Self::NoKey };
-        let Some(racks) = given.given(key, now) else { return Self::NoneGiven };
+        let Some(racks) = given(key) else { return Self::NoneGiven };
         let hosts = |rack: &RackPath| {
             let index = *snapshot.statics.by_rack.get(rack)?;
             let hosts: Vec<_> = usable(snapshot, index).map(|node| snapshot.host(node).clone()).collect();

@@ -111,7 +111,8 @@ fn who_reads_data_that_was_sent_home_is_told_where_unless_its_blocks_lie_elsewhe
         InputTasks { recurring_key: Some("sort".into()), outstanding, by_rack }
     };
     let of = |homes: &mut Mutex<DataHomes>, harness: &EngineHarness, tasks: &InputTasks| {
-        InputHomes::of(tasks, homes.get_mut().unwrap(), &harness.engine.generation().snapshot, harness.now)
+        let given = |key: &str| homes.get_mut().unwrap().given(key, harness.now).map(<[_]>::to_vec);
+        InputHomes::of(tasks, given, &harness.engine.generation().snapshot)
     };
     assert_eq!(of(&mut homes, &harness, &tasks(0, &[])), InputHomes::NoneGiven);
     let found = advise(&mut homes, &harness, "/in/part-0");

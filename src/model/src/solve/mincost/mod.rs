@@ -61,7 +61,7 @@ pub enum MinCostError {
     /// Prices might overflow.
     #[error("costs of up to {cost} are too large for {nodes} nodes: at most {most}")]
     CostTooLarge {
-        /// The largest absolute cost.
+        /// The largest absolute cost; where supply can't all be met, costs may be fewer: the nodes count once more.
         cost: i64,
         /// Nodes of the problem.
         nodes: usize,

@@ -50,12 +50,19 @@ pub(super) fn cheapest(
     met: MinCostFlow,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<MinCostFlow, MinCostError> {
-    let hub_cost = artificial_cost(problem)?;
+    let (hub_cost, nodes) = (artificial_cost(problem)?, problem.supplies().len());
     let mut with_hub = problem.clone();
-    let too_large =
-        |_| MinCostError::CostTooLarge { cost: hub_cost, nodes: problem.supplies().len(), most: super::MAX_VALUE };
     let surplus: i64 = problem.supplies().iter().sum();
-    let hub = with_hub.add_node(-surplus).map_err(too_large)?;
+    let sum = problem.supplies().iter().map(|supply| i128::from(supply.unsigned_abs())).sum();
+    let hub = with_hub.add_node(-surplus).map_err(|_| MinCostError::SumTooLarge { sum })?;
+    // The hub's cost is that of the dearest arc, times the nodes: what of it fits says what of the arc's does.
+    let dear = |error| match error {
+        MinCostError::CostTooLarge { most, .. } => {
+            MinCostError::CostTooLarge { cost: hub_cost / (nodes as i64 + 2), nodes, most: most / (nodes as i64 + 2) }
+        }
+        other => other,
+    };
+    let too_large = |_| dear(MinCostError::CostTooLarge { cost: hub_cost, nodes, most: super::MAX_VALUE });
     let mut by_hub: Vec<(ArcId, bool)> = Vec::new();
     for (node, supply) in (0_u32..).map(NodeId).zip(problem.supplies()) {
         let (from, to) = if *supply > 0 { (node, hub) } else { (hub, node) };
@@ -64,7 +71,7 @@ pub(super) fn cheapest(
             by_hub.push((with_hub.add_arc(row).map_err(too_large)?, *supply > 0));
         }
     }
-    let mut whole = Simplex::new().solve(&with_hub, stop)?;
+    let mut whole = Simplex::new().solve(&with_hub, stop).map_err(dear)?;
     if !whole.optimal || whole.short > 0 || whole.unmet > 0 {
         return Ok(MinCostFlow { optimal: false, steps: met.steps + whole.steps, ..met });
     }

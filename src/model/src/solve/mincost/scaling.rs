@@ -72,7 +72,7 @@ pub fn solve(problem: &MinCostProblem, stop: &mut dyn FnMut() -> bool) -> Result
     let mut answer = answer(problem, &arcs, &places, &rooms, steps);
     answer.optimal = optimal;
     let mut unlimited = problem.arcs().filter(|(_, row)| row.capacity == UNLIMITED);
-    if unlimited.any(|(arc, _)| answer.flows[arc.at()] > limit) {
+    if optimal && unlimited.any(|(arc, _)| answer.flows[arc.at()] > limit) {
         // Around a cycle of unlimited arcs: without cost, or of negative cost. The simplex tells which.
         return Simplex::new().solve(problem, stop);
     }
