@@ -109,6 +109,24 @@ fn strict_asks_go_to_their_hosts_only() {
 }
 
 #[test]
+fn where_any_does_not_relax_a_racks_row_is_never_served_and_rows_of_its_hosts_are_at_once() {
+    let mut yarn = plain(4);
+    let app = submit(&mut yarn, "ann");
+    let rack = row(MAPS, Place::Rack(RackIdx(0)), 6);
+    let any = AskRow { relax: false, ..row(MAPS, Place::Any, 6) };
+    // Offers in the rack are taken back as those elsewhere are, so none counts towards `node-locality-delay`.
+    yarn.ask(app, &[rack, any]);
+    assert!((0..400).all(|beat| yarn.heartbeat(NodeIdx(beat % 4)).is_empty()));
+    // Rows of all hosts for all that is outstanding: `*` still ends it.
+    let host = |node| row(MAPS, Place::Host(NodeIdx(node)), 6);
+    yarn.ask(app, &[host(0), host(1), rack, any]);
+    assert_eq!(kinds(&yarn.heartbeat(NodeIdx(1))), [NodeType::NodeLocal; 4]);
+    assert!(yarn.heartbeat(NodeIdx(2)).is_empty());
+    assert_eq!(kinds(&yarn.heartbeat(NodeIdx(0))), [NodeType::NodeLocal; 2]);
+    yarn.audit().unwrap();
+}
+
+#[test]
 fn lower_priority_numbers_come_first_and_who_waits_for_locality_stops_its_application() {
     let mut yarn = plain(4);
     let app = submit(&mut yarn, "ann");

@@ -6,10 +6,13 @@
 //!   (`relaxLocality = false`), for relaxed asks leave a full rack after a missed heartbeat or two. What was left out comes
 //!   back for good at once where a block has lost its replica at home, and once no map came for `HOME_FOR`. Homes that are
 //!   full are no reason to leave: a job with more maps than its homes have containers would never stay.
-//! - Reduces: they get rows in proportion to the maps on each node, whatever hintd has room for, and `*` does not relax while
-//!   all that is outstanding has rows. Rows of racks stay until no reduce came for `HOME_FOR`.
+//! - Reduces: they get rows in proportion to the job's maps on each node of its homes, whatever hintd has room for, and `*`
+//!   does not relax until no reduce came for `HOME_FOR`.
+//! - Every node of the homes has a row for all that is outstanding once a job has asked for maps for `HOSTS_FOR`, and once the
+//!   first places of its reduces are gone. Rows of racks alone would not do: while `*` does not relax YARN never serves them.
 //! - All of this only ever delays an ask; docs/policies.md says what the ResourceManager's processor in clients/java does otherwise.
 
+use super::HOSTS_FOR;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, Timestamp};
 use hintd_policy::capacity_scheduler::Place;
@@ -33,8 +36,21 @@ struct Homed {
     since: Option<Timestamp>,
     /// Maps that waited at the last ask.
     waited: u32,
-    /// Its maps by node.
+    /// When it first asked.
+    first: Option<Timestamp>,
+    /// Its maps by node of the homes.
     maps: BTreeMap<NodeIdx, u32>,
+}
+
+impl Homed {
+    fn is_home(&self, rack: RackIdx) -> bool {
+        self.racks.binary_search(&rack).is_ok()
+    }
+
+    /// Its nodes, of a cluster whose nodes are in those racks.
+    fn nodes(&self, racks: &[RackIdx]) -> impl Iterator<Item = NodeIdx> {
+        (0..racks.len()).filter(|&node| self.is_home(racks[node])).map(NodeIdx::new)
+    }
 }
 
 impl HomeRows {
@@ -42,7 +58,7 @@ impl HomeRows {
     pub(super) fn has_homes(&mut self, attempt: AttemptId, racks: &[RackIdx]) {
         if !racks.is_empty() {
             let racks = racks.to_vec();
-            let job = Homed { racks, stays: true, since: None, waited: 0, maps: BTreeMap::new() };
+            let job = Homed { racks, stays: true, since: None, waited: 0, first: None, maps: BTreeMap::new() };
             self.jobs.insert(attempt, job);
         }
     }
@@ -51,13 +67,20 @@ impl HomeRows {
         self.jobs.remove(&attempt);
     }
 
-    pub(super) fn has(&self, attempt: AttemptId) -> bool {
-        self.jobs.contains_key(&attempt)
+    /// Whether the job's reduces are to stay at home: some of its maps are there.
+    pub(super) fn keeps(&self, attempt: AttemptId) -> bool {
+        self.jobs.get(&attempt).is_some_and(|job| !job.maps.is_empty())
+    }
+
+    /// Nodes of its homes; none where its reduces do not stay.
+    pub(super) fn nodes(&self, attempt: AttemptId, racks: &[RackIdx]) -> Vec<NodeIdx> {
+        let job = self.jobs.get(&attempt).filter(|job| !job.maps.is_empty());
+        job.map(|job| job.nodes(racks).collect()).unwrap_or_default()
     }
 
     /// A map began.
-    pub(super) fn map_at(&mut self, attempt: AttemptId, node: NodeIdx) {
-        if let Some(job) = self.jobs.get_mut(&attempt) {
+    pub(super) fn map_at(&mut self, attempt: AttemptId, (node, rack): (NodeIdx, RackIdx)) {
+        if let Some(job) = self.jobs.get_mut(&attempt).filter(|job| job.is_home(rack)) {
             *job.maps.entry(node).or_default() += 1;
         }
     }
@@ -74,25 +97,31 @@ impl HomeRows {
         let waiting = rows.get(&Place::Any).copied().unwrap_or(0);
         let at_home = |place: &Place| match *place {
             Place::Any => true,
-            Place::Rack(rack) => job.racks.binary_search(&rack).is_ok(),
-            Place::Host(node) => job.racks.binary_search(&snapshot.rack(node)).is_ok(),
+            Place::Rack(rack) => job.is_home(rack),
+            Place::Host(node) => job.is_home(snapshot.rack(node)),
         };
         let near = rows.iter().filter(|(place, _)| matches!(place, Place::Rack(_)) && at_home(place));
         let near: u32 = near.map(|(_, count)| count).sum();
         let since = job.since.filter(|_| waiting >= job.waited).unwrap_or(now);
-        (job.since, job.waited) = (Some(since), waiting);
-        if waiting == 0 {
+        let leaves = waiting > 0 && (near < waiting || now.since(since) >= HOME_FOR);
+        if waiting > 0 && !leaves {
+            rows.iter_mut().filter(|(place, _)| !at_home(place)).for_each(|(_, count)| *count = 0);
+        }
+        (job.since, job.waited, job.stays) = (Some(since), waiting, !leaves);
+        if waiting == 0 || leaves {
             return false;
         }
-        if near < waiting || now.since(since) >= HOME_FOR {
-            job.stays = false;
-            return false;
+        let first = *job.first.get_or_insert(now);
+        if now.since(first) >= HOSTS_FOR {
+            for node in job.nodes(&snapshot.statics.rack) {
+                rows.insert(Place::Host(node), waiting);
+                rows.insert(Place::Rack(snapshot.rack(node)), waiting);
+            }
         }
-        rows.iter_mut().filter(|(place, _)| !at_home(place)).for_each(|(_, count)| *count = 0);
         true
     }
 
-    /// Hosts for `count` reduces: nodes in proportion to the job's maps; those that hintd named where it has no homes or no map.
+    /// Hosts for `count` reduces: nodes in proportion to the job's maps at home; those that hintd named where there are none.
     pub(super) fn fill(&self, attempt: AttemptId, count: u32, hinted: Vec<(NodeIdx, u32)>) -> Vec<(NodeIdx, u32)> {
         let Some(job) = self.jobs.get(&attempt).filter(|job| !job.maps.is_empty()) else { return hinted };
         let all: u64 = job.maps.values().map(|&maps| u64::from(maps)).sum();
@@ -119,17 +148,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reduces_of_a_homed_job_are_divided_as_its_maps_are(
-            maps in prop::collection::btree_map(0_u32..20, 1_u32..50, 1..8), count in 0_u32..500,
+        fn reduces_of_a_homed_job_are_divided_as_its_maps_at_home_are(
+            maps in prop::collection::btree_map(0_u32..20, 1_u32..50, 1..8), away in 0_u32..300, count in 0_u32..500,
         ) {
             let mut homes = HomeRows::default();
             let elsewhere = vec![(NodeIdx(99), count)];
             prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "it has no homes");
             homes.has_homes(JOB, &[RackIdx(0)]);
-            prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "it has no maps");
+            (0..away).for_each(|_| homes.map_at(JOB, (NodeIdx(50), RackIdx(1))));
+            prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "it has no maps at home");
+            prop_assert!(!homes.keeps(JOB) && homes.nodes(JOB, &[RackIdx(0)]).is_empty());
             for (&node, &maps) in &maps {
-                (0..maps).for_each(|_| homes.map_at(JOB, NodeIdx(node)));
+                (0..maps).for_each(|_| homes.map_at(JOB, (NodeIdx(node), RackIdx(0))));
             }
+            prop_assert!(homes.keeps(JOB));
+            let racks = [RackIdx(1), RackIdx(0), RackIdx(2), RackIdx(0)];
+            prop_assert_eq!(homes.nodes(JOB, &racks), [NodeIdx(1), NodeIdx(3)]);
             let hosts: BTreeMap<NodeIdx, u32> = homes.fill(JOB, count, elsewhere).into_iter().collect();
             prop_assert_eq!(hosts.values().sum::<u32>(), count, "{:?}", hosts);
             let all: u32 = maps.values().sum();

@@ -23,12 +23,14 @@ pub(super) struct HintRows {
     pub(super) version: u64,
     /// When a container or an answer last came.
     pub(super) last: Timestamp,
+    /// Nodes of the job's homes: once racks are named, all of these have rows in place of racks alone.
+    pub(super) homes: Vec<NodeIdx>,
 }
 
 impl HintRows {
     pub(super) fn new() -> Self {
-        let (hosts, named) = (BTreeMap::new(), BTreeMap::new());
-        Self { hosts, stage: Stage::Anywhere, named, version: 0, last: Timestamp(0) }
+        let (hosts, named, homes) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Self { hosts, stage: Stage::Anywhere, named, version: 0, last: Timestamp(0), homes }
     }
 
     /// An answer came; it begins anew with hosts.
@@ -66,13 +68,19 @@ impl HintRows {
 
     /// Whether all of so many outstanding have rows beside `*`.
     pub(super) fn names(&self, any: u32) -> bool {
-        self.stage <= Stage::Racks && self.hinted() >= any
+        let at_home = self.stage == Stage::Racks && !self.homes.is_empty();
+        self.stage <= Stage::Racks && (at_home || self.hinted() >= any)
     }
 
     /// Rows of a key of which `any` containers are outstanding.
     pub(super) fn rows(&mut self, any: u32, rack: impl Fn(NodeIdx) -> RackIdx) -> Vec<(Place, u32)> {
         let mut rows: BTreeMap<Place, u32> = self.named.keys().map(|place| (*place, 0)).collect();
-        if self.stage <= Stage::Racks && any > 0 {
+        if self.stage == Stage::Racks && any > 0 && !self.homes.is_empty() {
+            for &host in &self.homes {
+                rows.insert(Place::Rack(rack(host)), any);
+                rows.insert(Place::Host(host), any);
+            }
+        } else if self.stage <= Stage::Racks && any > 0 {
             for (&host, &count) in &self.hosts {
                 *rows.entry(Place::Rack(rack(host))).or_default() += count;
                 if self.stage == Stage::Hosts {

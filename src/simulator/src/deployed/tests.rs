@@ -127,15 +127,15 @@ fn jobs_stay_where_their_input_was_written_and_nothing_changes_where_none_recurs
 }
 
 #[test]
-fn a_job_with_more_maps_than_its_home_has_containers_stays_there() {
+fn a_job_with_more_tasks_than_its_home_has_containers_stays_there() {
     // A rack of nas-40 has 80 containers.
     let large = |job: TraceJob| TraceJob {
         input: Bytes(12 << 30),
-        shuffle: Bytes(8 << 30),
+        shuffle: Bytes(24 << 30),
         maps: Some(100),
-        reduces: Some(60),
-        map_time: Some(Micros::from_millis(200)),
-        reduce_time: Some(Micros::from_millis(200)),
+        reduces: Some(100),
+        map_time: Some(Micros::from_secs(1)),
+        reduce_time: Some(Micros::from_secs(1)),
         ..job
     };
     let jobs: Vec<TraceJob> = jobs(1).into_iter().map(large).collect();
@@ -163,4 +163,12 @@ fn rows_are_counts_of_what_is_outstanding_and_go_back_in_two_stages() {
     assert!(of(&mut rows, 2).iter().all(|(place, count)| !matches!(place, Place::Host(_)) || *count == 0));
     rows.stage = Stage::Anywhere;
     assert_eq!(of(&mut rows, 2).values().sum::<u32>(), 2, "what was named is put to 0");
+    // A job with homes: all of their nodes for all that is outstanding, more than was hinted at.
+    (rows.stage, rows.homes) = (Stage::Racks, vec![NodeIdx(0), NodeIdx(1)]);
+    let named = of(&mut rows, 5).into_iter().filter(|(_, count)| *count > 0).collect::<Vec<_>>();
+    assert_eq!(
+        named.into_iter().collect::<std::collections::BTreeMap<_, _>>(),
+        [(any, 5), (near, 5), (a, 5), (b, 5)].into()
+    );
+    assert!(rows.names(5));
 }

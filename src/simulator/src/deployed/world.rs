@@ -291,7 +291,7 @@ impl World {
         if !hosts.is_empty() && self.masters.contains_key(&attempt) {
             let rows = self.hints.entry(attempt).or_insert_with(HintRows::new);
             rows.add(hosts);
-            rows.last = now;
+            (rows.last, rows.homes) = (now, self.homes.nodes(attempt, &self.racks));
             let version = rows.version;
             self.at(now.plus(HOSTS_FOR), Happening::Widen(attempt, Stage::Racks, version));
             self.at(now.plus(HOSTS_FOR).plus(RACKS_FOR), Happening::Widen(attempt, Stage::Anywhere, version));
@@ -303,7 +303,7 @@ impl World {
         let Some(rows) = self.hints.get_mut(&attempt).filter(|rows| rows.version == version) else { return };
         let until = rows.last.plus(HOME_FOR);
         let outstanding = self.masters.get(&attempt).is_some_and(|master| master.passed > 0) && rows.hinted() > 0;
-        if stage == Stage::Anywhere && outstanding && until > now && self.homes.has(attempt) {
+        if stage == Stage::Anywhere && outstanding && until > now && self.homes.keeps(attempt) {
             self.at(until, Happening::Widen(attempt, stage, version));
             return;
         }
@@ -323,7 +323,7 @@ impl World {
             None => vec![(Place::Any, master.passed)],
         };
         let all = self.hints.get(&attempt).is_some_and(|rows| rows.names(master.passed));
-        let relax = !(all && self.homes.has(attempt));
+        let relax = !(all && self.homes.keeps(attempt));
         ask(&mut self.scheduler, master.app, (REDUCES, self.size), rows, relax);
     }
 
@@ -385,7 +385,7 @@ impl World {
             hintd.came((attempt, at.0), map, at.1, snapshot, now);
         }
         if map {
-            self.homes.map_at(attempt, at.1);
+            self.homes.map_at(attempt, (at.1, self.racks[at.1.at()]));
         }
     }
 
