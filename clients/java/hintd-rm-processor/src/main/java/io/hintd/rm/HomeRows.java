@@ -202,6 +202,7 @@ final class HomeRows {
 
   /** What goes to YARN in place of {@code asks} if nothing is left out from now on. */
   List<ResourceRequest> passAll(List<ResourceRequest> asks, ToIntFunction<Key> outstanding) {
+    came(asks, none -> false); // once given up, nobody else tells of them
     for (State state : states.values()) {
       // Sent again even where YARN should have it: what was to carry it may not have arrived.
       state.stands = state.touched && state.any > 0 ? Collections.<String>emptySet() : null;
