@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.hintd.client.TestDaemon;
 import io.hintd.v1.ResolveRacksRequest;
 import java.io.File;
+import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -73,10 +74,19 @@ class HintdRackMappingTest {
       Configuration conf = conf(hintd.address(), "/none");
       conf.setLong(HintdRackMapping.START, 60_000);
       conf.setClass("net.topology.node.switch.mapping.impl", HintdRackMapping.class, DNSToSwitchMapping.class);
-      // As the ResourceManager does where a NodeManager registers.
+      // As the ResourceManager does where a NodeManager registers. One for all of the process: other tests may have had it.
+      forgetRacks();
       RackResolver.init(conf);
       assertEquals("/here", RackResolver.resolve("127.0.0.1").getNetworkLocation());
+    } finally {
+      forgetRacks();
     }
+  }
+
+  private static void forgetRacks() throws Exception {
+    Method reset = RackResolver.class.getDeclaredMethod("reset"); // for Hadoop's own tests
+    reset.setAccessible(true);
+    reset.invoke(null);
   }
 
   @Test
