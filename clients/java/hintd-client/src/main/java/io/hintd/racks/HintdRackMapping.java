@@ -24,6 +24,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configurable;
 import org.apache.hadoop.conf.Configuration;
@@ -35,14 +36,18 @@ import org.slf4j.LoggerFactory;
 /**
  * Racks that hintd's network file puts hosts in. What the file does not say, and everything while hintd does not answer, is by the
  * fallback: {@code net.topology.script.file.name} as Hadoop runs it, or one rack. Whoever asks waits for a bounded time: see {@link
- * #TIMEOUT}, {@link #START} and {@link #SCRIPT}. Not a {@code CachedDNSToSwitchMapping}: a NameNode asks those by address.
+ * #TIMEOUT}, {@link #START} and {@link #SCRIPT}; nobody waits for a hintd that was slow five times on end, until it answers in
+ * time, nor for a script that is overdue. Not a {@code CachedDNSToSwitchMapping}: a NameNode asks those by address.
  */
 public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoCloseable {
   /** hintd's gRPC address: {@code 127.0.0.1:8470}. */
   public static final String ADDRESS = "hintd.racks.address";
   /** The longest that a question waits for hintd, ms: 100. */
   public static final String TIMEOUT = "hintd.racks.timeout-ms";
-  /** The same until hintd has answered or failed for the first time, ms: 5,000. A process that starts asks for all its nodes. */
+  /**
+   * How long after the first question began hintd is waited for until it has answered or failed for the first time, ms: 5,000. A
+   * process that starts asks for all its nodes.
+   */
   public static final String START = "hintd.racks.start-timeout-ms";
   /** How long an answer counts, ms: 60,000. */
   public static final String CACHE = "hintd.racks.cache-ms";
@@ -78,14 +83,9 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
     }
   }
 
-  private final Map<String, Known> cache =
-      Collections.synchronizedMap(
-          new LinkedHashMap<String, Known>(16, 0.75f, true) {
-            @Override
-            protected boolean removeEldestEntry(Map.Entry<String, Known> eldest) {
-              return size() > CACHED_MAX;
-            }
-          });
+  private final Map<String, Known> cache = bounded();
+  /** What the script said last; it counts while the script is overdue. */
+  private final Map<String, String> scripted = bounded();
 
   private final Map<String, Long> said = new ConcurrentHashMap<>();
   private final Breaker breaker = new Breaker();
@@ -106,6 +106,14 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
   private HintdClient client;
   /** hintd answered, or did not in {@link #START}. */
   private volatile boolean tried;
+  /** When {@link #START} is over: all questions that begin before the first one's end share it; 0: none began. */
+  private final AtomicLong startUntilMs = new AtomicLong();
+  /** A question to the script was not waited for to its end. */
+  private volatile boolean scriptLate;
+  /** Questions for which hintd was waited for. */
+  private final AtomicLong waits = new AtomicLong();
+  /** The same of the script. */
+  private final AtomicLong scriptWaits = new AtomicLong();
 
   @Override
   public synchronized void setConf(Configuration given) {
@@ -159,17 +167,17 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
     if (!unknown.isEmpty()) {
       ask(new ArrayList<>(unknown));
     }
-    List<String> left = new ArrayList<>();
+    Set<String> left = new LinkedHashSet<>();
     for (String name : names) {
       // A rack that was known counts on while hintd is silent: HDFS would move its blocks' racks otherwise.
       Known known = cache.get(name);
       if (known != null && !known.rack.isEmpty()) {
         racks.put(name, known.rack);
-      } else if (!racks.containsKey(name) && !left.contains(name)) {
+      } else if (!racks.containsKey(name)) {
         left.add(name);
       }
     }
-    racks.putAll(fallback(left));
+    racks.putAll(fallback(new ArrayList<>(left)));
     List<String> found = new ArrayList<>(names.size());
     for (String name : names) {
       found.add(racks.getOrDefault(name, NetworkDefault.RACK));
@@ -188,32 +196,57 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
       return;
     }
     boolean first = !tried;
+    long began = nowMs();
+    long patience = first ? startMs : Math.max(timeoutMs, 1_000);
     Future<?> asked;
     try {
-      asked = askers.submit(() -> askInTime(names, first ? startMs : Math.max(timeoutMs, 1_000)));
+      asked = askers.submit(() -> askInTime(names, patience, began));
     } catch (RejectedExecutionException full) {
       failed("busy", full);
       return;
     }
+    if (first) {
+      startUntilMs.compareAndSet(0, began + startMs);
+      await(asked, Math.max(startUntilMs.get() - began, timeoutMs));
+      tried = true;
+    } else if (breaker.wait(limits)) {
+      breaker.waited(!await(asked, timeoutMs));
+    }
+  }
+
+  /** False: it was waited for in vain. */
+  private boolean await(Future<?> asked, long forMs) {
+    waits.incrementAndGet();
     try {
-      asked.get(first ? startMs : timeoutMs, TimeUnit.MILLISECONDS);
+      asked.get(forMs, TimeUnit.MILLISECONDS);
     } catch (TimeoutException late) {
-      say("late", "no racks within {} ms: the fallback counts, or what was known", first ? startMs : timeoutMs);
+      say("late", "no racks within {} ms: the fallback counts, or what was known", forMs);
+      return false;
     } catch (InterruptedException stopped) {
       Thread.currentThread().interrupt();
     } catch (ExecutionException wrong) {
       failed("error", wrong.getCause());
-    } finally {
-      tried = true;
     }
+    return true;
+  }
+
+  /** For tests. */
+  long waits() {
+    return waits.get();
+  }
+
+  /** For tests. */
+  long scriptWaits() {
+    return scriptWaits.get();
   }
 
   /** On a thread of our own. */
-  private void askInTime(List<String> names, long patienceMs) {
+  private void askInTime(List<String> names, long patienceMs, long beganMs) {
     try {
       for (int from = 0; from < names.size(); from += BATCH) {
         askBatch(names.subList(from, Math.min(from + BATCH, names.size())), patienceMs);
       }
+      breaker.cameLate(nowMs() - beganMs <= timeoutMs);
       if (breaker.answered()) {
         said.clear();
         LOG.info("hintd: it answers again");
@@ -296,21 +329,46 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
       names.forEach(name -> racks.put(name, fallback));
       return racks;
     }
-    try {
-      List<String> found = scripts.submit(() -> script.resolve(names)).get(scriptMs, TimeUnit.MILLISECONDS);
-      for (int at = 0; found != null && at < names.size() && at < found.size(); at++) {
-        if (found.get(at) != null) {
-          racks.put(names.get(at), found.get(at));
-        }
+    // One that hangs, or is slow, is not asked again before it ends; what it says in the end is there for the next question.
+    if (!scriptLate || scripts.getActiveCount() == 0) {
+      scriptLate = false;
+      runScript(names);
+    }
+    for (String name : names) {
+      String rack = scripted.get(name);
+      if (rack != null) {
+        racks.put(name, rack);
       }
+    }
+    return racks;
+  }
+
+  private void runScript(List<String> names) {
+    Future<?> asked = null;
+    scriptWaits.incrementAndGet();
+    try {
+      asked = scripts.submit(() -> take(names, script.resolve(names)));
+      asked.get(scriptMs, TimeUnit.MILLISECONDS);
     } catch (TimeoutException | RejectedExecutionException late) {
-      say("script", "the topology script did not answer within {} ms: {}", scriptMs, NetworkDefault.RACK);
+      scriptLate = true;
+      if (asked != null) {
+        // One that waits need not run any more. One that runs can't be interrupted as it reads, and would lose what it read.
+        asked.cancel(false);
+      }
+      say("script", "the topology script did not answer within {} ms: what it said before counts, or {}", scriptMs, NetworkDefault.RACK);
     } catch (ExecutionException wrong) {
       say("script", "the topology script failed: {}", wrong.getCause());
     } catch (InterruptedException stopped) {
       Thread.currentThread().interrupt();
     }
-    return racks;
+  }
+
+  private void take(List<String> names, List<String> found) {
+    for (int at = 0; found != null && at < names.size() && at < found.size(); at++) {
+      if (found.get(at) != null) {
+        scripted.put(names.get(at), found.get(at));
+      }
+    }
   }
 
   private void failed(String kind, Throwable why) {
@@ -340,6 +398,7 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
   @Override
   public void reloadCachedMappings() {
     cache.clear();
+    scripted.clear();
     if (script != null) {
       script.reloadCachedMappings();
     }
@@ -348,6 +407,7 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
   @Override
   public void reloadCachedMappings(List<String> names) {
     names.forEach(cache::remove);
+    names.forEach(scripted::remove);
     if (script != null) {
       script.reloadCachedMappings(names);
     }
@@ -365,6 +425,17 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
       client.close();
       client = null;
     }
+  }
+
+  /** By last use. */
+  private static <T> Map<String, T> bounded() {
+    return Collections.synchronizedMap(
+        new LinkedHashMap<String, T>(16, 0.75f, true) {
+          @Override
+          protected boolean removeEldestEntry(Map.Entry<String, T> eldest) {
+            return size() > CACHED_MAX;
+          }
+        });
   }
 
   private static ThreadPoolExecutor threads(String name, int most) {

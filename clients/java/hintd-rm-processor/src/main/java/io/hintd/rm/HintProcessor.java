@@ -132,14 +132,9 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
       throws YarnException {
     Hinted hinted = attempts.get(id);
     if (hinted == null || hinted.givenUp()) {
-      if (hinted != null) {
-        synchronized (hinted) {
-          if (hinted.owes()) {
-            request.setAskList(hinted.plain(new ArrayList<>(request.getAskList())));
-          }
-        }
+      if (hinted == null || !passOwed(id, request, response, hinted)) {
+        next.allocate(id, request, response);
       }
-      next.allocate(id, request, response);
       return;
     }
     long began = System.nanoTime();
@@ -158,12 +153,10 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
         }
       } catch (Throwable wrong) {
         hinted.giveUp();
-        request.setAskList(hinted.plain(came));
-        rewritten = false;
         failed("allocate", id, wrong);
       }
       long before = System.nanoTime();
-      pass(id, request, response, hinted, rewritten ? came : null);
+      pass(id, request, response, hinted, came, rewritten);
       long after = System.nanoTime();
       try {
         if (!hinted.givenUp()) {
@@ -177,23 +170,74 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
     }
   }
 
-  /** {@code came}: what the application asked for, where that is not what is sent; else null. */
+  /** Passes what came with what YARN is owed; false: it is owed nothing. */
+  private boolean passOwed(
+      ApplicationAttemptId id, AllocateRequest request, AllocateResponse response, Hinted hinted) throws YarnException {
+    synchronized (hinted) {
+      if (!hinted.owes()) {
+        return false;
+      }
+      passPlain(id, request, response, hinted, new ArrayList<>(request.getAskList()));
+      return true;
+    }
+  }
+
+  /** {@code came}: what the application asked for; {@code rewritten}: that is not what the request has. */
   private void pass(
       ApplicationAttemptId id, AllocateRequest request, AllocateResponse response, Hinted hinted,
-      List<ResourceRequest> came)
+      List<ResourceRequest> came, boolean rewritten)
       throws YarnException {
+    if (hinted.givenUp()) {
+      passPlain(id, request, response, hinted, came);
+      return;
+    }
     try {
       next.allocate(id, request, response);
-    } catch (InvalidResourceRequestException refused) {
-      if (came == null) {
+    } catch (Throwable refused) {
+      // A bad release list is enough to have YARN take no asks either; the application repeats its own alone.
+      hinted.giveUp();
+      if (!rewritten || !(refused instanceof InvalidResourceRequestException)) {
+        LOG.warn("hintd: YARN refuses an allocate of {}, whose requests pass as they are: {}", id, refused.toString());
         throw refused;
       }
       // YARN checks all asks before it takes any. If the rows of ours were what it minds, it shall have none of them.
-      hinted.giveUp();
       counters.resentPlain.increment();
       LOG.warn("hintd: YARN refuses asks of {}, sent again as they came: {}", id, refused.getMessage());
-      request.setAskList(hinted.plain(came));
-      next.allocate(id, request, response);
+      passPlain(id, request, response, hinted, came);
+    }
+  }
+
+  /** Passes what came with what was held. If YARN minds the latter, what came alone; it is owed until YARN took it. */
+  private void passPlain(
+      ApplicationAttemptId id, AllocateRequest request, AllocateResponse response, Hinted hinted,
+      List<ResourceRequest> came)
+      throws YarnException {
+    List<ResourceRequest> rows;
+    try {
+      rows = hinted.plain(came);
+    } catch (Throwable wrong) {
+      failed("allocate", id, wrong);
+      rows = null;
+    }
+    if (rows != null) {
+      request.setAskList(rows);
+      try {
+        next.allocate(id, request, response);
+        hinted.settled();
+        return;
+      } catch (InvalidResourceRequestException refused) {
+        if (rows.size() == came.size()) {
+          throw refused;
+        }
+        LOG.warn("hintd: YARN refuses what was held of {}, which is sent again later: {}", id, refused.getMessage());
+      }
+    }
+    request.setAskList(came);
+    next.allocate(id, request, response);
+    try {
+      hinted.delivered(response);
+    } catch (Throwable wrong) {
+      failed("allocate", id, wrong);
     }
   }
 

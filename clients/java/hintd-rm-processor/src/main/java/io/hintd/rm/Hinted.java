@@ -83,7 +83,7 @@ final class Hinted {
   private Settings settings;
   private boolean done;
   private boolean broken;
-  /** It was given up, and what was held of it has not gone to YARN. */
+  /** It was given up, and YARN has not taken what was held of it. */
   private boolean owes;
 
   Hinted(
@@ -146,10 +146,24 @@ final class Hinted {
     return homes.rewrite(rows, table.blacklisted(), mode, settings, nowMs());
   }
 
-  /** What goes to YARN in place of {@code asks} where nothing of ours is to: what was held goes now. */
+  /** What goes to YARN in place of {@code asks} where nothing of ours is to: what was held goes now. See {@link #settled}. */
   List<ResourceRequest> plain(List<ResourceRequest> asks) {
-    owes = false;
     return homes.passAll(turns.passAll(asks));
+  }
+
+  /** YARN took what {@link #plain} had it sent. */
+  void settled() {
+    owes = false;
+  }
+
+  /** Containers that came while YARN is owed rows: these are not asked for again. */
+  void delivered(AllocateResponse response) {
+    Map<String, String> racks = cluster.racks();
+    for (Container container : response.getAllocatedContainers()) {
+      String node = cluster.nodeName(container.getNodeId());
+      turns.delivered(Key.of(container));
+      homes.delivered(Key.of(container), node, racks.getOrDefault(node, ""), nowMs());
+    }
   }
 
   boolean quiet(List<ResourceRequest> came) {

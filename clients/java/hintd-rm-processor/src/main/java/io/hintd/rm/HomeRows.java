@@ -3,7 +3,6 @@ package io.hintd.rm;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
@@ -155,36 +154,42 @@ final class HomeRows {
    */
   List<ResourceRequest> pass(List<ResourceRequest> asks, ToIntFunction<Key> outstanding) {
     TreeMap<Key, TreeSet<String>> said = new TreeMap<>();
+    asks.forEach(row -> said.computeIfAbsent(Key.of(row), none -> new TreeSet<>()).add(row.getResourceName()));
+    TreeMap<Key, Integer> turned = turned(said, outstanding);
     List<ResourceRequest> rows = new ArrayList<>(asks.size());
     boolean same = true;
     for (ResourceRequest row : asks) {
       Key key = Key.of(row);
       State state = states.get(key);
-      ResourceRequest sent = state == null || state.home == null ? row : narrowed(row, state.home);
-      said.computeIfAbsent(key, none -> new TreeSet<>()).add(row.getResourceName());
+      // Whether they turn or not, the rows that came go by what YARN has after this.
+      Set<String> home = state == null ? null : turned.containsKey(key) ? state.home : state.stands;
+      ResourceRequest sent = home == null ? row : narrowed(row, home);
       rows.add(sent);
       same &= sent == row;
     }
-    for (Map.Entry<Key, State> entry : states.entrySet()) {
-      State state = entry.getValue();
-      if (!Objects.equals(state.home, state.stands)) {
-        turn(entry.getKey(), state, said, outstanding, rows);
-      }
-    }
+    turned.forEach((key, count) -> turn(states.get(key), said.getOrDefault(key, new TreeSet<>()), count, rows));
     return same && rows.size() == asks.size() ? asks : rows;
   }
 
+  /** Keys whose rows YARN has otherwise than it should, with the count of {@code *} that is to be said for that; 0: none. */
+  private TreeMap<Key, Integer> turned(TreeMap<Key, TreeSet<String>> said, ToIntFunction<Key> outstanding) {
+    TreeMap<Key, Integer> turned = new TreeMap<>();
+    states.forEach((key, state) -> {
+      if (Objects.equals(state.home, state.stands)) {
+        return;
+      }
+      boolean strictness = (state.home == null) != (state.stands == null);
+      boolean sayAny = strictness && !said.getOrDefault(key, new TreeSet<>()).contains(ResourceRequest.ANY);
+      int count = sayAny ? has(key, state, outstanding) : 0;
+      if (!sayAny || count > 0 || state.home == null) {
+        turned.put(key, count);
+      } // else YARN has given everything: there is nothing to narrow
+    });
+    return turned;
+  }
+
   /** Adds what has to be said beside what the application says, so that YARN has the rows that it should. */
-  private static void turn(
-      Key key, State state, TreeMap<Key, TreeSet<String>> said, ToIntFunction<Key> outstanding,
-      List<ResourceRequest> rows) {
-    TreeSet<String> names = said.getOrDefault(key, new TreeSet<>());
-    boolean strictness = (state.home == null) != (state.stands == null);
-    boolean sayAny = strictness && !names.contains(ResourceRequest.ANY);
-    int count = sayAny ? has(key, state, outstanding) : 0;
-    if (sayAny && count == 0 && state.home != null) {
-      return; // YARN has given everything: there is nothing to narrow
-    }
+  private static void turn(State state, TreeSet<String> names, int count, List<ResourceRequest> rows) {
     state.own.forEach((name, row) -> {
       boolean now = state.home == null || state.home.contains(name);
       boolean before = state.stands == null || state.stands.contains(name);
@@ -192,7 +197,7 @@ final class HomeRows {
         rows.add(counted(row, now ? row.getNumContainers() : 0));
       }
     });
-    if (sayAny && count > 0) {
+    if (count > 0) {
       ResourceRequest any = counted(state.last, count);
       rows.add(state.home == null ? any : strict(any));
     }
@@ -202,6 +207,7 @@ final class HomeRows {
 
   /** What goes to YARN in place of {@code asks} if nothing is left out from now on. */
   List<ResourceRequest> passAll(List<ResourceRequest> asks, ToIntFunction<Key> outstanding) {
+    came(asks, none -> false); // once given up, nobody else tells of them
     for (State state : states.values()) {
       // Sent again even where YARN should have it: what was to carry it may not have arrived.
       state.stands = state.touched && state.any > 0 ? Collections.<String>emptySet() : null;

@@ -127,6 +127,7 @@ final class Turns {
 
   /** What goes to YARN in place of {@code asks} if nothing is held from now on. */
   List<ResourceRequest> passAll(List<ResourceRequest> asks) {
+    came(asks, none -> false); // once given up, nobody else tells of them
     List<ResourceRequest> rows = new ArrayList<>(asks);
     TreeSet<Key> said = new TreeSet<>();
     asks.stream().filter(row -> ResourceRequest.ANY.equals(row.getResourceName())).forEach(row -> said.add(Key.of(row)));

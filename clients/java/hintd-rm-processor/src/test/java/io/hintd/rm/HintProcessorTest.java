@@ -47,6 +47,7 @@ import org.apache.hadoop.yarn.api.records.NodeId;
 import org.apache.hadoop.yarn.api.records.Priority;
 import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
+import org.apache.hadoop.yarn.exceptions.InvalidContainerReleaseException;
 import org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException;
 import org.apache.hadoop.yarn.exceptions.YarnException;
 import org.apache.hadoop.yarn.util.Records;
@@ -298,6 +299,60 @@ class HintProcessorTest {
     assertThrows(InvalidResourceRequestException.class, () -> allocate(app, any(3)));
   }
 
+  /** Maps in two racks, asked for in one of them alone; returns the rack that was left out. */
+  private String atHome(ApplicationAttemptId app) throws Exception {
+    List<String> racks = Arrays.asList(TestDaemon.Nodes.rack(0), TestDaemon.Nodes.rack(NODES - 1));
+    List<ResourceRequest> maps = new ArrayList<>();
+    for (String name : Arrays.asList("*", racks.get(0), racks.get(1))) {
+      maps.add(Yarn.row(new Key(20, -1), name, 2));
+    }
+    List<ResourceRequest> sent = allocate(app, maps.toArray(new ResourceRequest[0]));
+    assertFalse(sent.get(0).getRelaxLocality(), yarn.told(sent));
+    List<String> out = new ArrayList<>();
+    sent.stream().filter(row -> row.getNumContainers() == 0).forEach(row -> out.add(row.getResourceName()));
+    assertEquals(1, out.size(), yarn.told(sent));
+    return out.get(0);
+  }
+
+  private ApplicationAttemptId withHomes() throws Exception {
+    startWithDaemon("mode=on", "wait-ms=1000", "deadline-ms=20000", "homes-wait-ms=600000");
+    assertFalse(HomeKeeperTest.runReader(client, nodes, yarn.app(null).recurringKey()).isEmpty());
+    ApplicationAttemptId app = register();
+    until(() -> processor.counters().getCounts().getOrDefault("homes_answered", 0L) > 0);
+    return app;
+  }
+
+  @Test
+  void rowsThatAreToComeBackWithAnAllocateThatFailsComeBackWithTheNext() throws Exception {
+    ApplicationAttemptId app = withHomes();
+    String away = atHome(app);
+    yarn.homesFull = true;
+    yarn.mistake = new InvalidContainerReleaseException("not a container of yours");
+    assertThrows(InvalidContainerReleaseException.class, () -> allocate(app));
+    assertThrows(InvalidContainerReleaseException.class, () -> allocate(app), "and again");
+    yarn.mistake = null;
+    List<ResourceRequest> sent = allocate(app);
+    assertTrue(sent.stream().anyMatch(row -> row.getResourceName().equals("*") && row.getRelaxLocality()), yarn.told(sent));
+    assertTrue(yarn.told(sent).contains(away + "=2"), yarn.told(sent));
+    assertEquals("", yarn.told(allocate(app)), "once");
+  }
+
+  @Test
+  void whatYarnRefusesOfThatIsOwedUntilItTakesIt() throws Exception {
+    ApplicationAttemptId app = withHomes();
+    String away = atHome(app);
+    yarn.homesFull = true;
+    yarn.refuseAll = true;
+    assertThrows(InvalidResourceRequestException.class, () -> allocate(app));
+    yarn.refuseAll = false;
+    yarn.refuseHosts = true;
+    assertEquals("*=1", yarn.told(allocate(app, any(1))), "the application's own go on");
+    yarn.refuseHosts = false;
+    String sent = yarn.told(allocate(app, Yarn.row(new Key(20, -1), "*", 1)));
+    assertTrue(sent.contains("*=1") && sent.contains(away + "=2"), sent);
+    assertEquals("", yarn.told(allocate(app)), "once");
+  }
+
   @Test
   void theProcessorThatTakesOverGoesOnForAnAttemptByTheSharedSecretAndNoOtherDoes() throws Exception {
     java.nio.file.Path secret = folder.resolve("secret");
@@ -399,6 +454,8 @@ class HintProcessorTest {
     boolean refuseHosts;
     boolean refuseAll;
     boolean homesFull;
+    /** What is wrong with the rest of each request; null: nothing. */
+    YarnException mistake;
     private int containers;
     /** By attempt: the last count for any node. */
     private final Map<ApplicationAttemptId, Integer> standing = new HashMap<>();
@@ -438,6 +495,9 @@ class HintProcessorTest {
       boolean hosts = request.getAskList().stream().anyMatch(row -> !row.getResourceName().equals("*"));
       if (refuseAll || (refuseHosts && hosts)) {
         throw new InvalidResourceRequestException("refused");
+      }
+      if (mistake != null) {
+        throw mistake;
       }
       last = new ArrayList<>(request.getAskList());
       last.stream().filter(row -> row.getResourceName().equals("*")).forEach(row -> standing.put(id, row.getNumContainers()));

@@ -63,7 +63,7 @@ class HomeKeeperTest {
     hintd = new TestDaemon("on").start();
     client = HintdClient.to(hintd.address());
     nodes = hintd.nodes(client, NODES);
-    String rack = runReader();
+    String rack = runReader(client, nodes, app.recurringKey());
     assertFalse(rack.isEmpty());
     home = Integer.parseInt(rack.substring("/rack".length()));
     use("mode=on");
@@ -261,9 +261,9 @@ class HomeKeeperTest {
   }
 
   /** The job ran before, and the NameNode asked where its next input should go; returns that. */
-  private String runReader() throws Exception {
+  static String runReader(HintdClient client, TestDaemon.Nodes nodes, String recurringKey) throws Exception {
     nodes.beat();
-    HintRequest request = new HintRequest(new Attempt("application_1700000000000_0001", 1)).recurringJobKey(app.recurringKey());
+    HintRequest request = new HintRequest(new Attempt("application_1700000000000_0001", 1)).recurringJobKey(recurringKey);
     request.group(new Group("p20", 4, 1_024, 1).role("map").priority(20).inputPaths(Collections.singletonList("/in")));
     request.group(new Group("p10", 4, 1_024, 1).role("reduce").priority(10)).edge("p20", "p10", 10L << 30);
     Answer answer = client.requestHints(request, Duration.ofSeconds(20));

@@ -138,6 +138,16 @@ class HomeRowsTest {
   }
 
   @Test
+  void rowsThatComeWhenAllWasGivenPassAsTheyAre() {
+    allocate(-1, array(asks(3)));
+    homes.keepTo(MAPS, HOME);
+    assertEquals("/r2=2 h3=2", told(allocate(0, Yarn.row(MAPS, "/r2", 2), Yarn.row(MAPS, "h3", 2))));
+    homes.keepTo(MAPS, null);
+    allocate(-1);
+    assertEquals(rows(without), rows(with), "nothing is left at 0");
+  }
+
+  @Test
   void otherHomesMoveRowsOnly() {
     allocate(-1, array(asks(3)));
     homes.keepTo(MAPS, HOME);
