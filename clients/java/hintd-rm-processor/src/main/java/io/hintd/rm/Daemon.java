@@ -57,9 +57,17 @@ final class Daemon implements AutoCloseable {
       return null;
     }
     counters.asked.increment();
+    long began = nowMs();
     return made
         .ask(request, Duration.ofMillis(settings.deadlineMs))
-        .whenComplete((answer, error) -> heard(request.attempt().toString(), error, settings));
+        .whenComplete(
+            (answer, error) -> {
+              if (error == null) {
+                // Who was not waited for after many vain waits is again, once it is as fast as that.
+                breaker.cameLate(nowMs() - began <= settings.waitMs);
+              }
+              heard(request.attempt().toString(), error, settings);
+            });
   }
 
   /** Whether receivers may be asked for; as {@link #ask}. */
