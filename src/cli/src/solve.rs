@@ -78,7 +78,7 @@ pub fn run(command: &SolveCommand, output: Output) -> Result<(), Failure> {
     let SolveCommand::Mincost(args) = command;
     let file = read(&args.file)?;
     let begun = Instant::now();
-    let found = solve(args, &file.problem, begun).map_err(|error| Failure::in_file(&args.file, error))?;
+    let found = solve(args, &file.problem, begun).map_err(|error| Failure::in_file(&args.file, in_file(error)))?;
     let took = begun.elapsed();
     output.progress(&format!("{:.3} ms, {} steps", took.as_secs_f64() * 1e3, found.steps));
     if !found.optimal {
@@ -104,6 +104,14 @@ fn read(path: &Path) -> Result<DimacsProblem, Failure> {
         DimacsError::Line { .. } => Failure::in_file(path, error),
         DimacsError::Io(error) => Failure::work(format!("{}: {error}", path.display())),
     })
+}
+
+/// Nodes of files count from 1.
+const fn in_file(error: MinCostError) -> MinCostError {
+    match error {
+        MinCostError::NegativeCycle { from, to } => MinCostError::NegativeCycle { from: from + 1, to: to + 1 },
+        other => other,
+    }
 }
 
 fn solve(args: &MinCostArgs, problem: &MinCostProblem, begun: Instant) -> Result<MinCostFlow, MinCostError> {

@@ -57,6 +57,7 @@ impl FromHadoop<'_> {
     fn yarn(&mut self) {
         let scheduler = self.get("yarn.resourcemanager.scheduler.class");
         let capacity = scheduler.as_ref().is_none_or(|class| class.value.ends_with("CapacityScheduler"));
+        let multiples = capacity || scheduler.as_ref().is_some_and(|class| class.value.ends_with("FifoScheduler"));
         let calculator = "yarn.scheduler.capacity.resource-calculator";
         if let Some(property) = self.get(calculator) {
             let kind = if property.value.ends_with("DominantResourceCalculator") { "dominant" } else { "default" };
@@ -75,17 +76,14 @@ impl FromHadoop<'_> {
                 "minimum_vcores" => "increment_vcores",
                 _ => continue,
             };
-            if capacity {
-                self.draft.set(
-                    "yarn",
-                    increment,
-                    number,
-                    format!("{source}: CapacityScheduler rounds up to multiples"),
-                );
+            if multiples {
+                self.draft.set("yarn", increment, number, format!("{source}: the scheduler rounds up to multiples"));
             }
         }
         if !capacity {
-            self.fair_increments();
+            if !multiples {
+                self.fair_increments();
+            }
             let class = scheduler.map(|class| class.value).unwrap_or_default();
             self.draft.note(format!("the scheduler is {class}: hints were tried with CapacityScheduler only"));
         } else {
@@ -141,6 +139,7 @@ impl FromHadoop<'_> {
                 self.address(&format!("{property}{suffix}"), &host, port)
             })
             .collect();
+        self.half(suffixes.len(), found.len(), "the ResourceManagers");
         self.urls(
             "resource_manager",
             scheme,
@@ -161,7 +160,8 @@ impl FromHadoop<'_> {
         } else {
             ("http", "dfs.namenode.http-address", 9870)
         };
-        let default = self.get("fs.defaultFS");
+        // Its former name is still taken.
+        let default = self.get("fs.defaultFS").or_else(|| self.get("fs.default.name"));
         let authority = default.as_ref().and_then(|uri| authority(&uri.value, "hdfs"));
         if let (Some(uri), None) = (&default, &authority) {
             self.draft.note(format!("fs.defaultFS is {}: NameNodes are left out", uri.value));
@@ -192,10 +192,13 @@ impl FromHadoop<'_> {
             let host = host_of(&authority.clone()?)?;
             Some((format!("{host}:{port}"), source("fs.defaultFS", &uri)))
         };
-        let found = match (&found[..], service) {
+        let found = match (&found[..], &service) {
             ([], None) => default.and_then(of_default).into_iter().collect(),
             _ => found,
         };
+        if let Some(ids) = service.as_deref().and_then(|service| self.get(&format!("dfs.ha.namenodes.{service}"))) {
+            self.half(list(&ids.value).count(), found.len(), "the NameNodes");
+        }
         self.urls("name_node", scheme, &found, "the NameNode", &format!("{property} and fs.defaultFS"));
     }
 
@@ -238,6 +241,13 @@ impl FromHadoop<'_> {
             }
         };
         Some((format!("{host}:{port}"), source))
+    }
+
+    /// Of a pair both have to be there: after a failover hintd would ask nobody.
+    fn half(&mut self, expected: usize, found: usize, who: &str) {
+        if (1..expected).contains(&found) {
+            self.draft.note(format!("only {found} of {expected} addresses of {who} are said: the others are left out"));
+        }
     }
 
     fn urls(&mut self, section: &'static str, scheme: &str, found: &[(String, String)], who: &str, where_from: &str) {

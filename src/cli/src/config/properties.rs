@@ -76,7 +76,8 @@ impl Properties {
     fn property(&mut self, file: &'static str, node: Node<'_, '_>) -> Result<(), String> {
         let text = |name: &str| {
             let child = node.children().find(|child| child.tag_name().name() == name);
-            child.map(|child| child.text().unwrap_or_default().trim().to_owned())
+            let child = child.map(|child| child.text().unwrap_or_default().trim().to_owned());
+            child.or_else(|| node.attribute(name).map(|value| value.trim().to_owned())) // Hadoop takes either
         };
         let name = text("name").filter(|name| !name.is_empty()).ok_or("a property without a name")?;
         let Some(value) = text("value") else { return Ok(()) }; // as Hadoop: it says nothing

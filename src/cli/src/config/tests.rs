@@ -116,6 +116,42 @@ fn half_a_configuration_gives_half_of_one_and_says_so() {
 }
 
 #[test]
+fn half_of_a_pair_is_said() {
+    let dir = folder(&[
+        (
+            "yarn-site.xml",
+            &[
+                ("yarn.resourcemanager.ha.enabled", "true"),
+                ("yarn.resourcemanager.ha.rm-ids", "rm1,rm2"),
+                ("yarn.resourcemanager.hostname.rm1", "master1"),
+            ],
+        ),
+        (
+            "hdfs-site.xml",
+            &[
+                ("dfs.nameservices", "prod"),
+                ("dfs.ha.namenodes.prod", "nn1,nn2"),
+                ("dfs.namenode.http-address.prod.nn2", "master2:9870"),
+            ],
+        ),
+    ]);
+    let (lines, notes) = made(&dir);
+    assert!(lines.contains(&"urls = [\"http://master1:8088\"]".to_owned()), "{lines:?}");
+    for who in ["the ResourceManagers", "the NameNodes"] {
+        let said = format!("only 1 of 2 addresses of {who} are said");
+        assert!(notes.iter().any(|note| note.contains(&said)), "{said}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_property_may_be_written_as_attributes_and_by_its_former_name() {
+    let dir = TempDir::new().unwrap();
+    let text = "<configuration><property name=\"fs.default.name\" value=\"hdfs://master:9000\"/></configuration>";
+    std::fs::write(dir.path().join("core-site.xml"), text).unwrap();
+    assert_eq!(made(&dir).0, ["[name_node]", "urls = [\"http://master:9870\"]"]);
+}
+
+#[test]
 fn one_name_node_is_that_of_the_default_file_system() {
     let dir = folder(&[("core-site.xml", &[("fs.defaultFS", "hdfs://master:9000")])]);
     assert_eq!(made(&dir).0, ["[name_node]", "urls = [\"http://master:9870\"]"]);

@@ -130,7 +130,7 @@ fn load(file: &Path, daemon: &DaemonArgs, output: Output) -> Result<(), Failure>
     output.result(&document, || {
         let former = match &kept {
             Some(kept) => format!("the former one is {}", shown(kept)),
-            None => "nothing was replaced".to_owned(),
+            None => "there was no other before".to_owned(),
         };
         format!("{}: in force, {count} differences from before; {former}", shown(&target))
     })
@@ -140,6 +140,12 @@ fn load(file: &Path, daemon: &DaemonArgs, output: Output) -> Result<(), Failure>
 /// that says the same already is not replaced, and what was kept before it stays.
 fn keep(target: &Path, text: &str) -> Result<Option<PathBuf>, Failure> {
     let failed = |path: &Path, error: std::io::Error| Failure::work(format!("{}: {error}", shown(path)));
+    // A FIFO would be waited for.
+    if let Ok(found) = std::fs::metadata(target)
+        && !found.is_file()
+    {
+        return Err(Failure::in_file(target, "what [network] file names is no regular file, and is not replaced"));
+    }
     let former = match std::fs::read(target) {
         Ok(former) if former == text.as_bytes() => return Ok(None),
         Ok(former) => former,
@@ -239,6 +245,7 @@ mod tests {
         std::fs::write(&file, "b").unwrap();
         assert_eq!(keep(&file, "b").unwrap(), None);
         assert_eq!(std::fs::read_to_string(&kept).unwrap(), "a", "the way back stays");
+        assert!(keep(folder.path(), "b").unwrap_err().to_string().contains("no regular file"));
     }
 
     #[test]
