@@ -289,8 +289,10 @@ impl EngineThread {
             }
             Ok(is_new) => {
                 let came = came.filter(|_| is_new);
-                let at_home = came.and_then(|came| self.shared.told_homes.came(came, &self.shared.generation.load()));
-                at_home.map(|at_home| self.shared.metrics.homed_container(at_home));
+                let generation = self.shared.generation.load();
+                if let Some(at_home) = came.and_then(|came| self.shared.told_homes.came(came, &generation)) {
+                    self.shared.metrics.homed_container(at_home);
+                }
             }
         }
         self.state_changed();
