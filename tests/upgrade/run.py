@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -257,6 +258,9 @@ def with_hintctl(daemon, version):
 def conversation(daemon, talking, what):
     """Follows what a client says of itself, and takes the node away that it follows."""
     steps = {}
+    # A daemon that never says that the node is gone would be waited for without end.
+    late = threading.Timer(PATIENCE, talking.kill)
+    late.start()
     for line in talking.stdout:
         if not line.startswith("{"):
             continue
@@ -266,6 +270,7 @@ def conversation(daemon, talking, what):
             time.sleep(0.5)  # it says so before the daemon has heard it
             daemon.gone(steps["following"]["host"])
     talking.wait()
+    late.cancel()
     error = talking.stderr.read()[-1500:]
     asked = steps.get("asked", {})
     hold(asked.get("leases") == 3 and asked.get("same") is True and asked.get("token") is True,
