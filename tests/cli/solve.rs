@@ -66,7 +66,7 @@ fn bad_input_is_named() {
         ("p min 2 1\na 1 3 0 1 1\n", "line 2: node 3 is not within 1 to 2"),
         (
             "p min 2 2\na 1 2 0 -1 -3\na 2 1 0 -1 2\n",
-            "node 1 to node 2 closes a cycle of negative cost and unlimited capacity",
+            "node 2 to node 1 closes a cycle of negative cost and unlimited capacity",
         ),
         ("p min 2 1\na 1 2 0 1 99999999999999999999\n", "\"99999999999999999999\" is no whole number of 64 bits"),
     ] {
