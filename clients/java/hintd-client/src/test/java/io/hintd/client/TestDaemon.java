@@ -4,10 +4,14 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.hintd.v1.ApplicationDone;
+import io.hintd.v1.EventItem;
 import io.hintd.v1.FeedHello;
 import io.hintd.v1.HeartbeatItem;
 import io.hintd.v1.NodeHeartbeat;
 import io.hintd.v1.RegisterNode;
+import io.hintd.v1.TaskEvent;
+import io.hintd.v1.TaskFinished;
 import io.hintd.v1.UsedMeans;
 import io.hintd.yarn.ResourceProto;
 import java.io.BufferedReader;
@@ -19,6 +23,8 @@ import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.time.Duration;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -58,6 +64,29 @@ public final class TestDaemon implements AutoCloseable {
             "hold = { heavy = \"1ms\" }",
             "queues = { \"*\" = { mode = \"" + mode + "\", hold = true } }");
     Files.write(folder.resolve("hintd.toml"), lines);
+  }
+
+  /** A job asks for its tasks, tells that four of each group ran, and ends: hintd knows a run of it then. */
+  public static void run(HintdClient client, HintRequest request, String maps, String reduces) throws Exception {
+    Answer answer = client.requestHints(request, Duration.ofSeconds(20));
+    FeedStream<EventItem> events = FeedStream.events(client, FeedHello.newBuilder().setSource("test").build(), 100);
+    for (String group : Arrays.asList(maps, maps, maps, maps, reduces, reduces, reduces, reduces, "")) {
+      TaskEvent.Builder event =
+          TaskEvent.newBuilder()
+              .setApplicationId(request.attempt().applicationId())
+              .setAttempt(1)
+              .setGroup(group)
+              .setToken(answer.token());
+      TaskFinished.Builder finished =
+          TaskFinished.newBuilder().setHost(Nodes.host(0)).setDurationMs(1_000).setInputBytes(1 << 30);
+      TaskEvent told =
+          group.isEmpty()
+              ? event.setDone(ApplicationDone.getDefaultInstance()).build()
+              : event.setFinished(finished.setOutputBytes(1 << 30)).build();
+      events.tell(number -> EventItem.newBuilder().setNumber(number).setEvent(told).build());
+    }
+    assertTrue(events.settled(20, TimeUnit.SECONDS));
+    events.close();
   }
 
   /** Racks from a network file; to be called before the start. */

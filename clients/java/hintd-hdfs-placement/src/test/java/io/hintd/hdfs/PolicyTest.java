@@ -3,20 +3,13 @@ package io.hintd.hdfs;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hintd.client.Answer;
 import io.hintd.client.Attempt;
-import io.hintd.client.FeedStream;
 import io.hintd.client.Group;
 import io.hintd.client.HintRequest;
 import io.hintd.client.HintdClient;
 import io.hintd.client.TestDaemon;
-import io.hintd.v1.ApplicationDone;
-import io.hintd.v1.EventItem;
-import io.hintd.v1.FeedHello;
 import io.hintd.v1.ReplicasRequest;
 import io.hintd.v1.ReplicasResponse;
-import io.hintd.v1.TaskEvent;
-import io.hintd.v1.TaskFinished;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
@@ -232,25 +225,7 @@ class PolicyTest {
     }
     request.group(new Group("map", 4, 1_024, 1).role("map").priority(20).inputPaths(paths));
     request.group(new Group("reduce", 4, 1_024, 1).role("reduce").priority(10)).edge("map", "reduce", 10L << 30);
-    Answer answer = client.requestHints(request, Duration.ofSeconds(20));
-    FeedStream<EventItem> events = FeedStream.events(client, FeedHello.newBuilder().setSource("test").build(), 100);
-    for (String group : Arrays.asList("map", "map", "map", "map", "reduce", "reduce", "reduce", "reduce", "")) {
-      TaskEvent.Builder event =
-          TaskEvent.newBuilder()
-              .setApplicationId(request.attempt().applicationId())
-              .setAttempt(1)
-              .setGroup(group)
-              .setToken(answer.token());
-      TaskFinished.Builder finished =
-          TaskFinished.newBuilder().setHost(TestDaemon.Nodes.host(0)).setDurationMs(1_000).setInputBytes(1 << 30);
-      TaskEvent told =
-          group.isEmpty()
-              ? event.setDone(ApplicationDone.getDefaultInstance()).build()
-              : event.setFinished(finished.setOutputBytes(1 << 30)).build();
-      events.tell(number -> EventItem.newBuilder().setNumber(number).setEvent(told).build());
-    }
-    assertTrue(events.settled(20, TimeUnit.SECONDS));
-    events.close();
+    TestDaemon.run(client, request, "map", "reduce");
     String[] home = {""};
     await(
         () -> {

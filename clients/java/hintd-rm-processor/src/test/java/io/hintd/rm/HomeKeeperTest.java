@@ -5,21 +5,14 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.hintd.client.Answer;
 import io.hintd.client.Attempt;
-import io.hintd.client.FeedStream;
 import io.hintd.client.Group;
 import io.hintd.client.HintRequest;
 import io.hintd.client.HintdClient;
 import io.hintd.client.TestDaemon;
 import io.hintd.rm.Settings.Mode;
-import io.hintd.v1.ApplicationDone;
-import io.hintd.v1.EventItem;
-import io.hintd.v1.FeedHello;
 import io.hintd.v1.ReplicasRequest;
 import io.hintd.v1.ReplicasResponse;
-import io.hintd.v1.TaskEvent;
-import io.hintd.v1.TaskFinished;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -269,25 +262,7 @@ class HomeKeeperTest {
     HintRequest request = new HintRequest(new Attempt("application_1700000000000_0001", 1)).recurringJobKey(recurringKey);
     request.group(new Group("p20", 4, 1_024, 1).role("map").priority(20).inputPaths(Collections.singletonList("/in")));
     request.group(new Group("p10", 4, 1_024, 1).role("reduce").priority(10)).edge("p20", "p10", 10L << 30);
-    Answer answer = client.requestHints(request, Duration.ofSeconds(20));
-    FeedStream<EventItem> events = FeedStream.events(client, FeedHello.newBuilder().setSource("test").build(), 100);
-    for (String group : Arrays.asList("p20", "p20", "p20", "p20", "p10", "p10", "p10", "p10", "")) {
-      TaskEvent.Builder event =
-          TaskEvent.newBuilder()
-              .setApplicationId(request.attempt().applicationId())
-              .setAttempt(1)
-              .setGroup(group)
-              .setToken(answer.token());
-      TaskFinished.Builder finished =
-          TaskFinished.newBuilder().setHost(TestDaemon.Nodes.host(0)).setDurationMs(1_000).setInputBytes(1 << 30);
-      TaskEvent told =
-          group.isEmpty()
-              ? event.setDone(ApplicationDone.getDefaultInstance()).build()
-              : event.setFinished(finished.setOutputBytes(1 << 30)).build();
-      events.tell(number -> EventItem.newBuilder().setNumber(number).setEvent(told).build());
-    }
-    assertTrue(events.settled(20, TimeUnit.SECONDS));
-    events.close();
+    TestDaemon.run(client, request, "p20", "p10");
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
     while (true) {
       ReplicasRequest asked = ReplicasRequest.newBuilder().setPath("/in").build();
