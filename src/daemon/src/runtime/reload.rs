@@ -8,8 +8,6 @@ use hintd_engine::Refusal;
 use hintd_model::text::Shown;
 use std::sync::{Arc, PoisonError};
 
-/// What operators are told it is about.
-const MATTER: &str = "configuration";
 /// Letters of a refusal that the status repeats; the log has all.
 const TOLD_MAX: usize = 2_000;
 
@@ -52,8 +50,6 @@ impl Daemon {
     /// What is on disk and not in force is said as long as it is so, not in the log alone.
     fn say_refused(&self, refused: Option<&str>) {
         let said = refused.map(|refusal| told(&Shown(refusal).to_string()));
-        let line = |why: &String| format!("the configuration on disk is refused, the one before it stays: {why}");
-        self.notice(MATTER, said.iter().map(line).collect());
         *self.0.config_refused.lock().unwrap_or_else(PoisonError::into_inner) = said.map(Arc::from);
     }
 

@@ -28,6 +28,11 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
     let (links, links_down) = links_up_and_down(&generation);
     let ages = ages(daemon, &generation, &settings);
     let mut notices = daemon.notices();
+    // Looked at once, so that one answer does not have it in its field and miss it here.
+    let config_refused = daemon.config_refused();
+    if let Some(why) = &config_refused {
+        notices.push(format!("the configuration on disk is refused, the one before it stays: {why}"));
+    }
     if let Some(plan) = survey.plan.as_ref().filter(|_| !settings.engine.plans.follow) {
         notices.push(format!("nobody follows plan \"{}\", which is in force: plan.follow is false", plan.kept.name));
     }
@@ -56,7 +61,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         counters: counters(daemon).into_iter().chain(records).collect(),
         config_file: settings.file.clone(),
         config_generation: settings.generation,
-        config_refused: daemon.config_refused().map(|refused| refused.to_string()).unwrap_or_default(),
+        config_refused: config_refused.map(|refused| refused.to_string()).unwrap_or_default(),
         unknown_names: survey.unknown_names,
         unknown_names_total: survey.unknown_names_total,
         process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
