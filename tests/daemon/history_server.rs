@@ -147,7 +147,7 @@ async fn data_that_an_unchanged_job_reads_again_goes_to_its_home_racks_also_afte
     for body in script.lock().unwrap().values_mut() {
         *body = body.replace("\"totalCounterValue\":1000000", "\"totalCounterValue\":9000000000");
     }
-    let mut world = World::start().await;
+    let mut world = World::with(&[("queues.\"*\"", "hold = true")]).await;
     let _feed = world.cluster(3, 2, 8_192).await;
     start_history_server(&options(server(&script).await), &world.running().daemon, &Metrics::new()).unwrap();
     let ask = |path: &str| v1::ReplicasRequest { path: path.to_owned(), blocks: 2, ..Default::default() };
@@ -171,6 +171,27 @@ async fn data_that_an_unchanged_job_reads_again_goes_to_its_home_racks_also_afte
     assert_eq!(world.client.input_homes(reads(9, KEY, 0, &[])).await.unwrap().reason, "none_given", "it was forgotten");
     assert_eq!(world.client.replicas(ask("/in/part-m-00000")).await.unwrap().racks, found.racks);
     its_readers_are_told(&world, &found.racks[0]).await;
+    its_receivers_wait_for_nobody_elsewhere(&world).await;
+}
+
+/// Application 1 stays at home; whatever others send over uplinks, it has its turn there, with half of the rack's 16 containers.
+async fn its_receivers_wait_for_nobody_elsewhere(world: &World) {
+    let wish = |application: u32, gb: u64| v1::ShuffleTurnRequest {
+        application_id: format!("application_1_{application:04}"),
+        attempt: 1,
+        queue: "default".to_owned(),
+        group: "p10".to_owned(),
+        shuffle_bytes: gb * 1_000_000_000,
+        receivers: 40,
+        memory_mb: 1_024,
+        ..Default::default()
+    };
+    let mut turns = Vec::new();
+    for (application, gb) in [(2, 20), (3, 20), (4, 30), (1, 40), (4, 30)] {
+        let found = world.client.shuffle_turn(wish(application, gb)).await.unwrap();
+        turns.push((found.at_most, found.before));
+    }
+    assert_eq!(turns, [(Some(12), 0), (Some(12), 0), (Some(0), 2), (Some(8), 0), (Some(0), 2)]);
 }
 
 fn reads(application: u32, key: &str, outstanding: u32, by_rack: &[(&str, u32)]) -> v1::InputHomesRequest {

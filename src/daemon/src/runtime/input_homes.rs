@@ -5,6 +5,7 @@ use dashmap::DashMap;
 use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
 use hintd_engine::{Generation, Mode, Proof, Refusal, TaskEvent, TaskWhat};
 use hintd_model::units::{AttemptId, HostName, QueueName, RackPath, Timestamp};
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 /// Groups of attempts that are remembered; beyond it the one goes that was told the longest ago.
@@ -63,6 +64,13 @@ impl ToldHomes {
         let at_home = told.racks.contains(&snapshot.statics.racks[snapshot.rack(node).at()]);
         *(if at_home { &mut told.at_home } else { &mut told.elsewhere }) += 1;
         Some(at_home)
+    }
+
+    /// Racks that the attempt stays in: it was told of them, and containers came there.
+    pub(super) fn stays(&self, attempt: AttemptId) -> Vec<RackPath> {
+        let there = self.0.iter().filter(|told| told.key().0 == attempt && told.at_home > 0);
+        let racks: BTreeSet<RackPath> = there.flat_map(|told| told.racks.clone()).collect();
+        racks.into_iter().collect()
     }
 
     fn of(&self, attempt: AttemptId) -> Vec<(Arc<str>, HomedGroup)> {

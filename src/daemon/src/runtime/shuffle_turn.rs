@@ -19,7 +19,8 @@ pub enum ShuffleAdvice {
 }
 
 impl Daemon {
-    /// What a wish comes to. Where the caller knows no bytes, by what its ApplicationMaster said last; from then on it is
+    /// What a wish comes to. An attempt that was told of its input's homes, and got containers there, is among those that
+    /// stay there. Where the caller knows no bytes, by what its ApplicationMaster said last; from then on it is
     /// asked.
     ///
     /// # Errors
@@ -46,6 +47,7 @@ impl Daemon {
         let progress = self.shuffle_progress();
         let every = settings.hold_progress.filter(|_| wish.shuffle.bytes == Bytes::ZERO);
         wish.seen = every.and_then(|every| progress.said(attempt, self.clock().now(), every));
+        wish.homes = self.0.shared.told_homes.stays(attempt);
         let proof = self.looked_up(attempt, proof).await?;
         let found = self.0.engine_handle.ask(|reply| Command::ShuffleTurn { wish, proof, reply }).await??;
         // Only now: a stranger to the attempt is refused, and has nobody asked about it.

@@ -1,8 +1,9 @@
-//! What a cluster can carry, worked out once for a snapshot: jobs ask every second, and it changes with the snapshot only.
+//! What a cluster and its racks can carry, worked out once for a snapshot: jobs ask every second, and it changes with the snapshot only.
 
-use super::Fabric;
+use super::{Lane, LaneCapacity};
 use hintd_model::cluster::Snapshot;
-use hintd_policy::terms::link_time::RackRates;
+use hintd_model::units::{NodeIdx, RackIdx};
+use hintd_policy::terms::link_time::{LinkRates, RackRates};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -10,6 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct FabricScans {
     uplinks: OnceLock<f64>,
+    /// By rack: bytes a second into all of its nodes together.
+    access: OnceLock<Vec<f64>>,
     /// Containers by their memory, MB, for the first few sizes; more are counted anew each time.
     containers: [OnceLock<(u64, u32)>; SIZES_KEPT],
     /// Looks at all racks or all nodes.
@@ -20,26 +23,42 @@ pub(crate) struct FabricScans {
 const SIZES_KEPT: usize = 8;
 
 impl FabricScans {
-    /// What the cluster can carry, whatever is measured on links, and how many containers of that memory it has.
-    pub(crate) fn of(&self, snapshot: &Snapshot, memory_mb: u64) -> Fabric {
+    /// What the lane can carry, whatever is measured on links, and how many containers of that memory it has.
+    pub(crate) fn of(&self, snapshot: &Snapshot, lane: Lane, memory_mb: u64) -> LaneCapacity {
+        match lane {
+            Lane::Uplinks => self.uplinks(snapshot, memory_mb),
+            Lane::Rack(rack) => self.rack(snapshot, rack, memory_mb),
+        }
+    }
+
+    fn rack(&self, snapshot: &Snapshot, rack: RackIdx, memory_mb: u64) -> LaneCapacity {
+        let access = self.access.get_or_init(|| {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+            access(snapshot)
+        });
+        let nodes = snapshot.statics.members[rack.at()].iter().copied();
+        LaneCapacity { rate: access[rack.at()], containers: containers(snapshot, nodes, memory_mb) }
+    }
+
+    fn uplinks(&self, snapshot: &Snapshot, memory_mb: u64) -> LaneCapacity {
         let look = || {
             self.looks.fetch_add(1, Ordering::Relaxed);
         };
-        let uplinks = *self.uplinks.get_or_init(|| {
+        let rate = *self.uplinks.get_or_init(|| {
             look();
             RackRates::capacities(snapshot).uplinks()
         });
         let count = || {
             look();
-            containers(snapshot, memory_mb)
+            containers(snapshot, snapshot.statics.indexes(), memory_mb)
         };
         for kept in &self.containers {
             let &(size, containers) = kept.get_or_init(|| (memory_mb, count()));
             if size == memory_mb {
-                return Fabric { uplinks, containers };
+                return LaneCapacity { rate, containers };
             }
         }
-        Fabric { uplinks, containers: count() }
+        LaneCapacity { rate, containers: count() }
     }
 
     /// How often all racks or all nodes were looked at.
@@ -49,7 +68,15 @@ impl FabricScans {
     }
 }
 
-fn containers(snapshot: &Snapshot, memory_mb: u64) -> u32 {
-    let all: u64 = snapshot.statics.total.iter().map(|total| total.memory_mb() / memory_mb.max(1)).sum();
+fn containers(snapshot: &Snapshot, nodes: impl Iterator<Item = NodeIdx>, memory_mb: u64) -> u32 {
+    let all: u64 = nodes.map(|node| snapshot.statics.total[node.at()].memory_mb() / memory_mb.max(1)).sum();
     u32::try_from(all).unwrap_or(u32::MAX)
+}
+
+/// By rack: bytes a second into all of its nodes together, by access links alone.
+#[must_use]
+pub fn access(snapshot: &Snapshot) -> Vec<f64> {
+    let rates = LinkRates::capacities(snapshot);
+    let of = |nodes: &Vec<NodeIdx>| nodes.iter().map(|&node| rates.node(node).down).sum();
+    snapshot.statics.members.iter().map(of).collect()
 }

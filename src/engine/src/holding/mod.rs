@@ -3,14 +3,15 @@
 //! Shuffles that share uplinks slow each other down, and none ends earlier for it. Coflow schedulers serve the one first
 //! that can be done first (smallest effective bottleneck first, Varys). The same is had by what may be asked of YARN: of
 //! the jobs with a heavy shuffle only the first few ask for receivers, and each of them for a part of the cluster's
-//! containers at most. What runs goes on; YARN grants as before.
+//! containers at most. What runs goes on; YARN grants as before. A job that stays in one home rack uses no uplinks: its
+//! turn is among the jobs that stay there too, by that rack's access links and containers.
 //!
 //! # Code map
-//! - Here: the order. `fabric`: what the cluster can carry. `serve`: the engine's call, and where bytes are known from.
+//! - Here: the order. `fabric`: what cluster and racks can carry. `serve`: the engine's call, and where bytes are known from.
 //!
 //! # Invariants
 //! - What is not known to be heavy is never held.
-//! - The first in order is never held: somebody always goes on.
+//! - The first in order of a lane is never held: somebody always goes on.
 //! - The order is by bytes left, halved for who has waited: nobody waits for ever behind newcomers.
 //! - From [`HoldSettings::longest`] on after its first wish a job is not held, and holds up nobody. Nor does one that
 //!   says nothing any more.
@@ -19,8 +20,9 @@ mod fabric;
 pub mod serve;
 
 pub(crate) use fabric::FabricScans;
+pub use fabric::access;
 
-use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -30,10 +32,12 @@ use std::collections::BTreeMap;
 pub struct HoldSettings {
     /// Heavy shuffles that may ask at a time; at least 1.
     pub at_once: u32,
-    /// From when on a shuffle is heavy: time that its bytes take over all racks' uplinks together.
+    /// From when on a shuffle is heavy: time that its bytes take over all links of its lane together.
     pub heavy: Micros,
     /// The part of the cluster's containers that receivers of one heavy shuffle may hold, 0 to 1.
     pub share: f64,
+    /// The same of a home rack's containers, for a job that stays there.
+    pub home_share: f64,
     /// Who has waited so long counts as having half of its bytes left.
     pub patience: Micros,
     /// Nobody is held for longer.
@@ -47,17 +51,38 @@ impl Default for HoldSettings {
             at_once: 2,
             heavy: Micros::from_secs(2),
             share: 0.25,
+            home_share: 0.5,
             patience: Micros::from_secs(600),
             longest: Micros::from_secs(3_600),
         }
     }
 }
 
-/// What a cluster can carry.
+/// Which links a shuffle shares with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// All racks' uplinks: the job goes anywhere, or has several home racks.
+    Uplinks,
+    /// Access links of the one rack that the job stays in.
+    Rack(RackIdx),
+}
+
+impl Lane {
+    /// Of a job that stays in those racks; none: it goes anywhere.
+    #[must_use]
+    pub const fn of(homes: &[RackIdx]) -> Self {
+        match homes {
+            [rack] => Self::Rack(*rack),
+            _ => Self::Uplinks,
+        }
+    }
+}
+
+/// What a lane can carry.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fabric {
-    /// Bytes a second over all racks' uplinks, in one direction; infinite where racks have none that could be full.
-    pub uplinks: f64,
+pub struct LaneCapacity {
+    /// Bytes a second over all of its links together, in one direction; infinite where none could be full.
+    pub rate: f64,
     /// Containers of the usual size.
     pub containers: u32,
 }
@@ -76,6 +101,17 @@ pub struct Shuffle {
 }
 
 impl Shuffle {
+    /// What of it crosses uplinks where it stays in so many home racks, evenly: 1 − 1 ÷ racks. All of it in one rack, whose
+    /// access links it takes, and where it has no homes: how many racks it will be in is not known.
+    #[must_use]
+    pub fn over_links_of(self, homes: usize) -> Self {
+        if homes < 2 {
+            return self;
+        }
+        let part = |bytes: Bytes| Bytes((bytes.as_f64() * (1.0 - 1.0 / homes as f64)) as u64);
+        Self { bytes: part(self.bytes), fetched: part(self.fetched), ..self }
+    }
+
     /// Bytes that are still to come: by what is counted or by receivers that have theirs, whichever says less.
     fn left(&self) -> f64 {
         let share = 1.0 - f64::from(self.received) / f64::from(self.receivers);
@@ -112,6 +148,7 @@ impl Turn {
 #[derive(Debug, Clone, PartialEq)]
 struct Known {
     shuffle: Shuffle,
+    lane: Lane,
     /// When it first wished for receivers.
     since: Timestamp,
     /// When it last said anything.
@@ -126,9 +163,9 @@ pub struct Holding {
 
 impl Holding {
     /// The job wishes for receivers of that shuffle; what is known later replaces what was known before.
-    pub fn wishes(&mut self, attempt: AttemptId, shuffle: Shuffle, now: Timestamp) {
-        let known = self.known.entry(attempt).or_insert(Known { shuffle, since: now, heard: now });
-        (known.shuffle, known.heard) = (shuffle, now);
+    pub fn wishes(&mut self, attempt: AttemptId, shuffle: Shuffle, lane: Lane, now: Timestamp) {
+        let known = self.known.entry(attempt).or_insert(Known { shuffle, lane, since: now, heard: now });
+        (known.shuffle, known.lane, known.heard) = (shuffle, lane, now);
     }
 
     /// Forgets jobs that have said nothing since then.
@@ -166,18 +203,21 @@ impl Holding {
         self.known.remove(&attempt);
     }
 
-    /// Whether the job may ask now. Takes time in proportion to jobs.
+    /// Whether the job may ask now, by what its lane can carry. Takes time in proportion to jobs.
     #[must_use]
-    pub fn turn(&self, attempt: AttemptId, settings: &HoldSettings, fabric: Fabric, now: Timestamp) -> Turn {
-        let rank = |known: &Known| rank(known, settings, fabric, now);
-        let Some(ours) = self.known.get(&attempt).and_then(rank) else { return Turn::Free };
+    pub fn turn(&self, attempt: AttemptId, settings: &HoldSettings, capacity: LaneCapacity, now: Timestamp) -> Turn {
+        let rank = |known: &Known| rank(known, settings, capacity.rate, now);
+        let Some((lane, ours)) = self.known.get(&attempt).and_then(|known| Some((known.lane, rank(known)?))) else {
+            return Turn::Free;
+        };
         let first = |(other, known): (&AttemptId, &Known)| {
-            let theirs = rank(known)?;
+            let theirs = rank(known).filter(|_| known.lane == lane)?;
             theirs.total_cmp(&ours).then(other.cmp(&attempt)).is_lt().then_some(())
         };
         let before = u32::try_from(self.known.iter().filter_map(first).count()).unwrap_or(u32::MAX);
         if before < settings.at_once.max(1) {
-            Turn::AtMost(((f64::from(fabric.containers) * settings.share) as u32).max(1))
+            let share = if lane == Lane::Uplinks { settings.share } else { settings.home_share };
+            Turn::AtMost(((f64::from(capacity.containers) * share) as u32).max(1))
         } else {
             Turn::Held { before }
         }
@@ -186,10 +226,10 @@ impl Holding {
 
 /// Its place in the order: bytes left, halved by every `patience` that it has waited. None: it is not heavy, has all of
 /// its bytes, or came too long ago.
-fn rank(known: &Known, settings: &HoldSettings, fabric: Fabric, now: Timestamp) -> Option<f64> {
+fn rank(known: &Known, settings: &HoldSettings, rate: f64, now: Timestamp) -> Option<f64> {
     let Known { shuffle, since, .. } = known;
     let waited = now.since(*since);
-    let heavy = shuffle.bytes.as_f64() > settings.heavy.as_secs_f64() * fabric.uplinks;
+    let heavy = shuffle.bytes.as_f64() > settings.heavy.as_secs_f64() * rate;
     if !heavy || shuffle.received >= shuffle.receivers || waited >= settings.longest {
         return None;
     }
@@ -214,10 +254,16 @@ mod tests {
         Timestamp(seconds * SECOND)
     }
 
-    const FABRIC: Fabric = Fabric { uplinks: 1e9, containers: 320 };
+    const FABRIC: LaneCapacity = LaneCapacity { rate: 1e9, containers: 320 };
 
     fn turn(holding: &Holding, number: u32, now: u64) -> Turn {
         holding.turn(attempt(number), &HoldSettings::default(), FABRIC, at(now))
+    }
+
+    impl Holding {
+        fn wishes_anywhere(&mut self, attempt: AttemptId, shuffle: Shuffle, now: Timestamp) {
+            self.wishes(attempt, shuffle, Lane::Uplinks, now);
+        }
     }
 
     fn shuffle(gb: u64, receivers: u32) -> Shuffle {
@@ -228,7 +274,7 @@ mod tests {
     fn the_two_with_fewest_bytes_left_ask_and_light_ones_always_do() {
         let mut holding = Holding::default();
         for (number, gb) in [(1, 50), (2, 10), (3, 30), (4, 1)] {
-            holding.wishes(attempt(number), shuffle(gb, 10), at(0));
+            holding.wishes_anywhere(attempt(number), shuffle(gb, 10), at(0));
         }
         assert_eq!(turn(&holding, 1, 0), Turn::Held { before: 2 });
         assert_eq!(turn(&holding, 2, 0), Turn::AtMost(80));
@@ -242,7 +288,7 @@ mod tests {
         holding.received(attempt(1));
         assert_eq!(turn(&holding, 3, 0), Turn::AtMost(80));
         holding.end(attempt(2));
-        holding.wishes(attempt(5), shuffle(40, 10), at(0));
+        holding.wishes_anywhere(attempt(5), shuffle(40, 10), at(0));
         assert_eq!(turn(&holding, 5, 0), Turn::AtMost(80));
     }
 
@@ -250,28 +296,28 @@ mod tests {
     fn bytes_that_receivers_have_count_as_no_longer_left() {
         let mut holding = Holding::default();
         for (number, gb) in [(1, 50), (2, 10), (3, 30)] {
-            holding.wishes(attempt(number), shuffle(gb, 10), at(0));
+            holding.wishes_anywhere(attempt(number), shuffle(gb, 10), at(0));
         }
         assert_eq!(turn(&holding, 1, 0), Turn::Held { before: 2 });
         let of = |received, gb| Shuffle { received, fetched: Bytes(gb * GB), ..shuffle(50, 10) };
-        holding.wishes(attempt(1), of(0, 21), at(0));
+        holding.wishes_anywhere(attempt(1), of(0, 21), at(0));
         assert_eq!((turn(&holding, 1, 0), turn(&holding, 3, 0)), (Turn::AtMost(80), Turn::Held { before: 2 }));
         // Counters come later than the end of a receiver: nine of ten have theirs.
-        holding.wishes(attempt(1), of(9, 19), at(0));
+        holding.wishes_anywhere(attempt(1), of(9, 19), at(0));
         assert_eq!(turn(&holding, 3, 0), Turn::Held { before: 2 });
         // More than was expected, and not yet all: it goes first.
-        holding.wishes(attempt(1), of(9, 60), at(0));
+        holding.wishes_anywhere(attempt(1), of(9, 60), at(0));
         assert_eq!((turn(&holding, 1, 0), turn(&holding, 3, 0)), (Turn::AtMost(80), Turn::Held { before: 2 }));
     }
 
     #[test]
     fn who_has_waited_passes_newcomers_and_nobody_waits_for_longer_than_the_bound() {
         let mut holding = Holding::default();
-        holding.wishes(attempt(1), shuffle(100, 10), at(0));
+        holding.wishes_anywhere(attempt(1), shuffle(100, 10), at(0));
         let newcomers = |holding: &mut Holding, now: u64| {
             for number in [2, 3] {
                 holding.end(attempt(number));
-                holding.wishes(attempt(number), shuffle(10, 10), at(now));
+                holding.wishes_anywhere(attempt(number), shuffle(10, 10), at(now));
             }
             turn(holding, 1, now)
         };
@@ -286,13 +332,35 @@ mod tests {
     fn who_says_nothing_any_more_stands_before_nobody() {
         let mut holding = Holding::default();
         for number in 1..=3 {
-            holding.wishes(attempt(number), shuffle(u64::from(number) * 10, 10), at(0));
+            holding.wishes_anywhere(attempt(number), shuffle(u64::from(number) * 10, 10), at(0));
         }
-        holding.wishes(attempt(2), shuffle(20, 10), at(20));
-        holding.wishes(attempt(3), shuffle(30, 10), at(20));
+        holding.wishes_anywhere(attempt(2), shuffle(20, 10), at(20));
+        holding.wishes_anywhere(attempt(3), shuffle(30, 10), at(20));
         assert_eq!(turn(&holding, 3, 20), Turn::Held { before: 2 });
         holding.forget_silent(at(10));
         assert_eq!((turn(&holding, 3, 20), holding.len()), (Turn::AtMost(80), 2));
+    }
+
+    #[test]
+    fn jobs_that_stay_in_a_rack_take_turns_with_those_there_and_with_nobody_else() {
+        let mut holding = Holding::default();
+        let rack = |rack| Lane::of(&[RackIdx(rack)]);
+        assert_eq!([Lane::of(&[]), Lane::of(&[RackIdx(0), RackIdx(3)])], [Lane::Uplinks; 2]);
+        for (number, gb, lane) in [(1, 50, Lane::Uplinks), (2, 10, rack(0)), (3, 20, rack(0)), (4, 30, rack(0))] {
+            holding.wishes(attempt(number), shuffle(gb, 10), lane, at(0));
+        }
+        holding.wishes(attempt(5), shuffle(60, 10), rack(1), at(0));
+        // The caller says what the lane of each can carry: half of a rack's 40 containers, a quarter of the cluster's 320.
+        let home = LaneCapacity { rate: 5e8, containers: 40 };
+        let there = |holding: &Holding, number| holding.turn(attempt(number), &HoldSettings::default(), home, at(0));
+        assert_eq!(turn(&holding, 1, 0), Turn::AtMost(80), "three with fewer bytes are in no way of it");
+        assert_eq!([2, 3, 5].map(|number| there(&holding, number)), [Turn::AtMost(20); 3]);
+        assert_eq!(there(&holding, 4), Turn::Held { before: 2 });
+        // It left its home: the uplinks are its links now.
+        holding.wishes(attempt(2), shuffle(10, 10), Lane::Uplinks, at(0));
+        assert_eq!((there(&holding, 4), turn(&holding, 1, 0)), (Turn::AtMost(20), Turn::AtMost(80)));
+        let of = |homes: usize| shuffle(60, 10).over_links_of(homes).bytes;
+        assert_eq!([0, 1, 2, 3].map(of), [60, 60, 30, 40].map(|gb| Bytes(gb * GB)));
     }
 
     #[test]
@@ -315,7 +383,7 @@ mod tests {
             let mut order = Vec::new();
             for (number, &(gb, receivers, received, since)) in jobs.iter().enumerate() {
                 let number = attempt(number as u32);
-                holding.wishes(number, Shuffle { received, ..shuffle(gb, receivers) }, at(since));
+                holding.wishes_anywhere(number, Shuffle { received, ..shuffle(gb, receivers) }, at(since));
                 if gb > 2 && received < receivers && now - since < 3_600 {
                     let left = gb as f64 * (1.0 - f64::from(received) / f64::from(receivers));
                     order.push((left * 0.5_f64.powf((now - since) as f64 / 600.0), number));

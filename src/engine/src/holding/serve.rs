@@ -1,11 +1,12 @@
 //! The engine's call: whether a job may ask for receivers now, by what it says of its shuffle or what earlier runs tell.
 
-use super::{Shuffle, Turn};
+use super::{Lane, Shuffle, Turn};
 use crate::engine::Engine;
 use crate::history::History;
 use crate::proof::Proof;
 use crate::refusal::Refusal;
-use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, RackPath, Timestamp};
 use std::sync::Arc;
 
 /// Who has said nothing for so long is forgotten: ApplicationMasters are heard every second.
@@ -30,6 +31,8 @@ pub struct ShuffleWish {
     pub seen: Option<Shuffle>,
     /// Memory of a receiver's container, MB.
     pub memory_mb: u64,
+    /// Racks that the job stays in, for its input is there and containers came there; empty: it goes anywhere.
+    pub homes: Vec<RackPath>,
 }
 
 /// Who knew the bytes that were gone by.
@@ -81,11 +84,18 @@ impl Engine {
         if teller.is_none() || wish.shuffle.receivers == 0 || !room {
             return Ok(WishTurn { turn: Turn::Free, bytes, teller });
         }
-        holding.wishes(wish.attempt, shuffle, now);
-        let fabric = facts.scans.fabric().of(&facts.snapshot, wish.memory_mb);
-        let turn = holding.turn(wish.attempt, settings, fabric, now);
+        let homes = homes(&facts.snapshot, wish);
+        let lane = Lane::of(&homes);
+        holding.wishes(wish.attempt, shuffle.over_links_of(homes.len()), lane, now);
+        let capacity = facts.scans.fabric().of(&facts.snapshot, lane, wish.memory_mb);
+        let turn = holding.turn(wish.attempt, settings, capacity, now);
         Ok(WishTurn { turn, bytes, teller })
     }
+}
+
+/// Racks that the job stays in; one that is no longer there is none.
+fn homes(snapshot: &Snapshot, wish: &ShuffleWish) -> Vec<RackIdx> {
+    wish.homes.iter().filter_map(|rack| snapshot.statics.by_rack.get(rack).copied()).collect()
 }
 
 /// The shuffle as whoever knows best has it: the caller, then its ApplicationMaster, then earlier runs.

@@ -38,6 +38,7 @@ fn wish(number: u32, mb: u64) -> ShuffleWish {
         shuffle: shuffle(mb),
         seen: None,
         memory_mb: 1_024,
+        homes: Vec::new(),
     }
 }
 
@@ -123,6 +124,29 @@ fn who_wishes_for_no_receivers_yet_is_not_in_the_order() {
     }
     assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(12));
     assert_eq!(turn(&mut harness, &wish(4, 40)), Turn::AtMost(12));
+}
+
+#[test]
+fn who_stays_in_its_home_rack_takes_turns_with_those_there_alone() {
+    let mut harness = cluster();
+    let at = |number, mb, racks: &[&str]| {
+        let homes = racks.iter().map(|&rack| rack.into()).collect();
+        ShuffleWish { homes, ..wish(number, mb) }
+    };
+    for number in [1, 2] {
+        assert_eq!(turn(&mut harness, &wish(number, 10)), Turn::AtMost(12));
+    }
+    assert_eq!(turn(&mut harness, &wish(3, 90)), Turn::Held { before: 2 });
+    // Two nodes take 25 MB a second: 50 MB are two seconds of them. Half of 16 containers.
+    assert_eq!(turn(&mut harness, &at(4, 45, &["/rack-01"])), Turn::Free);
+    let home = [(5, 60), (6, 70), (7, 80)].map(|(number, mb)| turn(&mut harness, &at(number, mb, &["/rack-01"])));
+    assert_eq!(home, [Turn::AtMost(8), Turn::AtMost(8), Turn::Held { before: 2 }]);
+    assert_eq!(turn(&mut harness, &at(8, 80, &["/rack-02"])), Turn::AtMost(8), "another rack");
+    // Half of it crosses two racks' uplinks: 5 MB are not heavy. One of the two is gone: all of it is in the other.
+    assert_eq!(turn(&mut harness, &at(9, 10, &["/rack-01", "/rack-02"])), Turn::Free);
+    assert_eq!(turn(&mut harness, &at(9, 30, &["/rack-01", "/rack-02"])), Turn::Held { before: 2 });
+    assert_eq!(turn(&mut harness, &at(9, 80, &["/gone", "/rack-02"])), Turn::AtMost(8));
+    assert_eq!(turn(&mut harness, &at(9, 80, &["/gone"])), Turn::Held { before: 2 });
 }
 
 #[test]

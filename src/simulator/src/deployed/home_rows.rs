@@ -72,6 +72,11 @@ impl HomeRows {
         self.jobs.get(&attempt).is_some_and(|job| !job.maps.is_empty())
     }
 
+    /// Its homes; none where its reduces do not stay.
+    pub(super) fn homes(&self, attempt: AttemptId) -> &[RackIdx] {
+        self.jobs.get(&attempt).filter(|job| !job.maps.is_empty()).map_or(&[], |job| &job.racks)
+    }
+
     /// Nodes of its homes; none where its reduces do not stay.
     pub(super) fn nodes(&self, attempt: AttemptId, racks: &[RackIdx]) -> Vec<NodeIdx> {
         let job = self.jobs.get(&attempt).filter(|job| !job.maps.is_empty());

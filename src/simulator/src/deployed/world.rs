@@ -7,8 +7,9 @@ use super::rows::{HintRows, Stage};
 use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, PROGRESS, RACKS_FOR};
 use crate::capacity::HintOutcome;
 use crate::streams::{MASTER_BEATS, stream};
+use crate::yarn::SimCluster;
 use hintd_engine::TaskWhat;
-use hintd_engine::holding::{Fabric, HoldSettings, Holding, Turn};
+use hintd_engine::holding::{self, HoldSettings, Holding, Lane, LaneCapacity, Turn};
 use hintd_model::cluster::{Resource, Snapshot};
 use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
 use hintd_policy::capacity_scheduler::{
@@ -37,6 +38,36 @@ enum Happening {
 }
 
 /// See the module.
+/// How receivers are held, and what each lane can carry.
+#[derive(Debug)]
+struct Hold {
+    settings: HoldSettings,
+    uplinks: LaneCapacity,
+    racks: Vec<LaneCapacity>,
+}
+
+impl Hold {
+    fn new(settings: HoldSettings, cluster: &SimCluster) -> Self {
+        let snapshot = &cluster.snapshot;
+        let containers = |nodes: &Vec<NodeIdx>| nodes.iter().map(|node| cluster.containers[node.at()]).sum();
+        let racks = snapshot.statics.members.iter().zip(holding::access(snapshot));
+        let racks = racks.map(|(nodes, rate)| LaneCapacity { rate, containers: containers(nodes) });
+        let rate = RackRates::capacities(snapshot).uplinks();
+        Self {
+            settings,
+            uplinks: LaneCapacity { rate, containers: cluster.containers.iter().sum() },
+            racks: racks.collect(),
+        }
+    }
+
+    fn capacity(&self, lane: Lane) -> LaneCapacity {
+        match lane {
+            Lane::Uplinks => self.uplinks,
+            Lane::Rack(rack) => self.racks[rack.at()],
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct World {
     scheduler: CapacityScheduler,
@@ -51,7 +82,7 @@ pub(super) struct World {
     agenda: BinaryHeap<Reverse<(Timestamp, u64, Happening)>>,
     turns: u64,
     hintd: Option<Hintd>,
-    hold: Option<(HoldSettings, Fabric)>,
+    hold: Option<Hold>,
     holding: Holding,
     /// Applications of which something is held back.
     held: BTreeSet<AttemptId>,
@@ -106,9 +137,7 @@ impl World {
             agenda: BinaryHeap::new(),
             turns: 0,
             hintd: of.hints().then(|| Hintd::new(cluster)),
-            hold: of
-                .hold
-                .map(|hold| (hold, Fabric { uplinks: RackRates::capacities(snapshot).uplinks(), containers: slots })),
+            hold: of.hold.map(|settings| Hold::new(settings, cluster)),
             holding: Holding::default(),
             held: BTreeSet::new(),
             seed,
@@ -240,9 +269,11 @@ impl World {
     fn pass(&mut self, attempt: AttemptId, now: Timestamp) -> u32 {
         let Some(master) = self.masters.get_mut(&attempt) else { return 0 };
         let turn = match (&self.hold, master.shuffle()) {
-            (Some((settings, fabric)), Some(shuffle)) if master.asked_reduces > 0 => {
-                self.holding.wishes(attempt, shuffle, now);
-                self.holding.turn(attempt, settings, *fabric, now)
+            (Some(hold), Some(shuffle)) if master.asked_reduces > 0 => {
+                let homes = self.homes.homes(attempt);
+                let lane = Lane::of(homes);
+                self.holding.wishes(attempt, shuffle.over_links_of(homes.len()), lane, now);
+                self.holding.turn(attempt, &hold.settings, hold.capacity(lane), now)
             }
             _ => Turn::Free,
         };

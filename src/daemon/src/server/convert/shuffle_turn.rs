@@ -44,6 +44,7 @@ pub(in crate::server) fn shuffle_wish(wire: &v1::ShuffleTurnRequest) -> Result<(
         shuffle,
         seen: None,
         memory_mb: wire.memory_mb,
+        homes: Vec::new(),
     };
     Ok((wire.queue.as_str().into(), wish))
 }
