@@ -172,8 +172,6 @@ pub struct HomesProblem<'a> {
     pub run: &'a EarlierRun,
     /// By rack: what it has, and what is to be done there by jobs whose input was written lately.
     pub racks: &'a [HomeRack],
-    /// Jobs whose input was written lately and that are not done: bytes on uplinks delay each of them.
-    pub others: u32,
     /// Seed of every random draw.
     pub seed: u64,
 }

@@ -178,12 +178,12 @@ impl DataHomes {
                 return Some(there);
             }
         }
-        let (racks, others) = self.room(generation, container_mb(generation, reader), now);
+        let racks = self.room(generation, container_mb(generation, reader), now);
         if racks.iter().all(|rack| rack.slots == 0) {
             return None;
         }
         let seed = seed_of(reader);
-        let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, others, seed });
+        let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed });
         let named = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
         self.by_reader.insert(Arc::clone(reader), Chosen { run, racks: named, at: now, asked: now });
         if self.by_reader.len() > READERS_MAX {
@@ -194,9 +194,8 @@ impl DataHomes {
     }
 
     /// By rack: containers of that size, and what is to be done there: by readers homed before, and by what runs until it is
-    /// expected to end; and how many of those readers are not done. How full disks are only HDFS knows, which takes no node
-    /// without room.
-    fn room(&self, generation: &Generation, container_mb: u64, now: Timestamp) -> (Vec<HomeRack>, u32) {
+    /// expected to end. How full disks are only HDFS knows, which takes no node without room.
+    fn room(&self, generation: &Generation, container_mb: u64, now: Timestamp) -> Vec<HomeRack> {
         let snapshot = &*generation.snapshot;
         let containers = |mb: u64| mb / container_mb.max(1);
         let slots = |(rack, _): (usize, _)| {
@@ -221,7 +220,7 @@ impl DataHomes {
             let Some(rack) = snapshot.statics.rack.get(node.at()) else { continue };
             racks[rack.at()].work_s += work.sum::<f64>();
         }
-        (racks, book.unfinished(now))
+        racks
     }
 }
 

@@ -3,9 +3,31 @@
 use super::replicas::usable;
 use crate::decision::WithheldReason;
 use hintd_model::cluster::Snapshot;
-use hintd_model::units::{HostName, RackPath};
+use hintd_model::units::{Bytes, HostName, Micros, RackIdx, RackPath};
+use hintd_policy::terms::link_time::LinkRates;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Receivers go without a container at home for so long at least before they are asked for elsewhere: about as long as a
+/// reduce of a gigabyte works.
+pub const PATIENCE_MIN: Micros = Micros::from_secs(30);
+/// And for so long at most.
+pub const PATIENCE_MAX: Micros = Micros::from_secs(3_600);
+
+/// How long receivers of what the senders at home left are best waited for there: elsewhere all of it has to leave over the
+/// homes' uplinks, `uplinks` bytes a second together, and takes that long.
+#[must_use]
+pub fn patience(shuffle: Bytes, uplinks: f64) -> Micros {
+    let seconds = (shuffle.as_f64() / uplinks.max(1.0)).min(PATIENCE_MAX.as_secs_f64());
+    Micros((seconds * 1e6) as u64).max(PATIENCE_MIN)
+}
+
+/// Bytes a second that the uplinks of those racks carry together, out of them; infinite where one can't be full.
+#[must_use]
+pub fn uplinks(snapshot: &Snapshot, racks: impl IntoIterator<Item = RackIdx>) -> f64 {
+    let rates = LinkRates::capacities(snapshot);
+    racks.into_iter().map(|rack| rates.rack(rack).up).sum()
+}
 
 /// Tasks that read an application's input.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

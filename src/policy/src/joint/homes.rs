@@ -12,11 +12,8 @@ use hintd_model::units::{Bytes, Micros, RackIdx, Timestamp};
 
 /// A shuffle that takes less than so many seconds over all uplinks together is not worth waiting for a rack.
 const WORTH_A_HOME_S: f64 = 0.01;
-/// How many jobs wait for the uplinks at least, homed or not: a second of all uplinks costs each of them a second.
-const OTHERS_MIN: u32 = 1;
-
-/// No job is expected to take longer, in seconds: ten years.
-const LONGEST_S: f64 = 3.2e8;
+/// How many jobs wait for the uplinks beside this one: a second of all uplinks costs each of them a second (docs/decisions.md).
+const OTHERS: f64 = 2.0;
 
 /// A rack, its rates and what is to be done there.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +56,7 @@ pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
         return Vec::new();
     }
     let best = |width| best_of_width(problem, &homes, width);
-    let cost = |racks: &Vec<Home>| cost(problem, racks, uplinks);
+    let cost = |racks: &Vec<Home>| cost(problem.run, racks, uplinks);
     // Of equal costs the fewest racks.
     let chosen = (1..=homes.len()).filter_map(best).min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let mut racks: Vec<RackIdx> = chosen.unwrap_or_default().iter().map(|home| home.rack).collect();
@@ -126,14 +123,10 @@ fn end(run: &EarlierRun, home: &Home, width: usize) -> f64 {
 }
 
 /// Seconds until the job is done in those racks, and what its bytes on uplinks, of that rate together, cost others.
-pub(super) fn cost(problem: &HomesProblem<'_>, homes: &[Home], uplinks: f64) -> f64 {
-    let up = Part::of(problem.run, homes.len()).up * homes.len() as f64;
-    last(problem.run, homes) + f64::from(problem.others.max(OTHERS_MIN)) * up / uplinks
-}
-
-/// Seconds until the job is done in those racks.
-fn last(run: &EarlierRun, homes: &[Home]) -> f64 {
-    homes.iter().map(|home| end(run, home, homes.len())).fold(0.0, f64::max)
+pub(super) fn cost(run: &EarlierRun, homes: &[Home], uplinks: f64) -> f64 {
+    let width = homes.len();
+    let up = Part::of(run, width).up * width as f64;
+    homes.iter().map(|home| end(run, home, width)).fold(0.0, f64::max) + OTHERS * up / uplinks
 }
 
 /// Advice for one block: a replica in one of the homes, in turns; the others as HDFS puts them, in another rack.
@@ -153,8 +146,6 @@ pub struct HomeBook {
     /// By rack: bytes a second of its uplink, and of its access links.
     rates: Vec<[f64; 2]>,
     at: Timestamp,
-    /// When each job that was homed will be done, by estimate.
-    ends: Vec<Timestamp>,
 }
 
 impl HomeBook {
@@ -162,7 +153,7 @@ impl HomeBook {
     #[must_use]
     pub fn new(snapshot: &Snapshot, racks: impl IntoIterator<Item = (u32, Bytes)>) -> Self {
         let racks = racks.into_iter().map(|(slots, disk)| HomeRack { slots, disk, ..HomeRack::default() });
-        Self { racks: racks.collect(), rates: rates_by_rack(snapshot), at: Timestamp(0), ends: Vec::new() }
+        Self { racks: racks.collect(), rates: rates_by_rack(snapshot), at: Timestamp(0) }
     }
 
     /// What is left by then.
@@ -177,24 +168,10 @@ impl HomeBook {
         &self.racks
     }
 
-    /// Jobs that are not done by then.
-    #[must_use]
-    pub fn unfinished(&self, now: Timestamp) -> u32 {
-        self.ends.iter().filter(|end| **end > now).count().try_into().unwrap_or(u32::MAX)
-    }
-
     /// A job was homed there; empty: everywhere.
     pub fn add(&mut self, homes: &[RackIdx], run: &EarlierRun) {
         let all: Vec<RackIdx> = (0..self.racks.len()).map(RackIdx::new).collect();
         let homes = if homes.is_empty() { &all } else { homes };
-        let home = |&rack: &RackIdx| {
-            let (&load, &[up_rate, into_rate]) = (self.racks.get(rack.at())?, self.rates.get(rack.at())?);
-            Some(Home { rack, load, up_rate, into_rate }).filter(|home| home.load.slots > 0)
-        };
-        // Bounds what a Timestamp can't hold: links without a rate.
-        let lasts = last(run, &homes.iter().filter_map(home).collect::<Vec<_>>()).min(LONGEST_S);
-        self.ends.retain(|end| *end > self.at);
-        self.ends.push(self.at.plus(Micros((lasts * 1e6) as u64)));
         let part = Part::of(run, homes.len());
         for home in homes {
             let Some(rack) = self.racks.get_mut(home.at()) else { continue };

@@ -269,7 +269,7 @@ fn least_cost(problem: &HomesProblem<'_>) -> f64 {
         let part = problem.run.input.as_f64() / set.len() as f64;
         set.iter().all(|home| part <= problem.racks[home.rack.at()].disk.as_f64())
     };
-    let costs = sets.filter(has_room).map(|set| homes::cost(problem, &set, uplinks));
+    let costs = sets.filter(has_room).map(|set| homes::cost(problem.run, &set, uplinks));
     costs.fold(f64::INFINITY, f64::min)
 }
 
@@ -278,7 +278,6 @@ proptest! {
     fn homes_cost_no_more_than_any_other_set_of_racks_and_have_room(
         racks in prop::collection::vec((0_u32..6, 0_u64..3_000, 0_f64..200.0, 0_f64..1e9, 0_f64..1e9), 4),
         (input, shuffle, maps, reduces) in (0_u64..4_000, 0_u64..4_000, 1_u32..60, 0_u32..60),
-        others in 0_u32..40,
         seed in any::<u64>(),
     ) {
         let sample = small(4, 8);
@@ -287,13 +286,10 @@ proptest! {
         };
         let racks: Vec<HomeRack> = racks.iter().map(rack).collect();
         let run = earlier(input, shuffle, maps, reduces);
-        let problem = HomesProblem { snapshot: &sample.snapshot, run: &run, racks: &racks, others, seed };
+        let problem = HomesProblem { snapshot: &sample.snapshot, run: &run, racks: &racks, seed };
         let chosen = homes::choose(&problem);
         prop_assert_eq!(&homes::choose(&problem), &chosen, "a seed gives one choice");
         prop_assert!(chosen.is_sorted_by(|a, b| a < b));
-        let width = |racks: &[RackIdx]| if racks.is_empty() { usize::MAX } else { racks.len() };
-        let more = homes::choose(&HomesProblem { others: others + 20, ..problem.clone() });
-        prop_assert!(width(&more) <= width(&chosen), "more others, more racks: {:?} {:?}", chosen, more);
         let all = homes::homes(&problem);
         let uplinks = homes::uplinks(&all);
         let least = least_cost(&problem);
@@ -301,14 +297,14 @@ proptest! {
             prop_assert_eq!(&chosen, &[], "not worth waiting for a rack");
         } else if chosen.is_empty() {
             // All of them, or none that could: HDFS places as ever.
-            let all = if all.is_empty() { f64::INFINITY } else { homes::cost(&problem, &all, uplinks) };
+            let all = if all.is_empty() { f64::INFINITY } else { homes::cost(&run, &all, uplinks) };
             prop_assert!(all <= least || least.is_infinite(), "{} above {}", all, least);
         } else {
             let taken: Vec<Home> = all.into_iter().filter(|home| chosen.contains(&home.rack)).collect();
             prop_assert_eq!(taken.len(), chosen.len(), "a rack without containers");
             let part = run.input.as_f64() / chosen.len() as f64;
             prop_assert!(chosen.iter().all(|rack| part <= racks[rack.at()].disk.as_f64()), "no room for its part");
-            let cost = homes::cost(&problem, &taken, uplinks);
+            let cost = homes::cost(&run, &taken, uplinks);
             prop_assert!(cost <= least, "{} above {}", cost, least);
         }
     }
@@ -325,10 +321,8 @@ proptest! {
         for (input, shuffle, later) in jobs {
             now += later * 1_000_000;
             let run = earlier(input, shuffle, 8, 4);
-            let others = book.unfinished(Timestamp(now));
             let racks = book.racks(Timestamp(now));
-            let problem = HomesProblem { snapshot: &sample.snapshot, run: &run, racks, others, seed: 1 };
-            let chosen = homes::choose(&problem);
+            let chosen = homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &run, racks, seed: 1 });
             chosen.iter().for_each(|rack| homed[rack.at()] += run.input.as_f64() / chosen.len() as f64);
             book.add(&chosen, &run);
         }
@@ -344,16 +338,8 @@ fn heavy_shuffles_get_a_rack_each_in_turns_and_wide_jobs_none() {
     let shuffles = earlier(1_000, 1_000, 8, 4);
     let mut used = Vec::new();
     for _ in 0..8 {
-        let others = book.unfinished(Timestamp(0));
-        assert_eq!(others as usize, used.len(), "all are homed at one moment");
-        let problem = HomesProblem {
-            snapshot: &sample.snapshot,
-            run: &shuffles,
-            racks: book.racks(Timestamp(0)),
-            others,
-            seed: 1,
-        };
-        let homes = homes::choose(&problem);
+        let racks = book.racks(Timestamp(0));
+        let homes = homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &shuffles, racks, seed: 1 });
         assert_eq!(homes.len(), 1, "{homes:?}");
         used.push(homes[0]);
         book.add(&homes, &shuffles);
@@ -362,15 +348,13 @@ fn heavy_shuffles_get_a_rack_each_in_turns_and_wide_jobs_none() {
         assert_eq!(turn.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{used:?}");
     }
     // When all is done the racks are alike again, and the seed draws.
-    assert_eq!(book.unfinished(Timestamp(u64::MAX)), 0);
     let racks = book.racks(Timestamp(u64::MAX));
     assert!(racks.iter().all(|rack| (rack.work_s, rack.up, rack.into) == (0.0, 0.0, 0.0)), "{racks:?}");
-    let problem = |run, seed| HomesProblem { snapshot: &sample.snapshot, run, racks, others: 0, seed };
-    let choice = |seed| homes::choose(&problem(&shuffles, seed))[0];
+    let choice = |seed| homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &shuffles, racks, seed })[0];
     assert_eq!((0..100).map(choice).collect::<std::collections::BTreeSet<_>>().len(), 4);
     // Many maps and next to no shuffle: containers are what it needs.
     let wide = earlier(1_000, 1, 4_000, 1);
-    assert_eq!(homes::choose(&problem(&wide, 1)), []);
+    assert_eq!(homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &wide, racks, seed: 1 }), []);
 }
 
 fn advice(sample: &Sample, block: u64, homes: &[RackIdx]) -> Vec<ReplicaAdvice> {

@@ -4,22 +4,22 @@
 //! # The model
 //! - Maps: rows of hosts and racks outside the homes are put to 0, which YARN keeps as rows, and `*` does not relax
 //!   (`relaxLocality = false`), for relaxed asks leave a full rack after a missed heartbeat or two. What was left out comes
-//!   back for good at once where a block has lost its replica at home, and once no map came for `HOME_FOR`. Homes that are
+//!   back for good at once where a block has lost its replica at home, and once no map came for the job's patience. Homes that are
 //!   full are no reason to leave: a job with more maps than its homes have containers would never stay.
 //! - Reduces: they get rows in proportion to the job's maps on each node of its homes, whatever hintd has room for, and `*`
-//!   does not relax until no reduce came for `HOME_FOR`.
+//!   does not relax until no reduce came for the job's patience.
+//! - Patience ([`patience`]) is as long as the job's shuffle would need over the homes' uplinks: where reduces run elsewhere, all
+//!   that maps left there has to leave over these, which takes a large job longer than it would have taken anywhere.
 //! - Every node of the homes has a row for all that is outstanding once a job has asked for maps for `HOSTS_FOR`, and once the
 //!   first places of its reduces are gone. Rows of racks alone would not do: while `*` does not relax YARN never serves them.
 //! - All of this only ever delays an ask; docs/policies.md says what the ResourceManager's processor in clients/java does otherwise.
 
 use super::HOSTS_FOR;
+use hintd_engine::plans::input_homes::{patience, uplinks};
 use hintd_model::cluster::Snapshot;
-use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use hintd_policy::capacity_scheduler::Place;
 use std::collections::BTreeMap;
-
-/// A job that gets no container at home for so long looks elsewhere: about as long as a reduce of a gigabyte works.
-pub(super) const HOME_FOR: Micros = Micros::from_secs(30);
 
 /// Jobs that have homes.
 #[derive(Debug, Default)]
@@ -40,6 +40,8 @@ struct Homed {
     first: Option<Timestamp>,
     /// Its maps by node of the homes.
     maps: BTreeMap<NodeIdx, u32>,
+    /// How long its tasks go without a container before they look elsewhere.
+    patience: Micros,
 }
 
 impl Homed {
@@ -55,16 +57,23 @@ impl Homed {
 
 impl HomeRows {
     /// A job's input was written there; nowhere in particular: it is one like others.
-    pub(super) fn has_homes(&mut self, attempt: AttemptId, racks: &[RackIdx]) {
+    pub(super) fn has_homes(&mut self, attempt: AttemptId, racks: &[RackIdx], shuffle: Bytes, snapshot: &Snapshot) {
         if !racks.is_empty() {
-            let racks = racks.to_vec();
-            let job = Homed { racks, stays: true, since: None, waited: 0, first: None, maps: BTreeMap::new() };
+            let patience = patience(shuffle, uplinks(snapshot, racks.iter().copied()));
+            let (racks, maps) = (racks.to_vec(), BTreeMap::new());
+            let job = Homed { racks, stays: true, since: None, waited: 0, first: None, maps, patience };
             self.jobs.insert(attempt, job);
         }
     }
 
     pub(super) fn forget(&mut self, attempt: AttemptId) {
         self.jobs.remove(&attempt);
+    }
+
+    /// How long the job's reduces go without a container at home before they look elsewhere; zero: they do not stay.
+    pub(super) fn reduces_for(&self, attempt: AttemptId) -> Micros {
+        let job = self.jobs.get(&attempt).filter(|_| self.keeps(attempt));
+        job.map_or(Micros(0), |job| job.patience)
     }
 
     /// Whether the job's reduces are to stay at home: some of its maps are there.
@@ -108,7 +117,7 @@ impl HomeRows {
         let near = rows.iter().filter(|(place, _)| matches!(place, Place::Rack(_)) && at_home(place));
         let near: u32 = near.map(|(_, count)| count).sum();
         let since = job.since.filter(|_| waiting >= job.waited).unwrap_or(now);
-        let leaves = waiting > 0 && (near < waiting || now.since(since) >= HOME_FOR);
+        let leaves = waiting > 0 && (near < waiting || now.since(since) >= job.patience);
         if waiting > 0 && !leaves {
             rows.iter_mut().filter(|(place, _)| !at_home(place)).for_each(|(_, count)| *count = 0);
         }
@@ -146,20 +155,40 @@ impl HomeRows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::Shipped;
     use hintd_model::units::ApplicationId;
     use proptest::prelude::*;
 
     const JOB: AttemptId = AttemptId { application: ApplicationId { cluster_timestamp: 0, sequence: 1 }, attempt: 1 };
+
+    fn snapshot() -> Snapshot {
+        Shipped::find("nas-40").unwrap().shape().unwrap().to_cluster().unwrap().snapshot
+    }
+
+    #[test]
+    fn a_job_is_as_patient_as_its_shuffle_would_take_to_leave() {
+        let (mut homes, snapshot) = (HomeRows::default(), snapshot());
+        // A rack's uplink carries 1 Gbit/s.
+        for (shuffle, seconds) in [(1_000_000, 30), (12_500_000_000, 100), (12_500_000_000_000, 3_600)] {
+            homes.has_homes(JOB, &[RackIdx(0)], Bytes(shuffle), &snapshot);
+            assert_eq!(homes.reduces_for(JOB), Micros(0), "its maps are elsewhere");
+            homes.map_at(JOB, (NodeIdx(0), RackIdx(0)));
+            assert_eq!(homes.reduces_for(JOB), Micros::from_secs(seconds));
+        }
+        homes.has_homes(JOB, &[RackIdx(0), RackIdx(1)], Bytes(12_500_000_000), &snapshot);
+        homes.map_at(JOB, (NodeIdx(0), RackIdx(0)));
+        assert_eq!(homes.reduces_for(JOB), Micros::from_secs(50), "two uplinks");
+    }
 
     proptest! {
         #[test]
         fn reduces_of_a_homed_job_are_divided_as_its_maps_at_home_are(
             maps in prop::collection::btree_map(0_u32..20, 1_u32..50, 1..8), away in 0_u32..300, count in 0_u32..500,
         ) {
-            let mut homes = HomeRows::default();
+            let (mut homes, snapshot) = (HomeRows::default(), snapshot());
             let elsewhere = vec![(NodeIdx(99), count)];
             prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "it has no homes");
-            homes.has_homes(JOB, &[RackIdx(0)]);
+            homes.has_homes(JOB, &[RackIdx(0)], Bytes(1), &snapshot);
             (0..away).for_each(|_| homes.map_at(JOB, (NodeIdx(50), RackIdx(1))));
             prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "it has no maps at home");
             prop_assert!(!homes.keeps(JOB) && homes.nodes(JOB, &[RackIdx(0)]).is_empty());

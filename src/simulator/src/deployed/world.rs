@@ -1,7 +1,7 @@
 //! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
 
 use super::hintd::Hintd;
-use super::home_rows::{HOME_FOR, HomeRows};
+use super::home_rows::HomeRows;
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
 use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, PROGRESS, RACKS_FOR};
@@ -185,7 +185,7 @@ impl World {
             DispatchEvent::Recurs { attempt, run, homes } => {
                 if let Some(hintd) = &mut self.hintd {
                     hintd.recurs(*attempt, run, view.now);
-                    self.homes.has_homes(*attempt, homes);
+                    self.homes.has_homes(*attempt, homes, run.shuffle, view.snapshot);
                 }
             }
             DispatchEvent::Received(task) => self.received(task.attempt, view.now),
@@ -332,7 +332,7 @@ impl World {
 
     fn widen(&mut self, attempt: AttemptId, stage: Stage, version: u64, now: Timestamp) {
         let Some(rows) = self.hints.get_mut(&attempt).filter(|rows| rows.version == version) else { return };
-        let until = rows.last.plus(HOME_FOR);
+        let until = rows.last.plus(self.homes.reduces_for(attempt));
         let outstanding = self.masters.get(&attempt).is_some_and(|master| master.passed > 0) && rows.hinted() > 0;
         if stage == Stage::Anywhere && outstanding && until > now && self.homes.keeps(attempt) {
             self.at(until, Happening::Widen(attempt, stage, version));

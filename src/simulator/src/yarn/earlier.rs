@@ -50,10 +50,8 @@ impl Homes {
         policy: &dyn PlaceData,
         (snapshot, seed, now): (&Snapshot, u64, Timestamp),
     ) -> Vec<RackIdx> {
-        let others = self.book.unfinished(now);
         let racks = self.book.racks(now);
-        let choose = |run| policy.homes(&HomesProblem { snapshot, run, racks, others, seed });
-        let choose = || run.map(choose).unwrap_or_default();
+        let choose = || run.map(|run| policy.homes(&HomesProblem { snapshot, run, racks, seed })).unwrap_or_default();
         let homes = match path {
             Some(path) => self.by_path.entry(Arc::clone(path)).or_insert_with(choose).clone(),
             None => choose(),
