@@ -326,7 +326,7 @@ class HintProcessorTest {
   void rowsThatAreToComeBackWithAnAllocateThatFailsComeBackWithTheNext() throws Exception {
     ApplicationAttemptId app = withHomes();
     String away = atHome(app);
-    yarn.homesFull = true;
+    yarn.nodesGone = true;
     yarn.mistake = new InvalidContainerReleaseException("not a container of yours");
     assertThrows(InvalidContainerReleaseException.class, () -> allocate(app));
     assertThrows(InvalidContainerReleaseException.class, () -> allocate(app), "and again");
@@ -341,7 +341,7 @@ class HintProcessorTest {
   void whatYarnRefusesOfThatIsOwedUntilItTakesIt() throws Exception {
     ApplicationAttemptId app = withHomes();
     String away = atHome(app);
-    yarn.homesFull = true;
+    yarn.nodesGone = true;
     yarn.refuseAll = true;
     assertThrows(InvalidResourceRequestException.class, () -> allocate(app));
     yarn.refuseAll = false;
@@ -453,7 +453,7 @@ class HintProcessorTest {
     boolean racksFail;
     boolean refuseHosts;
     boolean refuseAll;
-    boolean homesFull;
+    boolean nodesGone;
     /** What is wrong with the rest of each request; null: nothing. */
     YarnException mistake;
     private int containers;
@@ -517,8 +517,13 @@ class HintProcessorTest {
     }
 
     @Override
-    public boolean room(java.util.Collection<String> nodes, Resource size) {
-      return !homesFull && !nodes.isEmpty();
+    public boolean usable(String node) {
+      return !nodesGone;
+    }
+
+    @Override
+    public boolean reserved(Attempt attempt, Key key) {
+      return false;
     }
 
     @Override
