@@ -200,38 +200,42 @@ final class HomeKeeper {
     }
   }
 
+  /** There may be a reason to stay later. */
+  private static final String NOT_YET = "";
+
   /** Looks at who stays; before {@link #rewrite}. */
   void decide(Collection<String> blacklisted, Mode mode, Settings settings, long now) {
     take(now);
     for (Key key : rows.open()) {
       Stay stay = stays.get(key);
-      if (stay.over) {
-        continue;
-      }
-      String why = stay.maps ? notMaps(key) : notReduces(key, stay);
-      if (why == null && (now >= holdsUntil || daemon.breaker().isOpen())) {
-        why = "silent";
-      }
-      boolean given = !rows.fresh(key) && outstanding(key) == 0; // and it is on its way to the application
-      if (given && why == null) {
-        continue;
-      }
-      boolean late = now - stay.since >= settings.homesWaitMs;
-      TreeMap<String, String> hosts = homes.usable(blacklisted);
-      if (NOT_YET.equals(why)) {
-        if (late) {
-          end(key, stay, "no_answer");
-        }
-      } else if (why != null || late || hosts.isEmpty()) {
-        end(key, stay, why != null ? why : late ? "waited" : "no_nodes");
-      } else {
-        stay(key, stay, target(key, stay, hosts, settings, now), mode == Mode.ON && !shadow, now);
+      if (!stay.over) {
+        decide(key, stay, blacklisted, mode, settings, now);
       }
     }
   }
 
-  /** There may be a reason to stay later. */
-  private static final String NOT_YET = "";
+  private void decide(Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
+    boolean late = now - stay.since >= settings.homesWaitMs;
+    String why = stay.maps ? notMaps(key) : notReduces(key, stay);
+    if (NOT_YET.equals(why)) {
+      if (late) {
+        end(key, stay, "no_answer");
+      }
+      return;
+    }
+    if (why == null && (now >= holdsUntil || daemon.breaker().isOpen())) {
+      why = "silent";
+    }
+    if (why == null && !rows.fresh(key) && outstanding(key) == 0) {
+      return; // all of it was given, and is on its way to the application
+    }
+    TreeMap<String, String> hosts = homes.usable(blacklisted);
+    if (why != null || late || hosts.isEmpty()) {
+      end(key, stay, why != null ? why : late ? "waited" : "no_nodes");
+    } else {
+      stay(key, stay, target(key, stay, hosts, settings, now), mode == Mode.ON && !shadow, now);
+    }
+  }
 
   /** Why maps do not stay; null: they do. */
   private String notMaps(Key key) {

@@ -61,8 +61,15 @@ final class Homes {
     if (from == all) {
       return;
     }
-    hosts = new TreeMap<>(all);
-    hosts.values().retainAll(racks);
+    TreeMap<String, String> found = new TreeMap<>();
+    if (!racks.isEmpty()) { // of most applications nothing was sent home
+      all.forEach((host, rack) -> {
+        if (racks.contains(rack)) {
+          found.put(host, rack);
+        }
+      });
+    }
+    hosts = found;
     names = new HashSet<>(hosts.keySet());
     names.addAll(racks);
     from = all;

@@ -234,6 +234,33 @@ class HomeRowsTest {
   }
 
   @Test
+  void withTwoHomesYarnGivesAsManyAsAreAskedForAndNothingIsStarved() throws Exception {
+    try (RealYarn yarn = new RealYarn()) {
+      for (int i = 0; i < 6; i++) {
+        yarn.node("h" + i, "/r" + i / 2, 8);
+      }
+      ApplicationAttemptId id = yarn.submit(ApplicationId.newInstance(1L, 7));
+      // Four with a replica in either home, one whose only replica is in neither: eight by rows, of five.
+      List<ResourceRequest> asks = new ArrayList<>();
+      Object[] counts = {"*", 5, "/r0", 4, "h0", 4, "/r1", 4, "h2", 4, "/r2", 1, "h4", 1};
+      for (int i = 0; i < counts.length; i += 2) {
+        asks.add(Yarn.row(MAPS, (String) counts[i], (Integer) counts[i + 1]));
+      }
+      homes.came(asks, key -> true);
+      homes.keepTo(MAPS, only(new HashSet<>(Arrays.asList("/r0", "/r1", "h0", "h1", "h2", "h3"))));
+      yarn.allocate(id, homes.pass(asks, key -> -1), new ArrayList<>());
+      TreeMap<String, Integer> came = new TreeMap<>();
+      for (int beat = 0; beat < 50; beat++) {
+        yarn.beat();
+        yarn.allocate(id, new ArrayList<>(), new ArrayList<>())
+            .forEach(given -> came.merge(given.getNodeId().getHost(), 1, Integer::sum));
+      }
+      assertEquals(5, came.values().stream().mapToInt(Integer::intValue).sum(), came::toString);
+      assertEquals(new TreeSet<>(Arrays.asList("h0", "h2")), came.keySet(), came::toString);
+    }
+  }
+
+  @Test
   void whatIsAddedTakesNothingFromWhereYarnIsAskedAlready() {
     allocate(-1, array(asks(3)));
     assertTrue(homes.narrows(MAPS, everyHost()), "h3 is left out, and all of it becomes strict");

@@ -51,7 +51,6 @@ class HomesOnYarnTest {
   private Settings settings;
   private int home;
   private long now;
-  private long beaten;
   private int applications = 1;
 
   @BeforeEach
@@ -243,10 +242,6 @@ class HomesOnYarnTest {
         job.heartbeat();
       }
       yarn.beat();
-      if (System.nanoTime() - beaten > TimeUnit.SECONDS.toNanos(2)) { // hintd's clock is another one
-        nodes.beat();
-        beaten = System.nanoTime();
-      }
       now += 1_000;
     }
     return most;
