@@ -68,12 +68,15 @@ class HomeKeeperTest {
   @AfterEach
   void stop() throws Exception {
     daemon.close();
-    if (nodes == null) {
-      return; // without a daemon the test was skipped
+    if (nodes != null) {
+      nodes.close();
     }
-    nodes.close();
-    client.close();
-    hintd.close();
+    if (client != null) {
+      client.close();
+    }
+    if (hintd != null) { // without a daemon the test was skipped
+      hintd.close();
+    }
   }
 
   private void use(String... lines) throws Exception {

@@ -76,15 +76,18 @@ class HomesOnYarnTest {
   @AfterEach
   void stop() throws Exception {
     daemon.close();
-    if (nodes == null) {
-      return; // without a daemon the test was skipped
-    }
     if (yarn != null) {
       yarn.close();
     }
-    nodes.close();
-    client.close();
-    hintd.close();
+    if (nodes != null) {
+      nodes.close();
+    }
+    if (client != null) {
+      client.close();
+    }
+    if (hintd != null) { // without a daemon the test was skipped
+      hintd.close();
+    }
   }
 
   private String host(int nth) {
