@@ -60,6 +60,8 @@ public final class TestDaemon implements AutoCloseable {
             "store = { path = \"" + folder + "/journal.redb\" }",
             "policy = { default = \"spread\" }",
             "placer = { guard = false }",
+            // Nodes report once; a machine may be as busy as it likes.
+            "model = { stale_after = \"10m\", lost_after = \"20m\", max_age = { heartbeats = \"30m\" } }",
             // Whoever asks for a turn: everything from 1 MB on is heavy.
             "hold = { heavy = \"1ms\" }",
             "queues = { \"*\" = { mode = \"" + mode + "\", hold = true } }");
@@ -214,7 +216,7 @@ public final class TestDaemon implements AutoCloseable {
     public void beat() throws IOException, InterruptedException {
       beats++;
       tellBeats(beats);
-      assertTrue(feed.settled(10, TimeUnit.SECONDS));
+      assertTrue(feed.settled(60, TimeUnit.SECONDS));
       daemon.awaitUsable(count);
     }
 

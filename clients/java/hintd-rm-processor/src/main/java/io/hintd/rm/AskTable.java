@@ -345,6 +345,25 @@ final class AskTable {
     state.resized = false;
   }
 
+  /** Promises of a key end. */
+  void forget(Key key, String why) {
+    State state = states.get(key);
+    if (state != null) {
+      forget(state, why);
+    }
+  }
+
+  /** Keys that something is promised of. */
+  List<Key> promised() {
+    List<Key> keys = new ArrayList<>();
+    states.forEach((key, state) -> {
+      if (!state.pieces.isEmpty()) {
+        keys.add(key);
+      }
+    });
+    return keys;
+  }
+
   /** The attempt is over, or hints are: every promise ends. Rows are left to {@link #rewrite} and to YARN. */
   void forgetAll(String why) {
     states.values().forEach(state -> forget(state, why));

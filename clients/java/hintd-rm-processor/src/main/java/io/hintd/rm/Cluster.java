@@ -1,11 +1,9 @@
 package io.hintd.rm;
 
 import io.hintd.client.Attempt;
-import java.util.Collection;
 import java.util.Map;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.NodeId;
-import org.apache.hadoop.yarn.api.records.Resource;
 
 /** What the processor must know of the ResourceManager. */
 interface Cluster {
@@ -52,8 +50,11 @@ interface Cluster {
   /** Rack by node name, of all nodes. */
   Map<String, String> racks();
 
-  /** Whether one of these nodes has room for a container of that size now. */
-  boolean room(Collection<String> nodes, Resource size);
+  /** Whether the node takes containers: it is there, healthy, and not being decommissioned. */
+  boolean usable(String node);
+
+  /** Whether the scheduler has reserved a node for a container of the key; one that does not say has not. */
+  boolean reserved(Attempt attempt, Key key);
 
   /** Containers of a key that the scheduler has outstanding now; -1: it doesn't say. */
   int outstanding(Attempt attempt, Key key);

@@ -55,7 +55,7 @@ public final class Counters implements CountersMXBean {
     containers.computeIfAbsent((used ? "on_" : "shadow_") + what, none -> new LongAdder()).add(count);
   }
 
-  /** Of maps that stay where their input is: {@code narrowed}, {@code at_home}, {@code ended_full}, ... */
+  /** Of jobs that stay where their input is: {@code narrowed}, {@code at_home}, {@code ended_waited}, ... */
   void homes(String what, long count) {
     homes.computeIfAbsent("homes_" + what, none -> new LongAdder()).add(count);
   }

@@ -131,19 +131,17 @@ final class Hinted {
     countLeftAlone(came, mode);
     if (mode == Mode.OFF) {
       table.forgetAll("off");
-      collect(mode, true);
-    } else {
-      boolean wait = want(wanted) | waitForHomes;
-      if (wait) {
-        waited[0] = waitForAnswers();
-      }
-      collect(mode, !wanted.isEmpty() || nowMs() - registered > FIRST_MS);
+    } else if (want(wanted) | waitForHomes) {
+      waited[0] = waitForAnswers();
     }
+    homes.decide(table.blacklisted(), mode, settings, nowMs());
+    table.promised().stream().filter(homes::keeps).forEach(key -> table.forget(key, "at_home"));
+    collect(mode, mode == Mode.OFF || !wanted.isEmpty() || nowMs() - registered > FIRST_MS);
     List<ResourceRequest> rows =
         table.rewrite(came, mode == Mode.ON, nowMs(), settings.hostsForMs, settings.racksForMs);
     rows.subList(came.size(), rows.size()).forEach(
         row -> (row.getNumContainers() > 0 ? counters.rowsAdded : counters.rowsTakenBack).increment());
-    return homes.rewrite(rows, table.blacklisted(), mode, settings, nowMs());
+    return homes.rewrite(rows);
   }
 
   /** What goes to YARN in place of {@code asks} where nothing of ours is to: what was held goes now. See {@link #settled}. */
@@ -311,6 +309,12 @@ final class Hinted {
         daemon.release(attempt, answer.token(), hint.leases(), settings);
         continue;
       }
+      Key stays = ask.keys.get(hint.group());
+      if (used && stays != null && homes.keeps(stays)) {
+        counters.over("at_home", hint.count());
+        daemon.release(attempt, answer.token(), hint.leases(), settings);
+        continue;
+      }
       if (!used) {
         daemon.release(attempt, answer.token(), hint.leases(), settings);
       }
@@ -319,9 +323,6 @@ final class Hinted {
           .computeIfAbsent(hint.group(), none -> new ArrayList<>())
           .add(new Piece(hint.host(), hint.fallbacks(), racks, hint.count(), leases, answer.token(), used, nowMs()));
     }
-    if (used) {
-      ask.wanted.forEach((group, want) -> besideMaps(want, pieces, racks));
-    }
     pieces.forEach(
         (group, found) -> {
           Key key = ask.keys.get(group);
@@ -329,24 +330,6 @@ final class Hinted {
             counters.containers(used, "hinted", table.hinted(key, found));
           }
         });
-  }
-
-  /** Of a job whose maps have homes, reduces that hintd has no host for go where its maps came, in proportion. */
-  private void besideMaps(AskTable.Wanted want, Map<String, List<Piece>> pieces, Map<String, String> racks) {
-    if (!Roles.reads(app.framework(), want.key.priority)) {
-      return;
-    }
-    int left = want.count;
-    for (Piece piece : pieces.getOrDefault(want.key.group(), new ArrayList<>())) {
-      left -= piece.remaining();
-    }
-    homes.beside(Math.max(left, 0)).forEach((host, count) -> {
-      if (racks.containsKey(host)) {
-        counters.homes("reduces", count);
-        Piece piece = new Piece(host, new ArrayList<>(), racks, count, new ArrayList<>(), "", true, nowMs());
-        pieces.computeIfAbsent(want.key.group(), none -> new ArrayList<>()).add(piece);
-      }
-    });
   }
 
   private void over(Piece piece, int containers, String why) {

@@ -8,9 +8,9 @@ import io.hintd.v1.RackHosts;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
@@ -19,24 +19,39 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Has one attempt's maps asked for in the racks to which hintd sent their input, as long as that costs nothing. One thread
- * at a time.
+ * Keeps one attempt's maps in the racks to which hintd sent their input, and its reduces where those maps ran. One thread at
+ * a time.
  *
- * <p>They are asked for everywhere again, for good: once none came for {@code homes-wait-ms}; at once where the homes have
- * no room, not all that is outstanding has a row there, hintd refuses or is silent or says that there are no homes any
- * more, or the queue is switched off.
+ * <p>Maps: rows elsewhere are left out and {@code *} is strict. Reduces, once a map ran at home: rows of hosts in
+ * proportion to those maps, and {@code *} is strict. Either way all usable hosts of the homes have rows for all that is
+ * outstanding after {@code hosts-for-ms}, for YARN serves no rack's row beside a strict {@code *}.
+ *
+ * <p>They are asked for as the application asks again once none came for {@code homes-wait-ms}; at once where not all maps
+ * that are outstanding have a row at home, no node of the homes is usable, hintd refuses or is silent or says that there
+ * are no homes any more, or the queue is switched off. Maps then go elsewhere for good, reduces until all that were asked
+ * for have come. That homes are full is no reason.
  */
 final class HomeKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(HomeKeeper.class);
   static final long AGAIN_MS = 1_000;
 
   private static final class Stay {
+    final boolean maps;
     /** When a container last came, or the first ask did. */
     long since;
+    /** When it was narrowed. */
+    long began;
     boolean narrowed;
+    /** And not only counted, in shadow. */
+    boolean kept;
     boolean over;
+    /** All of it came. */
+    boolean idle;
+    /** Containers that came, by host. */
+    final Map<String, Integer> came = new HashMap<>();
 
-    Stay(long since) {
+    Stay(boolean maps, long since) {
+      this.maps = maps;
       this.since = since;
     }
   }
@@ -48,18 +63,18 @@ final class HomeKeeper {
   private final Counters counters;
   private final HomeRows rows = new HomeRows();
   private final Map<Key, Stay> stays = new HashMap<>();
-  /** Containers that came, by host, of keys whose input has homes. */
+  /** Maps that came, by host. */
   private final TreeMap<String, Integer> maps = new TreeMap<>();
   private CompletableFuture<InputHomesResponse> answer;
   private long again = Long.MIN_VALUE;
-  /** Home racks; null: not told yet. Empty: there are none. */
+  /** Home racks, as told last; null: not told yet. Empty: there are none for maps. */
   private TreeSet<String> racks;
   private boolean shadow;
   private String reason = "";
   private long holdsUntil;
-  /** Hosts and racks of the homes, made of these nodes. */
-  private Set<String> names = new HashSet<>();
-  private Map<String, String> namesOf;
+  /** Something was to stay at the last allocate. */
+  private boolean went;
+  private final Homes homes;
 
   HomeKeeper(Attempt attempt, Cluster.App app, Cluster cluster, Daemon daemon, Counters counters) {
     this.attempt = attempt;
@@ -67,43 +82,72 @@ final class HomeKeeper {
     this.cluster = cluster;
     this.daemon = daemon;
     this.counters = counters;
+    this.homes = new Homes(cluster);
   }
 
   private boolean wanted(Mode mode, Settings settings) {
     return mode != Mode.OFF && settings.homes(app.queue) && !settings.besideOwn && Roles.readInput(app.framework()) >= 0;
   }
 
+  private boolean areMaps(Key key) {
+    return key.priority == Roles.readInput(app.framework());
+  }
+
   /** The ApplicationMaster registered: the answer is to be there when it asks. */
   void registered(Mode mode, Settings settings, long now) {
     if (wanted(mode, settings)) {
-      ask(null, settings, now);
+      ask(null, settings);
+      again = now; // nobody knows yet where blocks lie; the first ask says it
     }
   }
 
   /** Takes in what the application asks for; whether an answer is waited for. */
   boolean came(List<ResourceRequest> asks, Mode mode, Settings settings, long now) {
     boolean wanted = wanted(mode, settings);
-    int priority = Roles.readInput(app.framework());
-    rows.came(asks, key -> wanted && key.priority == priority);
+    rows.came(asks, key -> wanted && (areMaps(key) || Roles.reads(app.framework(), key.priority)));
     List<Key> open = rows.open();
+    rest(open);
     boolean fresh = false;
     boolean going = false;
+    Key reads = null;
     for (Key key : open) {
-      fresh |= !stays.containsKey(key);
-      Stay stay = stays.computeIfAbsent(key, none -> new Stay(now));
+      fresh |= areMaps(key) && !stays.containsKey(key);
+      Stay stay = stays.computeIfAbsent(key, none -> new Stay(areMaps(key), now));
+      if (stay.idle) {
+        stay.idle = false;
+        stay.since = now;
+      }
       if (!wanted) {
         end(key, stay, "off");
       }
-      going |= !stay.over;
-    }
-    if (!going) {
-      return false;
+      going |= !stay.over && (stay.maps || !maps.isEmpty() && !homes.none());
+      reads = !stay.over && stay.maps ? key : reads;
     }
     take(now);
-    if (answer == null && (racks == null || !racks.isEmpty()) && now >= again) {
-      ask(open.get(0), settings, now);
+    if (going && !went) {
+      holdsUntil = Math.max(holdsUntil, now + settings.deadlineMs); // nobody asked meanwhile: by then hintd has answered
     }
-    return fresh && answer != null && racks == null;
+    went = going;
+    if (going && answer == null && (racks == null || !racks.isEmpty() || reads == null) && now >= again) {
+      ask(reads, settings);
+      again = now + AGAIN_MS;
+    }
+    return fresh && going && answer != null && racks == null;
+  }
+
+  /** Of keys that got all their containers, reduces begin anew with the next. */
+  private void rest(List<Key> open) {
+    for (Iterator<Map.Entry<Key, Stay>> all = stays.entrySet().iterator(); all.hasNext(); ) {
+      Map.Entry<Key, Stay> entry = all.next();
+      if (open.contains(entry.getKey())) {
+        continue;
+      }
+      entry.getValue().idle = true;
+      if (!entry.getValue().maps) {
+        rows.keepTo(entry.getKey(), null);
+        all.remove();
+      }
+    }
   }
 
   /** What is waited for; null: nothing. */
@@ -116,7 +160,8 @@ final class HomeKeeper {
     return answer;
   }
 
-  private void ask(Key key, Settings settings, long now) {
+  /** {@code key}: maps that are outstanding; null: none are. */
+  private void ask(Key key, Settings settings) {
     InputHomesRequest.Builder request =
         InputHomesRequest.newBuilder()
             .setApplicationId(attempt.applicationId())
@@ -128,8 +173,6 @@ final class HomeKeeper {
       request.setOutstanding(rows.outstanding(key)).putAllByRack(rows.byRack(key, new HashSet<>(cluster.racks().values())));
     }
     answer = daemon.homes(request, settings);
-    // At a registration nobody knows yet where blocks lie; the first ask says it.
-    again = key == null ? now : now + AGAIN_MS;
   }
 
   private void take(long now) {
@@ -147,17 +190,21 @@ final class HomeKeeper {
     for (RackHosts home : told.getHomesList()) {
       found.add(home.getRack());
     }
-    if (!found.equals(racks)) {
-      namesOf = null;
-    }
     racks = found;
     shadow = told.getShadow();
     reason = told.getReason();
     holdsUntil = now + told.getHoldsForMs();
+    // Maps whose blocks lie elsewhere are no reason against reduces beside those that ran at home.
+    if (!found.isEmpty() || !reason.equals("not_at_home")) {
+      homes.are(found);
+    }
   }
 
-  /** What goes to YARN in place of {@code asks}. */
-  List<ResourceRequest> rewrite(List<ResourceRequest> asks, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
+  /** There may be a reason to stay later. */
+  private static final String NOT_YET = "";
+
+  /** Looks at who stays; before {@link #rewrite}. */
+  void decide(Collection<String> blacklisted, Mode mode, Settings settings, long now) {
     take(now);
     for (Key key : rows.open()) {
       Stay stay = stays.get(key);
@@ -165,56 +212,116 @@ final class HomeKeeper {
         decide(key, stay, blacklisted, mode, settings, now);
       }
     }
-    return rows.pass(asks, this::outstanding);
   }
 
   private void decide(Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
     boolean late = now - stay.since >= settings.homesWaitMs;
-    if (racks == null) {
+    String why = stay.maps ? notMaps(key) : notReduces(key, stay);
+    if (NOT_YET.equals(why)) {
       if (late) {
         end(key, stay, "no_answer");
       }
       return;
     }
-    if (racks.isEmpty() || rows.leftAlone(key) != null) {
-      end(key, stay, racks.isEmpty() ? reason : rows.leftAlone(key));
-      return;
+    if (why == null && (now >= holdsUntil || daemon.breaker().isOpen())) {
+      why = "silent";
     }
-    Set<String> home = names();
+    if (why == null && !rows.fresh(key) && outstanding(key) == 0) {
+      return; // all of it was given, and is on its way to the application
+    }
+    TreeMap<String, String> hosts = homes.usable(blacklisted);
+    if (why != null || late || hosts.isEmpty()) {
+      end(key, stay, why != null ? why : late ? "waited" : "no_nodes");
+    } else {
+      stay(key, stay, target(key, stay, hosts, settings, now), mode == Mode.ON && !shadow, now);
+    }
+  }
+
+  /** Why maps do not stay; null: they do. */
+  private String notMaps(Key key) {
+    if (racks == null) {
+      return NOT_YET;
+    }
+    if (racks.isEmpty() || rows.leftAlone(key) != null) {
+      return racks.isEmpty() ? reason : rows.leftAlone(key);
+    }
     int near = 0;
     for (int count : rows.byRack(key, racks).values()) {
       near += count;
     }
-    if (near < rows.outstanding(key)) {
-      end(key, stay, "not_at_home");
-    } else if (now >= holdsUntil || daemon.breaker().isOpen()) {
-      end(key, stay, "silent");
-    } else if (late) {
-      end(key, stay, "waited");
-    } else if (!rows.fresh(key) && outstanding(key) == 0) {
-      return; // all of it was given, and is on its way to the application
-    } else if (!room(key, home, blacklisted)) {
-      end(key, stay, "full");
-    } else {
-      stay(key, stay, home, mode == Mode.ON && !shadow);
-    }
+    return near < rows.outstanding(key) ? "not_at_home" : null;
   }
 
-  private void stay(Key key, Stay stay, Set<String> home, boolean used) {
+  /** Why reduces do not stay; null: they do. */
+  private String notReduces(Key key, Stay stay) {
+    if (rows.leftAlone(key) != null || rows.namesPlaces(key)) {
+      return rows.leftAlone(key) != null ? rows.leftAlone(key) : "own_locality";
+    }
+    if (homes.none()) {
+      return stay.narrowed ? reason : NOT_YET;
+    }
+    if (maps.keySet().stream().anyMatch(homes::has)) {
+      return null;
+    }
+    return stay.narrowed ? "not_at_home" : NOT_YET; // other homes than those where they ran
+  }
+
+  private HomeRows.Target target(Key key, Stay stay, TreeMap<String, String> hosts, Settings settings, long now) {
+    boolean early = !stay.narrowed || now - stay.began < settings.hostsForMs;
+    TreeMap<String, Integer> added = new TreeMap<>();
+    if (early && !stay.maps) {
+      shares(rows.outstanding(key), stay.came, hosts).forEach((host, count) -> {
+        added.put(host, count);
+        added.merge(hosts.get(host), count, Integer::sum);
+      });
+    }
+    if (!early || !stay.maps && added.isEmpty()) { // of reduces: no host where a map ran is usable
+      hosts.forEach((host, rack) -> {
+        added.put(host, HomeRows.ALL);
+        added.put(rack, HomeRows.ALL);
+      });
+    }
+    return new HomeRows.Target(stay.maps ? homes.names() : new HashSet<>(), added);
+  }
+
+  /** Of {@code count} containers beside those that came, how many go to each host: in all, in proportion to its maps. */
+  private TreeMap<String, Integer> shares(int count, Map<String, Integer> came, Map<String, String> hosts) {
+    TreeMap<String, Integer> at = new TreeMap<>(maps);
+    at.keySet().retainAll(hosts.keySet());
+    long all = 0;
+    long total = count;
+    for (String host : at.keySet()) {
+      all += at.get(host);
+      total += came.getOrDefault(host, 0);
+    }
+    TreeMap<String, Integer> shares = new TreeMap<>();
+    long passed = 0;
+    long given = 0;
+    for (Map.Entry<String, Integer> map : at.entrySet()) {
+      passed += map.getValue();
+      long due = total * passed / all; // the last one's part ends at the total: nothing is left over by rounding
+      long share = due - given - came.getOrDefault(map.getKey(), 0);
+      given = due;
+      if (share > 0) {
+        shares.put(map.getKey(), (int) Math.min(share, count));
+      }
+    }
+    return shares;
+  }
+
+  private void stay(Key key, Stay stay, HomeRows.Target target, boolean used, long now) {
+    // YARN would keep a node for a container that it may not give there any more.
+    if (used && rows.narrows(key, target) && cluster.reserved(attempt, key)) {
+      return;
+    }
     if (!stay.narrowed) {
       stay.narrowed = true;
-      counters.homes(used ? "narrowed" : "shadow_narrowed", rows.outstanding(key));
-      LOG.info("hintd: {} of {}, {} containers, {} asked for in {} alone", key, attempt, rows.outstanding(key), used ? "are" : "would be", racks);
+      stay.began = now;
+      counters.homes((used ? "" : "shadow_") + (stay.maps ? "narrowed" : "reduces"), rows.outstanding(key));
+      LOG.info("hintd: {} of {}, {} containers, {} asked for in {} alone", key, attempt, rows.outstanding(key), used ? "are" : "would be", homes);
     }
-    rows.keepTo(key, used ? home : null);
-  }
-
-  private boolean room(Key key, Set<String> home, Collection<String> blacklisted) {
-    Map<String, String> all = cluster.racks();
-    Set<String> hosts = new HashSet<>(home);
-    hosts.removeAll(blacklisted);
-    hosts.retainAll(all.keySet());
-    return cluster.room(hosts, rows.last(key).getCapability());
+    stay.kept = used;
+    rows.keepTo(key, used ? target : null);
   }
 
   private void end(Key key, Stay stay, String why) {
@@ -222,13 +329,28 @@ final class HomeKeeper {
       return;
     }
     stay.over = true;
+    stay.kept = false;
     rows.keepTo(key, null);
-    counters.homes("ended_" + why, 1);
+    if (!stay.maps && !stay.narrowed) {
+      return; // it never was to stay
+    }
+    counters.homes((stay.maps ? "ended_" : "reduces_ended_") + why, 1);
     if (racks != null && !racks.isEmpty()) {
       LOG.info(
           "hintd: {} of {} are asked for everywhere{}: {}, {} outstanding, asked for in {} of {}", key, attempt,
           stay.narrowed ? " again" : "", why, rows.outstanding(key), rows.byRack(key, racks), racks);
     }
+  }
+
+  /** What goes to YARN in place of {@code asks}. */
+  List<ResourceRequest> rewrite(List<ResourceRequest> asks) {
+    return rows.pass(asks, this::outstanding);
+  }
+
+  /** Whether the key's rows are those of homes: hints have no say in it. */
+  boolean keeps(Key key) {
+    Stay stay = stays.get(key);
+    return stay != null && stay.kept;
   }
 
   private int outstanding(Key key) {
@@ -239,24 +361,6 @@ final class HomeKeeper {
     }
   }
 
-  /** Home racks and their hosts. */
-  private Set<String> names() {
-    Map<String, String> all = cluster.racks();
-    if (namesOf != all) {
-      Set<String> found = new HashSet<>(racks);
-      all.forEach((host, rack) -> {
-        if (racks.contains(rack)) {
-          found.add(host);
-        }
-      });
-      namesOf = all;
-      if (!found.equals(names)) {
-        names = found;
-      }
-    }
-    return names;
-  }
-
   void delivered(Key key, String host, String rack, long now) {
     rows.delivered(key, host, rack);
     Stay stay = stays.get(key);
@@ -264,32 +368,14 @@ final class HomeKeeper {
       return;
     }
     stay.since = now;
-    if (racks != null && !racks.isEmpty()) {
+    stay.came.merge(host, 1, Integer::sum);
+    if (stay.maps) {
       maps.merge(host, 1, Integer::sum);
-      if (stay.narrowed) {
-        counters.homes((shadow ? "shadow_" : "") + (racks.contains(rack) ? "at_home" : "elsewhere"), 1);
-      }
     }
-  }
-
-  /** Hosts for {@code count} containers that read what those wrote, in proportion; empty: none came that have homes. */
-  TreeMap<String, Integer> beside(int count) {
-    TreeMap<String, Integer> hosts = new TreeMap<>();
-    long all = 0;
-    for (int came : maps.values()) {
-      all += came;
+    if (stay.narrowed) {
+      String where = homes.hasRack(rack) ? "at_home" : "elsewhere";
+      counters.homes((shadow ? "shadow_" : "") + (stay.maps ? "" : "reduces_") + where, 1);
     }
-    long passed = 0;
-    long given = 0;
-    for (Map.Entry<String, Integer> came : maps.entrySet()) {
-      passed += came.getValue();
-      long due = count * passed / all; // the last one's part ends at the count: nothing is left over by rounding
-      if (due > given) {
-        hosts.put(came.getKey(), (int) (due - given));
-        given = due;
-      }
-    }
-    return hosts;
   }
 
   /** What goes to YARN in place of {@code asks} when nothing is left out any more. */

@@ -3,6 +3,7 @@ package io.hintd.rm;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
@@ -12,15 +13,18 @@ import java.util.function.ToIntFunction;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
 
 /**
- * Rows of tasks that read an application's input, and which of them YARN has by now: all, or those at home alone. Keeps
- * its own account of what was left out, so that YARN gets it back as the application has it. No clock, no network, no
- * threads.
+ * Rows of tasks that should stay in some racks, and which of them YARN has by now: the application's, or those of a target.
+ * Keeps its own account of what was left out and added, so that YARN gets it back as the application has it. No clock, no
+ * network, no threads.
  *
  * <p>YARN's rules that it heeds, beside those of {@link AskTable}:
  *
  * <ul>
- *   <li>{@code *} with {@code relaxLocality = false} has YARN pass nodes by that no row of host or rack names. Rows at
- *       home stay relaxed: any node of a home rack is as good once the host was waited for.
+ *   <li>{@code *} with {@code relaxLocality = false} has YARN pass nodes by that no row of host or rack names, and hosts
+ *       of a rack whose row is all that names them: opportunities that a strict key misses are not counted.
+ *   <li>Counts of hosts and racks are upper bounds, {@code *} is the count. A row that says as much as {@code *} when both
+ *       are put says as much until {@code *} is put again, for each container takes one off {@code *} and at most one off
+ *       the row. So rows that are added are put again with each {@code *}.
  *   <li>Rows elsewhere are put to 0, which YARN keeps; the application's ApplicationMaster believes that they stand, so
  *       changes of them are taken in here and not sent.
  *   <li>Where {@code *} is sent without being the application's own word, its count is what YARN has outstanding: the
@@ -28,6 +32,32 @@ import org.apache.hadoop.yarn.api.records.ResourceRequest;
  * </ul>
  */
 final class HomeRows {
+  /** As many as are outstanding. */
+  static final int ALL = Integer.MAX_VALUE;
+
+  /** Rows that YARN should have of a key beside a strict {@code *}. */
+  static final class Target {
+    /** The application's own rows of these hosts and racks stay; others are put to 0. */
+    final Set<String> own;
+    /** Rows of these hosts and racks, whatever the application says of them, with the most that they ask for, from 1 on. */
+    final Map<String, Integer> added;
+
+    Target(Set<String> own, Map<String, Integer> added) {
+      this.own = own;
+      this.added = added;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+      return other instanceof Target && added.equals(((Target) other).added) && own.equals(((Target) other).own);
+    }
+
+    @Override
+    public int hashCode() {
+      return added.hashCode();
+    }
+  }
+
   private static final class State {
     /** Outstanding, as the application has it: its last count less what was delivered since. */
     int any;
@@ -38,19 +68,45 @@ final class HomeRows {
     /** Of these, rows that came with the present allocate: what is delivered with its answer was given before them. */
     final TreeSet<String> fresh = new TreeSet<>();
     String leftAlone;
-    /** Hosts and racks that rows should be left of; null: all. */
-    Set<String> home;
+    /** What YARN should have; null: the application's rows. */
+    Target target;
     /** The same as YARN has it. */
-    Set<String> stands;
-    /** It was narrowed once. */
+    Target stands;
+    /** It had a target once. */
     boolean touched;
+    /** Hosts and racks of which YARN was sent rows that were added, since it last dropped the key. */
+    final TreeSet<String> added = new TreeSet<>();
 
     void gone() {
       own.clear();
-      home = null;
+      target = null;
       stands = null;
+      added.clear();
+    }
+
+    /** What a row asks for by that target: the most of one that is added, 0: it is left out, {@link #OWN}. */
+    int kind(Target of, String name) {
+      if (of != null && of.added.containsKey(name)) {
+        return of.added.get(name);
+      }
+      return own.containsKey(name) && (of == null || of.own.contains(name)) ? OWN : 0;
+    }
+
+    /** The row as YARN should have it where {@code *} says {@code any}. */
+    ResourceRequest row(Target of, String name, int any) {
+      int kind = kind(of, name);
+      if (kind == OWN) {
+        return counted(own.get(name), own.get(name).getNumContainers());
+      }
+      ResourceRequest row = counted(last, Math.min(kind, any));
+      row.setResourceName(name);
+      row.setRelaxLocality(true);
+      return row;
     }
   }
+
+  /** What the application says. */
+  private static final int OWN = -1;
 
   private final TreeMap<Key, State> states = new TreeMap<>();
 
@@ -128,9 +184,23 @@ final class HomeRows {
     return found;
   }
 
-  /** From now on the key has rows of these hosts and racks alone; null: all. */
-  void keepTo(Key key, Set<String> home) {
-    states.get(key).home = home;
+  /** Whether the key's rows name hosts or racks by the application's own word. */
+  boolean namesPlaces(Key key) {
+    return states.get(key).own.values().stream().anyMatch(row -> row.getNumContainers() > 0);
+  }
+
+  /** From now on YARN has these rows of the key; null: the application's. */
+  void keepTo(Key key, Target target) {
+    states.get(key).target = target;
+  }
+
+  /** Whether places that YARN is asked for now would be left out with that target. */
+  boolean narrows(Key key, Target target) {
+    State state = states.get(key);
+    TreeSet<String> names = new TreeSet<>(state.own.keySet());
+    names.addAll(state.added);
+    return state.stands == null
+        || names.stream().anyMatch(name -> state.kind(target, name) == 0 && state.kind(state.stands, name) != 0);
   }
 
   /** A container was delivered to the application. */
@@ -159,15 +229,20 @@ final class HomeRows {
     List<ResourceRequest> rows = new ArrayList<>(asks.size());
     boolean same = true;
     for (ResourceRequest row : asks) {
-      Key key = Key.of(row);
-      State state = states.get(key);
+      State state = states.get(Key.of(row));
       // Whether they turn or not, the rows that came go by what YARN has after this.
-      Set<String> home = state == null ? null : turned.containsKey(key) ? state.home : state.stands;
-      ResourceRequest sent = home == null ? row : narrowed(row, home);
+      Target target = state == null ? null : turned.containsKey(Key.of(row)) ? state.target : state.stands;
+      ResourceRequest sent = target == null ? row : rewritten(state, row, target);
       rows.add(sent);
       same &= sent == row;
     }
-    turned.forEach((key, count) -> turn(states.get(key), said.getOrDefault(key, new TreeSet<>()), count, rows));
+    TreeSet<String> none = new TreeSet<>();
+    states.forEach((key, state) -> {
+      if (turned.containsKey(key) || state.stands != null && said.getOrDefault(key, none).contains(ResourceRequest.ANY)) {
+        boolean turns = turned.containsKey(key);
+        turn(state, turns ? state.target : state.stands, said.getOrDefault(key, none), turns ? turned.get(key) : 0, rows);
+      }
+    });
     return same && rows.size() == asks.size() ? asks : rows;
   }
 
@@ -175,34 +250,44 @@ final class HomeRows {
   private TreeMap<Key, Integer> turned(TreeMap<Key, TreeSet<String>> said, ToIntFunction<Key> outstanding) {
     TreeMap<Key, Integer> turned = new TreeMap<>();
     states.forEach((key, state) -> {
-      if (Objects.equals(state.home, state.stands)) {
+      if (Objects.equals(state.target, state.stands)) {
         return;
       }
-      boolean strictness = (state.home == null) != (state.stands == null);
+      boolean strictness = (state.target == null) != (state.stands == null);
       boolean sayAny = strictness && !said.getOrDefault(key, new TreeSet<>()).contains(ResourceRequest.ANY);
       int count = sayAny ? has(key, state, outstanding) : 0;
-      if (!sayAny || count > 0 || state.home == null) {
+      if (!sayAny || count > 0 || state.target == null) {
         turned.put(key, count);
       } // else YARN has given everything: there is nothing to narrow
     });
     return turned;
   }
 
-  /** Adds what has to be said beside what the application says, so that YARN has the rows that it should. */
-  private static void turn(State state, TreeSet<String> names, int count, List<ResourceRequest> rows) {
-    state.own.forEach((name, row) -> {
-      boolean now = state.home == null || state.home.contains(name);
-      boolean before = state.stands == null || state.stands.contains(name);
-      if (now != before && !names.contains(name)) {
-        rows.add(counted(row, now ? row.getNumContainers() : 0));
+  /** Adds what has to be said beside what the application says, so that YARN has the rows of {@code target}. */
+  private static void turn(State state, Target target, TreeSet<String> said, int count, List<ResourceRequest> rows) {
+    TreeSet<String> names = new TreeSet<>(state.own.keySet());
+    names.addAll(state.added);
+    if (target != null) {
+      names.addAll(target.added.keySet());
+    }
+    boolean withAny = count > 0 || said.contains(ResourceRequest.ANY);
+    int most = Math.max(state.any, count);
+    for (String name : names) {
+      boolean adds = target != null && target.added.containsKey(name);
+      boolean other = state.kind(target, name) != state.kind(state.stands, name);
+      if (!said.contains(name) && (other || adds && withAny)) {
+        rows.add(state.row(target, name, most));
       }
-    });
+    }
     if (count > 0) {
       ResourceRequest any = counted(state.last, count);
-      rows.add(state.home == null ? any : strict(any));
+      rows.add(target == null ? any : strict(any));
     }
-    state.stands = state.home;
-    state.touched |= state.home != null;
+    if (target != null) {
+      state.added.addAll(target.added.keySet());
+      state.touched = true;
+    }
+    state.stands = target;
   }
 
   /** What goes to YARN in place of {@code asks} if nothing is left out from now on. */
@@ -210,8 +295,10 @@ final class HomeRows {
     came(asks, none -> false); // once given up, nobody else tells of them
     for (State state : states.values()) {
       // Sent again even where YARN should have it: what was to carry it may not have arrived.
-      state.stands = state.touched && state.any > 0 ? Collections.<String>emptySet() : null;
-      state.home = null;
+      TreeMap<String, Integer> added = new TreeMap<>();
+      state.added.forEach(name -> added.put(name, ALL));
+      state.stands = state.touched && state.any > 0 ? new Target(Collections.<String>emptySet(), added) : null;
+      state.target = null;
     }
     return pass(asks, outstanding);
   }
@@ -221,11 +308,15 @@ final class HomeRows {
     return found < 0 ? state.any : found;
   }
 
-  private static ResourceRequest narrowed(ResourceRequest row, Set<String> home) {
-    if (ResourceRequest.ANY.equals(row.getResourceName())) {
+  private static ResourceRequest rewritten(State state, ResourceRequest row, Target target) {
+    String name = row.getResourceName();
+    if (ResourceRequest.ANY.equals(name)) {
       return strict(ResourceRequest.clone(row));
     }
-    return home.contains(row.getResourceName()) || row.getNumContainers() == 0 ? row : counted(row, 0);
+    if (target.added.containsKey(name)) {
+      return state.row(target, name, state.any);
+    }
+    return target.own.contains(name) || row.getNumContainers() == 0 ? row : counted(row, 0);
   }
 
   private static ResourceRequest strict(ResourceRequest row) {

@@ -2,16 +2,17 @@ package io.hintd.rm;
 
 import io.hintd.client.Attempt;
 import java.io.IOException;
-import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.ApplicationId;
 import org.apache.hadoop.yarn.api.records.ApplicationSubmissionContext;
 import org.apache.hadoop.yarn.api.records.Container;
 import org.apache.hadoop.yarn.api.records.NodeId;
-import org.apache.hadoop.yarn.api.records.Resource;
+import org.apache.hadoop.yarn.api.records.NodeState;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.resourcemanager.RMContext;
 import org.apache.hadoop.yarn.server.resourcemanager.rmapp.RMApp;
@@ -19,14 +20,13 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttempt;
 import org.apache.hadoop.yarn.server.resourcemanager.rmnode.RMNode;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.AbstractYarnScheduler;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerApplicationAttempt;
-import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerNodeReport;
 
 /** The ResourceManager that the processor runs in. */
 final class RmCluster implements Cluster {
   private final RMContext rm;
   private final boolean withPort;
   private volatile Map<String, String> racks = new HashMap<>();
-  private volatile Map<String, NodeId> ids = new HashMap<>();
+  private volatile Set<String> usable = new HashSet<>();
 
   RmCluster(RMContext rm, Configuration conf) {
     this.rm = rm;
@@ -81,38 +81,43 @@ final class RmCluster implements Cluster {
   }
 
   @Override
-  public boolean room(Collection<String> nodes, Resource size) {
-    Map<String, NodeId> known = ids;
-    for (String name : nodes) {
-      NodeId id = known.get(name);
-      SchedulerNodeReport report = id == null ? null : rm.getScheduler().getNodeReport(id);
-      if (report != null && rm.getScheduler().getResourceCalculator().fitsIn(size, report.getAvailableResource())) {
-        return true;
-      }
-    }
-    return false;
+  public boolean usable(String node) {
+    return usable.contains(node);
+  }
+
+  @Override
+  public boolean reserved(Attempt attempt, Key key) {
+    SchedulerApplicationAttempt known = scheduled(attempt);
+    return known != null && known.getNumReservedContainers(key.atScheduler()) > 0;
   }
 
   @Override
   public int outstanding(Attempt attempt, Key key) {
+    SchedulerApplicationAttempt known = scheduled(attempt);
+    return known == null ? -1 : known.getOutstandingAsksCount(key.atScheduler());
+  }
+
+  /** Null: the scheduler doesn't have it, or doesn't say. */
+  private SchedulerApplicationAttempt scheduled(Attempt attempt) {
     if (!(rm.getScheduler() instanceof AbstractYarnScheduler)) {
-      return -1;
+      return null;
     }
     ApplicationAttemptId id =
         ApplicationAttemptId.newInstance(ApplicationId.fromString(attempt.applicationId()), attempt.number());
-    SchedulerApplicationAttempt known = ((AbstractYarnScheduler<?, ?>) rm.getScheduler()).getApplicationAttempt(id);
-    return known == null ? -1 : known.getOutstandingAsksCount(key.atScheduler());
+    return ((AbstractYarnScheduler<?, ?>) rm.getScheduler()).getApplicationAttempt(id);
   }
 
   /** Takes the nodes in; now and then. */
   void refresh() {
     Map<String, String> found = new HashMap<>();
-    Map<String, NodeId> known = new HashMap<>();
+    Set<String> running = new HashSet<>();
     for (RMNode node : rm.getRMNodes().values()) {
       found.put(nodeName(node.getNodeID()), node.getRackName());
-      known.put(nodeName(node.getNodeID()), node.getNodeID());
+      if (node.getState() == NodeState.RUNNING) {
+        running.add(nodeName(node.getNodeID()));
+      }
     }
-    ids = known;
+    usable = running;
     if (!found.equals(racks)) {
       racks = found;
     }

@@ -326,7 +326,7 @@ class HintProcessorTest {
   void rowsThatAreToComeBackWithAnAllocateThatFailsComeBackWithTheNext() throws Exception {
     ApplicationAttemptId app = withHomes();
     String away = atHome(app);
-    yarn.homesFull = true;
+    yarn.nodesGone = true;
     yarn.mistake = new InvalidContainerReleaseException("not a container of yours");
     assertThrows(InvalidContainerReleaseException.class, () -> allocate(app));
     assertThrows(InvalidContainerReleaseException.class, () -> allocate(app), "and again");
@@ -341,7 +341,7 @@ class HintProcessorTest {
   void whatYarnRefusesOfThatIsOwedUntilItTakesIt() throws Exception {
     ApplicationAttemptId app = withHomes();
     String away = atHome(app);
-    yarn.homesFull = true;
+    yarn.nodesGone = true;
     yarn.refuseAll = true;
     assertThrows(InvalidResourceRequestException.class, () -> allocate(app));
     yarn.refuseAll = false;
@@ -351,6 +351,43 @@ class HintProcessorTest {
     String sent = yarn.told(allocate(app, Yarn.row(new Key(20, -1), "*", 1)));
     assertTrue(sent.contains("*=1") && sent.contains(away + "=2"), sent);
     assertEquals("", yarn.told(allocate(app)), "once");
+  }
+
+  @Test
+  void rowsComeBackWithTheVeryAllocateAtWhichAMistakeOfOurOwnIsMade() throws Exception {
+    ApplicationAttemptId app = withHomes();
+    String away = atHome(app);
+    yarn.racksFail = true; // stands for any mistake
+    List<ResourceRequest> sent = allocate(app);
+    assertTrue(sent.stream().anyMatch(row -> row.getResourceName().equals("*") && row.getRelaxLocality()), yarn.told(sent));
+    assertTrue(yarn.told(sent).contains(away + "=2"), yarn.told(sent));
+    assertTrue(processor.counters().errors.sum() > 0);
+    assertEquals("*=3", yarn.told(allocate(app, any(3))), "and all passes as it comes");
+  }
+
+  @Test
+  void reducesThatStayAtHomeHaveNoHintsAndTheirLeasesGoBack() throws Exception {
+    ApplicationAttemptId app = withHomes();
+    String away = atHome(app);
+    String home = away.equals(TestDaemon.Nodes.rack(0)) ? TestDaemon.Nodes.host(NODES - 1) : TestDaemon.Nodes.host(0);
+    yarn.give(app, home, 20);
+    yarn.give(app, home, 20);
+    allocate(app, any(10, 1)); // before a map came: it has a hint
+    assertEquals(1L, processor.counters().getCounts().get("on_hinted"));
+    List<ResourceRequest> sent = allocate(app, any(20, 0), any(10, 3));
+    sent.removeIf(row -> row.getPriority().getPriority() != 10);
+    for (ResourceRequest row : sent) {
+      boolean any = row.getResourceName().equals("*");
+      assertEquals(!any, row.getRelaxLocality(), yarn.told(sent));
+      boolean atHome = any || row.getResourceName().equals(home) || row.getResourceName().equals(yarn.racks().get(home));
+      assertEquals(atHome ? 3 : 0, row.getNumContainers(), yarn.told(sent));
+    }
+    assertTrue(yarn.told(sent).contains(home + "=3"), yarn.told(sent));
+    until(() -> {
+      allocate(app);
+      return processor.counters().getOver().getOrDefault("at_home", 0L) == 3;
+    });
+    assertEquals(1L, processor.counters().getCounts().get("on_hinted"), "no other was hinted");
   }
 
   @Test
@@ -453,7 +490,7 @@ class HintProcessorTest {
     boolean racksFail;
     boolean refuseHosts;
     boolean refuseAll;
-    boolean homesFull;
+    boolean nodesGone;
     /** What is wrong with the rest of each request; null: nothing. */
     YarnException mistake;
     private int containers;
@@ -471,8 +508,12 @@ class HintProcessorTest {
     }
 
     void give(ApplicationAttemptId app, String host) {
+      give(app, host, 10);
+    }
+
+    void give(ApplicationAttemptId app, String host, int priority) {
       ContainerId id = ContainerId.newContainerId(app, ++containers + 1);
-      given.add(Container.newInstance(id, NodeId.newInstance(host, 45454), "", Resource.newInstance(1024, 1), Priority.newInstance(10), null));
+      given.add(Container.newInstance(id, NodeId.newInstance(host, 45454), "", Resource.newInstance(1024, 1), Priority.newInstance(priority), null));
       given.get(given.size() - 1).setAllocationRequestId(-1);
       running.add(id);
     }
@@ -517,8 +558,13 @@ class HintProcessorTest {
     }
 
     @Override
-    public boolean room(java.util.Collection<String> nodes, Resource size) {
-      return !homesFull && !nodes.isEmpty();
+    public boolean usable(String node) {
+      return !nodesGone;
+    }
+
+    @Override
+    public boolean reserved(Attempt attempt, Key key) {
+      return false;
     }
 
     @Override

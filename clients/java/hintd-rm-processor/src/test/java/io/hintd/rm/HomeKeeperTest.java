@@ -19,14 +19,15 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.NodeId;
-import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -36,6 +37,7 @@ import org.junit.jupiter.api.Test;
 class HomeKeeperTest {
   private static final int NODES = 6;
   private static final Key MAPS = new Key(20, -1);
+  private static final Key REDUCES = new Key(10, -1);
   private static final long PATIENCE_S = 60;
 
   private final Cluster.App app = new Cluster.App("root.q", "ann", "MAPREDUCE", "daily 2026-11-21", "", false);
@@ -50,6 +52,7 @@ class HomeKeeperTest {
   private int applications = 1;
   private HomeKeeper keeper;
   private long now = 1_000;
+  private Collection<String> blacklisted = Collections.emptyList();
 
   @BeforeEach
   void start() throws Exception {
@@ -65,12 +68,15 @@ class HomeKeeperTest {
   @AfterEach
   void stop() throws Exception {
     daemon.close();
-    if (nodes == null) {
-      return; // without a daemon the test was skipped
+    if (nodes != null) {
+      nodes.close();
     }
-    nodes.close();
-    client.close();
-    hintd.close();
+    if (client != null) {
+      client.close();
+    }
+    if (hintd != null) { // without a daemon the test was skipped
+      hintd.close();
+    }
   }
 
   private void use(String... lines) throws Exception {
@@ -109,7 +115,8 @@ class HomeKeeperTest {
   private String allocate(Mode mode, ResourceRequest... rows) {
     List<ResourceRequest> asks = Arrays.asList(rows);
     keeper.came(asks, mode, settings, now);
-    return told(keeper.rewrite(asks, Collections.emptyList(), mode, settings, now));
+    keeper.decide(blacklisted, mode, settings, now);
+    return told(keeper.rewrite(asks));
   }
 
   private String allocate(ResourceRequest... rows) {
@@ -150,57 +157,177 @@ class HomeKeeperTest {
     return counters.getCounts().getOrDefault("homes_" + what, 0L);
   }
 
+  /** Rows of both hosts at home and of their rack, beside others. */
+  private String atHome(Key key, int rack, int first, int second, String any, Object... others) {
+    List<ResourceRequest> rows = new ArrayList<>();
+    rows.add(Yarn.row(key, rack(), rack));
+    rows.add(Yarn.row(key, host(0, true), first));
+    rows.add(Yarn.row(key, host(1, true), second));
+    for (int i = 0; i < others.length; i += 2) {
+      rows.add(Yarn.row(key, (String) others[i], (Integer) others[i + 1]));
+    }
+    return any + told(rows);
+  }
+
+  /** An allocate a second; what they sent. */
+  private String pass(int seconds) throws Exception {
+    String sent = "";
+    for (int i = 0; i < seconds; i++) {
+      now += 1_000;
+      sent += allocate();
+      if (keeper.asking() != null) {
+        keeper.asking().get(PATIENCE_S, TimeUnit.SECONDS);
+      }
+    }
+    return sent;
+  }
+
   @Test
-  void mapsStayAtHomeUntilNoneComesForAWhile() throws Exception {
+  void mapsStayAtHomeUntilNoneComesForAWhileThoughHomesAreFull() throws Exception {
     register();
     assertEquals(rows(3, 0, "*=3!"), allocate(maps(3)));
     assertEquals(3, count("narrowed"));
-    now += 2_900;
-    keeper.delivered(MAPS, host(0, true), rack(), now);
-    settle();
-    assertEquals("", allocate());
+    assertEquals("", pass(2));
+    assertEquals(atHome(MAPS, 3, 3, 3, ""), pass(1), "a host that was not named may have room");
+    assertEquals("", pass(26), "nobody leaves because homes are full");
+    keeper.delivered(MAPS, host(1, true), rack(), now);
     assertEquals(1, count("at_home"));
-    now += 2_900;
-    settle();
-    assertEquals("", allocate(), "one came meanwhile");
-    now += 100;
-    assertEquals(back(3, "*=2"), allocate());
+    assertEquals("", pass(29), "one came meanwhile");
+    assertEquals(atHome(MAPS, 2, 3, 0, "*=2 ", away(), 3, host(0, false), 3), pass(1));
     assertEquals(1, count("ended_waited"));
     assertEquals(rows(2, 2, "*=2"), allocate(maps(2)), "for good");
-    assertEquals("{" + host(0, true) + "=4}", keeper.beside(4).toString(), "and reduces beside them");
-  }
-
-  /** The question that was asked again is answered. */
-  private void settle() throws Exception {
-    allocate();
-    if (keeper.asking() != null) {
-      keeper.asking().get(PATIENCE_S, TimeUnit.SECONDS);
-    }
   }
 
   @Test
-  void nothingWaitsForHomesWithoutRoomOrIsKeptFromBlocksThatLieElsewhere() throws Exception {
+  void mapsThatAreAskedForAfterAllCameWaitAnew() throws Exception {
     register();
-    cluster.full = true;
+    allocate(maps(1));
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    assertEquals(rows(0, 0, "*=0"), allocate(maps(0)));
+    assertEquals("", pass(60));
+    assertEquals(atHome(MAPS, 1, 1, 1, "*=1! ", away(), 0, host(0, false), 0), allocate(maps(1)), "a map that is to run again");
+    assertEquals("", pass(29));
+    assertTrue(pass(1).startsWith("*=1 "));
+  }
+
+  @Test
+  void nothingWaitsForHomesWithoutNodesOrIsKeptFromBlocksThatLieElsewhere() throws Exception {
+    register();
+    cluster.unusable.addAll(Arrays.asList(host(0, true), host(1, true)));
     assertEquals(rows(3, 3, "*=3"), allocate(maps(3)));
-    assertEquals(1, count("ended_full"));
-    cluster.full = false;
+    assertEquals(1, count("ended_no_nodes"));
+    cluster.unusable.clear();
     register();
     cluster.outstanding = 0; // the scheduler has not heard of them yet
     assertEquals(rows(2, 0, "*=2!"), allocate(maps(2)));
-    cluster.full = true;
-    cluster.outstanding = 0;
+    blacklisted = Arrays.asList(host(0, true), host(1, true));
     assertEquals("", allocate(), "they were given, and are on their way");
     cluster.outstanding = 1;
     assertEquals(back(2, "*=1"), allocate(), "no more than YARN has outstanding");
-    cluster.full = false;
+    assertEquals(2, count("ended_no_nodes"));
+    blacklisted = Collections.emptyList();
     cluster.outstanding = -1;
     register();
     ResourceRequest[] rows = maps(3);
     rows[1] = Yarn.row(MAPS, rack(), 2);
     assertTrue(allocate(rows).contains("*=3 "), "a map has no replica there");
     assertEquals(1, count("ended_not_at_home"));
-    assertEquals(2, count("ended_full"));
+  }
+
+  @Test
+  void ofHostsOnlyThoseThatTakeContainersAreNamed() throws Exception {
+    register();
+    allocate(maps(2));
+    pass(2);
+    cluster.unusable.add(host(1, true));
+    String one = told(Arrays.asList(Yarn.row(MAPS, rack(), 2), Yarn.row(MAPS, host(0, true), 2)));
+    assertEquals(one, pass(1));
+    cluster.unusable.clear();
+    assertEquals(told(Arrays.asList(Yarn.row(MAPS, host(1, true), 2))), pass(1));
+    blacklisted = Arrays.asList(host(1, true));
+    assertEquals(told(Arrays.asList(Yarn.row(MAPS, host(1, true), 0))), pass(1));
+  }
+
+  @Test
+  void whatYarnReservedForBecomesStrictOnceThatIsOver() throws Exception {
+    register();
+    cluster.reserved = true;
+    assertEquals(rows(3, 3, "*=3"), allocate(maps(3)));
+    assertEquals("", pass(2));
+    cluster.reserved = false;
+    assertEquals(back(0, "*=3!"), pass(1));
+    cluster.reserved = true;
+    assertEquals(atHome(MAPS, 3, 3, 3, ""), pass(3), "more rows do it no harm");
+    assertTrue(pass(24).startsWith("*=3 "), "nor do all of them: it began to wait with the first ask");
+  }
+
+  @Test
+  void reducesGoWhereMapsRanAtHomeThenToAllHostsOfHomesAndElsewhereAfterAWhile() throws Exception {
+    register();
+    allocate(maps(4));
+    assertEquals("*=4", allocate(Yarn.row(REDUCES, "*", 4)), "no map came yet");
+    assertFalse(keeper.keeps(REDUCES));
+    for (int i = 0; i < 3; i++) {
+      keeper.delivered(MAPS, host(0, true), rack(), now);
+    }
+    keeper.delivered(MAPS, host(1, true), rack(), now);
+    allocate(maps(0));
+    assertTrue(keeper.keeps(REDUCES));
+    assertEquals(4, count("reduces"));
+    // Three and one, and what came is not asked for again.
+    keeper.delivered(REDUCES, host(1, true), rack(), now);
+    assertEquals(told(Arrays.asList(Yarn.row(REDUCES, "*", 3))) + "! " + told(Arrays.asList(
+        Yarn.row(REDUCES, rack(), 3), Yarn.row(REDUCES, host(0, true), 3), Yarn.row(REDUCES, host(1, true), 0))), allocate(Yarn.row(REDUCES, "*", 3)));
+    assertEquals("", pass(2));
+    assertTrue(pass(1).endsWith(host(1, true) + "=3"), "any of them is as good");
+    assertEquals("", pass(26));
+    String back = pass(1);
+    assertEquals(atHome(REDUCES, 0, 0, 0, "*=3 "), back);
+    assertEquals(1, count("reduces_ended_waited"));
+    assertEquals(1, count("reduces_at_home"));
+    assertEquals("*=5", allocate(Yarn.row(REDUCES, "*", 5)), "while some of them wait");
+    for (int i = 0; i < 5; i++) {
+      keeper.delivered(REDUCES, host(0, false), away(), now);
+    }
+    allocate(Yarn.row(REDUCES, "*", 0));
+    assertTrue(allocate(Yarn.row(REDUCES, "*", 2)).startsWith("*=2! "), "the next begin anew");
+    assertEquals(0, count("ended_waited"));
+  }
+
+  @Test
+  void reducesOfAJobWhoseMapsRanElsewhereAreLeftAlone() throws Exception {
+    register();
+    allocate(maps(2));
+    keeper.delivered(MAPS, host(0, false), away(), now);
+    keeper.delivered(MAPS, host(0, false), away(), now);
+    allocate(maps(0));
+    assertEquals("*=4", allocate(Yarn.row(REDUCES, "*", 4)));
+    assertFalse(keeper.keeps(REDUCES));
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    assertEquals("*=3", allocate(Mode.SHADOW, Yarn.row(REDUCES, "*", 3)));
+    assertEquals(3, count("shadow_reduces"));
+    assertFalse(keeper.keeps(REDUCES));
+  }
+
+  @Test
+  void reducesThatAreHeldForLongFindHomesAsTheyWere() throws Exception {
+    register();
+    allocate(maps(1));
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    allocate(maps(0));
+    now += 100_000; // nobody asked hintd meanwhile
+    assertTrue(allocate(Yarn.row(REDUCES, "*", 2)).startsWith("*=2! "));
+    assertEquals("", pass(2));
+    hintd.kill();
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
+    String sent = "";
+    while (!sent.startsWith("*=2 ")) {
+      assertTrue(System.nanoTime() < end, "in time");
+      Thread.sleep(10);
+      now += 100;
+      sent = allocate();
+    }
+    assertEquals(1, count("reduces_ended_silent"), () -> counters.getCounts().toString());
   }
 
   @Test
@@ -252,7 +379,6 @@ class HomeKeeperTest {
     keeper.pending().get(PATIENCE_S, TimeUnit.SECONDS);
     assertEquals(rows(3, 3, "*=3"), allocate(maps(3)));
     assertEquals(1, count("ended_none_given"));
-    assertEquals("{}", keeper.beside(4).toString());
     assertEquals(1, count("asked"), "and nobody asks again");
   }
 
@@ -276,7 +402,8 @@ class HomeKeeperTest {
   }
 
   private static final class Nodes implements Cluster {
-    boolean full;
+    boolean reserved;
+    final Set<String> unusable = new HashSet<>();
     int outstanding = -1;
     private final Map<String, String> racks = new HashMap<>();
 
@@ -307,9 +434,13 @@ class HomeKeeperTest {
     }
 
     @Override
-    public boolean room(Collection<String> nodes, Resource size) {
-      assertEquals(2, nodes.size(), "those of the home rack");
-      return !full;
+    public boolean usable(String node) {
+      return racks.containsKey(node) && !unusable.contains(node);
+    }
+
+    @Override
+    public boolean reserved(Attempt attempt, Key key) {
+      return reserved;
     }
 
     @Override

@@ -21,11 +21,12 @@ class HomeRowsRandomTest {
 
   @Test
   void yarnIsAskedForTheSameInAllAndHasTheSameRowsOnceTheyAreRestored() {
-    long[] narrowed = new long[2];
+    long[] narrowed = new long[3];
     for (int seed = 0; seed < 800; seed++) {
       new Run(seed, narrowed).run();
     }
     assertTrue(narrowed[0] > 1_000 && narrowed[1] > 1_000, "rows are left out: " + narrowed[0] + ", restored " + narrowed[1]);
+    assertTrue(narrowed[2] > 1_000, "rows of every host stand: " + narrowed[2]);
   }
 
   private static String host(int i) {
@@ -50,6 +51,7 @@ class HomeRowsRandomTest {
     final TreeMap<String, Integer> table = new TreeMap<>();
     final List<Integer> undelivered = new ArrayList<>();
     Set<String> home;
+    HomeRows.Target target;
     boolean strict;
     long withAny;
     long withoutAny;
@@ -74,8 +76,9 @@ class HomeRowsRandomTest {
         }
       }
       home = null;
-      homes.open().forEach(key -> homes.keepTo(key, null));
+      target = null;
       allocate();
+      allocate(); // hosts at home have as many as the application has, once it knows of what came meanwhile
       same();
       // And everything that is left comes, anywhere.
       while (!waiting.isEmpty()) {
@@ -111,7 +114,11 @@ class HomeRowsRandomTest {
           Collections.addAll(home, host(at), rack(at));
         }
       }
-      homes.open().forEach(key -> homes.keepTo(key, home));
+      TreeMap<String, Integer> added = new TreeMap<>();
+      if (home != null && random.nextBoolean()) {
+        home.forEach(name -> added.put(name, HomeRows.ALL));
+      }
+      target = home == null ? null : new HomeRows.Target(home, added);
     }
 
     private void allocate() {
@@ -120,6 +127,7 @@ class HomeRowsRandomTest {
       changed.clear();
       Collections.shuffle(asks, random);
       homes.came(asks, key -> true);
+      homes.open().forEach(key -> homes.keepTo(key, target));
       List<ResourceRequest> sent = homes.pass(asks, key -> with.count(key, "*"));
       for (ResourceRequest row : sent) {
         if (row.getResourceName().equals("*")) {
@@ -130,17 +138,26 @@ class HomeRowsRandomTest {
       with.put(sent);
       without.put(asks);
       assertEquals(without.count(MAPS, "*"), with.count(MAPS, "*"), this::say);
+      if (strict && target != null) {
+        for (String name : target.added.keySet()) {
+          assertTrue(with.count(MAPS, name) >= with.count(MAPS, "*"), () -> name + " says too little, " + say());
+          counted[2]++;
+        }
+      }
       undelivered.forEach(this::delivered);
       undelivered.clear();
     }
 
-    /** A map with a replica there takes the container, else any. */
+    /** A map with a replica there takes the container, else one with a replica in the rack, else any. */
     private void delivered(int at) {
       homes.delivered(MAPS, host(at), rack(at));
       if (waiting.isEmpty()) {
         return; // one too many: given back
       }
       int[] best = waiting.get(0);
+      for (int[] map : waiting) {
+        best = map[0] / 2 == at / 2 || map[1] / 2 == at / 2 ? map : best;
+      }
       for (int[] map : waiting) {
         best = map[0] == at || map[1] == at ? map : best;
       }

@@ -1,0 +1,343 @@
+package io.hintd.rm;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.hintd.client.Attempt;
+import io.hintd.client.HintdClient;
+import io.hintd.client.TestDaemon;
+import io.hintd.rm.Settings.Mode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
+import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
+import org.apache.hadoop.yarn.api.records.ApplicationId;
+import org.apache.hadoop.yarn.api.records.Container;
+import org.apache.hadoop.yarn.api.records.ContainerId;
+import org.apache.hadoop.yarn.api.records.NodeState;
+import org.apache.hadoop.yarn.api.records.Resource;
+import org.apache.hadoop.yarn.api.records.ResourceRequest;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Jobs whose input a real hintd sent home, on Hadoop's own CapacityScheduler, a second a step. */
+class HomesOnYarnTest {
+  private static final int NODES = 6;
+  private static final int ROOM = 3;
+  private static final Key MAPS = new Key(20, -1);
+  private static final Key REDUCES = new Key(10, -1);
+  private static final long PATIENCE_S = 60;
+  /** homes-wait-ms, and what heartbeats of nodes and of the application take to ask and to tell. */
+  private static final int BOUND_S = 33;
+
+  private final Cluster.App app = new Cluster.App("root.q", "ann", "MAPREDUCE", "daily 2026-11-21", "", false);
+  private final Counters counters = new Counters();
+  private final Daemon daemon = new Daemon(counters);
+  private final List<Job> jobs = new ArrayList<>();
+  private TestDaemon hintd;
+  private HintdClient client;
+  private TestDaemon.Nodes nodes;
+  private RealYarn yarn;
+  private Settings settings;
+  private int home;
+  private long now;
+  private int applications = 1;
+
+  @BeforeEach
+  void start() throws Exception {
+    hintd = new TestDaemon("on").start();
+    client = HintdClient.to(hintd.address());
+    nodes = hintd.nodes(client, NODES);
+    String rack = HomeKeeperTest.runReader(client, nodes, app.recurringKey());
+    assertFalse(rack.isEmpty());
+    home = Integer.parseInt(rack.substring("/rack".length()));
+    Properties properties = new Properties();
+    properties.setProperty("address", hintd.address());
+    properties.setProperty("deadline-ms", "20000");
+    properties.setProperty("mode", "on");
+    settings = Settings.of(properties);
+    daemon.use(settings);
+    yarn = new RealYarn();
+    for (int i = 0; i < NODES; i++) {
+      yarn.node(TestDaemon.Nodes.host(i), TestDaemon.Nodes.rack(i), ROOM);
+    }
+  }
+
+  @AfterEach
+  void stop() throws Exception {
+    daemon.close();
+    if (yarn != null) {
+      yarn.close();
+    }
+    if (nodes != null) {
+      nodes.close();
+    }
+    if (client != null) {
+      client.close();
+    }
+    if (hintd != null) { // without a daemon the test was skipped
+      hintd.close();
+    }
+  }
+
+  private String host(int nth) {
+    return TestDaemon.Nodes.host(2 * home + nth);
+  }
+
+  private String away() {
+    return TestDaemon.Nodes.host(2 * ((home + 1) % 3));
+  }
+
+  private String rack(String host) {
+    return yarn.cluster.racks().get(host);
+  }
+
+  private boolean isHome(String host) {
+    return rack(host).equals("/rack" + home);
+  }
+
+  /** A MapReduce job: its maps first, its reduces once they are done. */
+  private final class Job {
+    final ApplicationAttemptId id;
+    final HomeKeeper keeper;
+    final int mapSeconds;
+    final Resource size;
+    /** Waiting maps, by the hosts of their replicas. */
+    final List<List<String>> waiting = new ArrayList<>();
+    final TreeMap<String, Integer> table = new TreeMap<>();
+    final TreeSet<String> changed = new TreeSet<>();
+    final Map<ContainerId, Long> running = new HashMap<>();
+    /** Where containers came. */
+    final List<String> mapsAt = new ArrayList<>();
+    final List<String> reducesAt = new ArrayList<>();
+    int reduces;
+    int reducesAsked;
+    boolean asked;
+    /** When a container last came or it began to wait, and the longest that it waited. */
+    long since = now;
+    long longest;
+
+    Job(int mapSeconds, int memoryMb, int reduces) throws Exception {
+      id = yarn.submit(ApplicationId.newInstance(1_700_000_000_000L, ++applications));
+      keeper = new HomeKeeper(new Attempt(id.getApplicationId().toString(), 1), app, yarn.cluster, daemon, counters);
+      this.mapSeconds = mapSeconds;
+      this.size = Resource.newInstance(memoryMb, 1);
+      this.reduces = reduces;
+      keeper.registered(Mode.ON, settings, now);
+      jobs.add(this);
+    }
+
+    Job maps(int count, String... hosts) {
+      for (int i = 0; i < count; i++) {
+        waiting.add(Arrays.asList(hosts));
+        add(Arrays.asList(hosts), 1);
+      }
+      return this;
+    }
+
+    private void add(List<String> hosts, int by) {
+      TreeSet<String> names = new TreeSet<>(hosts);
+      hosts.forEach(host -> names.add(rack(host)));
+      names.add("*");
+      names.forEach(name -> table.merge(name, by, Integer::sum));
+      changed.addAll(names);
+    }
+
+    boolean done() {
+      return waiting.isEmpty() && running.isEmpty() && reduces == 0;
+    }
+
+    void heartbeat() throws Exception {
+      List<ResourceRequest> asks = new ArrayList<>();
+      changed.forEach(name -> asks.add(row(MAPS, name, table.get(name))));
+      changed.clear();
+      boolean mapsDone = waiting.isEmpty() && (asked || running.isEmpty());
+      if (mapsDone && reducesAsked != reduces) {
+        asks.add(row(REDUCES, "*", reduces));
+        reducesAsked = reduces;
+        asked = true;
+        since = now;
+      }
+      List<ContainerId> over = new ArrayList<>();
+      for (Iterator<Map.Entry<ContainerId, Long>> all = running.entrySet().iterator(); all.hasNext(); ) {
+        Map.Entry<ContainerId, Long> one = all.next();
+        if (one.getValue() <= now) {
+          over.add(one.getKey());
+          all.remove();
+        }
+      }
+      Collections.sort(over);
+      if (keeper.asking() != null) {
+        keeper.asking().get(PATIENCE_S, TimeUnit.SECONDS);
+      }
+      keeper.came(asks, Mode.ON, settings, now);
+      keeper.decide(Collections.emptyList(), Mode.ON, settings, now);
+      for (Container given : yarn.allocate(id, keeper.rewrite(asks), over)) {
+        take(given);
+      }
+      if (!waiting.isEmpty() || asked && reduces > 0) {
+        longest = Math.max(longest, now - since);
+      }
+    }
+
+    private void take(Container given) {
+      String host = given.getNodeId().getHost();
+      Key key = Key.of(given);
+      keeper.delivered(key, host, rack(host), now);
+      since = now;
+      if (key.equals(REDUCES) ? reduces == 0 : waiting.isEmpty()) {
+        // YARN was asked for it before the application knew of another: given back, as MapReduce does.
+        running.put(given.getId(), now);
+        return;
+      }
+      if (key.equals(REDUCES)) {
+        reduces--;
+        reducesAt.add(host);
+        running.put(given.getId(), now + 5_000);
+        return;
+      }
+      List<String> best = waiting.get(0);
+      for (List<String> map : waiting) {
+        best = map.contains(host) ? map : best;
+      }
+      waiting.remove(best);
+      add(best, -1);
+      mapsAt.add(host);
+      running.put(given.getId(), now + 1_000L * mapSeconds);
+    }
+
+    private ResourceRequest row(Key key, String name, int count) {
+      ResourceRequest row = Yarn.row(key, name, count);
+      row.setCapability(key.equals(MAPS) ? size : Resource.newInstance(1024, 1));
+      return row;
+    }
+
+    long atHome(List<String> hosts) {
+      return hosts.stream().filter(HomesOnYarnTest.this::isHome).count();
+    }
+
+    String say() {
+      return "maps " + mapsAt + ", reduces " + reducesAt + ", longest wait " + longest + ", " + counters.getCounts();
+    }
+  }
+
+  private interface Until {
+    boolean holds();
+  }
+
+  /** Seconds that it took. */
+  private int run(int most, Until until) throws Exception {
+    for (int second = 0; second < most; second++) {
+      if (until.holds()) {
+        return second;
+      }
+      for (Job job : jobs) {
+        job.heartbeat();
+      }
+      yarn.beat();
+      now += 1_000;
+    }
+    return most;
+  }
+
+  private boolean allDone() {
+    return jobs.stream().allMatch(Job::done);
+  }
+
+  private long count(String what) {
+    return counters.getCounts().getOrDefault("homes_" + what, 0L);
+  }
+
+  @Test
+  void aJobWithMoreTasksThanItsHomeHasRoomStaysThere() throws Exception {
+    Job job = new Job(8, 1024, 9).maps(10, host(0), away()).maps(10, host(1), away());
+    assertTrue(run(300, this::allDone) < 100, job::say);
+    assertEquals(20, job.atHome(job.mapsAt), job::say);
+    assertEquals(9, job.atHome(job.reducesAt), job::say);
+    assertEquals(0, count("ended_waited") + count("reduces_ended_waited"), job::say);
+  }
+
+  @Test
+  void mapsRunOnAnotherHostOfTheHomeOnceTheirsIsBusyForThreeSeconds() throws Exception {
+    Job job = new Job(60, 1024, 0).maps(5, host(0), away());
+    run(4, () -> false);
+    assertEquals(Collections.nCopies(ROOM, host(0)), job.mapsAt, job::say);
+    run(4, () -> false);
+    assertEquals(5, job.mapsAt.size(), "YARN serves no rack's row beside a strict one for any node: " + job.say());
+    assertEquals(5, job.atHome(job.mapsAt), job::say);
+  }
+
+  @Test
+  void jobsThatCompeteForAHomeAllComeToTheirEnd() throws Exception {
+    for (boolean largeFirst : new boolean[] {true, false}) {
+      jobs.clear();
+      Job first = new Job(10, 1024, largeFirst ? 8 : 2);
+      Job second = new Job(10, 1024, largeFirst ? 2 : 8);
+      Job large = largeFirst ? first : second;
+      Job small = largeFirst ? second : first;
+      large.maps(15, host(0), away()).maps(15, host(1), away());
+      small.maps(2, host(0), away()).maps(2, host(1), away());
+      assertTrue(run(400, this::allDone) < 300, () -> large.say() + " / " + small.say());
+      for (Job job : jobs) {
+        assertTrue(job.longest <= 1_000L * BOUND_S, job::say);
+      }
+      assertEquals(30, large.mapsAt.size());
+      assertEquals(4, small.mapsAt.size());
+    }
+  }
+
+  @Test
+  void aJobWhoseHomeAnotherOneKeepsBusyGoesElsewhereAfterTheBound() throws Exception {
+    Job hog = new Job(600, 1024, 0).maps(3, host(0), away()).maps(3, host(1), away());
+    run(5, () -> false);
+    assertEquals(6, hog.atHome(hog.mapsAt), hog::say);
+    Job job = new Job(5, 1024, 2).maps(4, host(0), away());
+    run(29, () -> false);
+    assertEquals(0, job.mapsAt.size(), job::say);
+    assertTrue(run(100, job::done) < 40, job::say);
+    assertEquals(0, job.atHome(job.mapsAt), job::say);
+    assertEquals(4, job.mapsAt.size());
+    assertTrue(job.longest <= 1_000L * BOUND_S, job::say);
+    assertEquals(1, count("ended_waited"));
+    assertEquals(2, job.reducesAt.size());
+  }
+
+  @Test
+  void aNodeThatYarnKeepsForAMapIsNotLostToIt() throws Exception {
+    Job atHome = new Job(600, 1024, 0).maps(1, host(0)).maps(1, host(1));
+    Job elsewhere = new Job(20, 1024, 0);
+    yarn.cluster.racks().keySet().stream().filter(host -> !isHome(host)).forEach(host -> elsewhere.maps(1, host));
+    run(3, () -> atHome.mapsAt.size() + elsewhere.mapsAt.size() == NODES);
+    assertEquals(NODES, atHome.mapsAt.size() + elsewhere.mapsAt.size());
+    // Before hintd answers, YARN reserves a node elsewhere for a large map.
+    Job large = new Job(5, 1024 * ROOM, 0).maps(1, away(), host(0));
+    List<ResourceRequest> asks = new ArrayList<>();
+    large.changed.forEach(name -> asks.add(large.row(MAPS, name, large.table.get(name))));
+    yarn.allocate(large.id, asks, new ArrayList<>());
+    yarn.beat(away());
+    assertTrue(yarn.cluster.reserved(new Attempt(large.id.getApplicationId().toString(), 1), MAPS));
+    assertTrue(run(60, large::done) < 30, large::say);
+    assertEquals(1, large.mapsAt.size(), large::say);
+    assertTrue(large.longest < 25_000, "what YARN reserved was served once there was room: " + large.say());
+  }
+
+  @Test
+  void ofAHomeWhoseNodesAreDecommissionedNobodyWaits() throws Exception {
+    yarn.state(host(0), NodeState.DECOMMISSIONING);
+    yarn.state(host(1), NodeState.UNHEALTHY);
+    Job job = new Job(5, 1024, 1).maps(4, host(0), away());
+    assertTrue(run(60, this::allDone) < 30, job::say);
+    assertEquals(1, count("ended_no_nodes"), job::say);
+    assertEquals(0, count("narrowed"), job::say);
+  }
+}
