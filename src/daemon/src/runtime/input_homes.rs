@@ -111,12 +111,12 @@ impl Daemon {
                     let homes = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
                     homes.given(key, now).map(<[_]>::to_vec)
                 };
-                InputHomes::of(&tasks, given, &generation.snapshot)
+                InputHomes::of(&tasks, given, &generation)
             }
         };
         self.metrics().input_homes(found.as_str());
-        if let (InputHomes::Homes(homes), Mode::On, 1..) = (&found, mode, tasks.outstanding) {
-            let racks = homes.iter().map(|(rack, _)| rack.clone()).collect();
+        if let (InputHomes::Homes { racks, .. }, Mode::On, 1..) = (&found, mode, tasks.outstanding) {
+            let racks = racks.iter().map(|(rack, _)| rack.clone()).collect();
             self.0.shared.told_homes.told(attempt, &group, racks, now);
         }
         Ok((found, mode == Mode::Shadow))

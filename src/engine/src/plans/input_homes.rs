@@ -2,20 +2,21 @@
 
 use super::replicas::usable;
 use crate::decision::WithheldReason;
+use crate::generation::Generation;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{Bytes, HostName, Micros, RackIdx, RackPath};
 use hintd_policy::terms::link_time::LinkRates;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Receivers go without a container at home for so long at least before they are asked for elsewhere: about as long as a
-/// reduce of a gigabyte works.
+/// Tasks go without a container at home for so long at least before they are asked for elsewhere: about as long as a reduce of a
+/// gigabyte works.
 pub const PATIENCE_MIN: Micros = Micros::from_secs(30);
 /// And for so long at most.
 pub const PATIENCE_MAX: Micros = Micros::from_secs(3_600);
 
-/// How long receivers of what the senders at home left are best waited for there: elsewhere all of it has to leave over the
-/// homes' uplinks, `uplinks` bytes a second together, and takes that long.
+/// How long a job's tasks are best waited for at home. Where its receivers run elsewhere, all that its senders left at home has
+/// to leave over the homes' uplinks, `uplinks` bytes a second together: so long.
 #[must_use]
 pub fn patience(shuffle: Bytes, uplinks: f64) -> Micros {
     let seconds = (shuffle.as_f64() / uplinks.max(1.0)).min(PATIENCE_MAX.as_secs_f64());
@@ -43,8 +44,13 @@ pub struct InputTasks {
 /// What comes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputHomes {
-    /// The racks, and usable nodes of each.
-    Homes(Vec<(RackPath, Vec<HostName>)>),
+    /// Where they are best asked for.
+    Homes {
+        /// The racks, and usable nodes of each.
+        racks: Vec<(RackPath, Vec<HostName>)>,
+        /// Tasks go without a container there for so long before they are better asked for elsewhere ([`patience`]).
+        patience: Micros,
+    },
     /// The queue is off.
     QueueOff,
     /// The application gets no advice.
@@ -64,7 +70,7 @@ impl InputHomes {
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Homes(_) => "homes",
+            Self::Homes { .. } => "homes",
             Self::QueueOff => "queue_off",
             Self::Withheld(reason) => reason.as_str(),
             Self::NoKey => "no_key",
@@ -76,7 +82,8 @@ impl InputHomes {
 
     /// The homes of the tasks' input. `given`: where data of a job was last said to go ([`super::homes::DataHomes::given`]).
     #[must_use]
-    pub fn of(tasks: &InputTasks, given: impl FnOnce(&str) -> Option<Vec<RackPath>>, snapshot: &Snapshot) -> Self {
+    pub fn of(tasks: &InputTasks, given: impl FnOnce(&str) -> Option<Vec<RackPath>>, generation: &Generation) -> Self {
+        let snapshot = &*generation.snapshot;
         let Some(key) = &tasks.recurring_key else { return Self::NoKey };
         let Some(racks) = given(key) else { return Self::NoneGiven };
         let hosts = |rack: &RackPath| {
@@ -89,7 +96,13 @@ impl InputHomes {
         match there.sum::<u64>() {
             _ if homes.is_empty() => Self::RacksGone,
             there if there < u64::from(tasks.outstanding) => Self::NotAtHome,
-            _ => Self::Homes(homes),
+            _ => {
+                let last = generation.history.get(key).and_then(|job| job.last);
+                let shuffle = last.map_or(Bytes::ZERO, |run| run.shuffle);
+                let home = |(rack, _): &(RackPath, _)| snapshot.statics.by_rack.get(rack).copied();
+                let patience = patience(shuffle, uplinks(snapshot, homes.iter().filter_map(home)));
+                Self::Homes { racks: homes, patience }
+            }
         }
     }
 }

@@ -112,16 +112,22 @@ fn who_reads_data_that_was_sent_home_is_told_where_unless_its_blocks_lie_elsewhe
     };
     let of = |homes: &mut Mutex<DataHomes>, harness: &EngineHarness, tasks: &InputTasks| {
         let given = |key: &str| homes.get_mut().unwrap().given(key, harness.now).map(<[_]>::to_vec);
-        InputHomes::of(tasks, given, &harness.engine.generation().snapshot)
+        InputHomes::of(tasks, given, &harness.engine.generation())
     };
     assert_eq!(of(&mut homes, &harness, &tasks(0, &[])), InputHomes::NoneGiven);
     let found = advise(&mut homes, &harness, "/in/part-0");
     let home = found.racks[0].0.to_string();
-    let at_home = InputHomes::Homes(found.racks.clone());
+    let patience = Micros::from_secs(30);
+    let at_home = InputHomes::Homes { racks: found.racks.clone(), patience };
     assert_eq!(of(&mut homes, &harness, &tasks(0, &[])), at_home, "none is asked for yet");
     assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 4), ("/else", 4)])), at_home);
     assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 3), ("/else", 4)])), InputHomes::NotAtHome);
     assert_eq!(of(&mut homes, &harness, &tasks(4, &[])), InputHomes::NotAtHome);
+    // Without a network the uplink of a rack of two nodes is taken to carry 500 MB a second: 100,000 MiB take longer than 30 s.
+    told(&mut harness, "sort", &run(2, &["/in"], 100_000));
+    let InputHomes::Homes { patience, .. } = of(&mut homes, &harness, &tasks(0, &[])) else { panic!("it has homes") };
+    assert_eq!(patience.as_millis(), 100_000 * MB / 500_000);
+    told(&mut harness, "sort", &run(3, &["/in"], 1_000));
     let nobody = InputTasks { recurring_key: None, ..tasks(0, &[]) };
     assert_eq!(of(&mut homes, &harness, &nobody), InputHomes::NoKey);
     harness.now = Timestamp(harness.now.0 + AGE_MAX.0);

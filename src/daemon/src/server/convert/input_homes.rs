@@ -49,12 +49,13 @@ pub(in crate::server) fn input_tasks(
 
 /// What it came to.
 pub(in crate::server) fn input_homes((found, shadow): &(InputHomes, bool)) -> v1::InputHomesResponse {
-    let homes = match found {
-        InputHomes::Homes(homes) => homes.iter().map(rack_hosts).collect(),
-        _ => Vec::new(),
+    let (homes, patience) = match found {
+        InputHomes::Homes { racks, patience } => (racks.iter().map(rack_hosts).collect(), patience.as_millis()),
+        _ => (Vec::new(), 0),
     };
     let reason = found.as_str().to_owned();
-    v1::InputHomesResponse { homes, reason, shadow: *shadow, holds_for_ms: HOLDS_FOR_MS }
+    let patience_ms = u32::try_from(patience).unwrap_or(u32::MAX);
+    v1::InputHomesResponse { homes, reason, shadow: *shadow, holds_for_ms: HOLDS_FOR_MS, patience_ms }
 }
 
 /// What became of groups that were told.
