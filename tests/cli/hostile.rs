@@ -160,6 +160,8 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
     let lines: Vec<Vec<&str>> = vec![
         vec!["status"],
         vec!["status", "--live"],
+        vec!["doctor"],
+        vec!["top", "--once", "--every", "0.1"],
         vec!["nodes"],
         vec!["links"],
         vec!["links", "--link", "x"],

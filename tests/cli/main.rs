@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics is a test that fails
 
+mod doctor;
 mod hostile;
 mod operators;
 mod plans;

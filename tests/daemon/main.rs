@@ -11,6 +11,7 @@ mod client;
 mod contention;
 mod crash;
 mod dispatch;
+mod doctor;
 mod fault_clients;
 mod fault_clock;
 mod fault_feeds;

@@ -341,6 +341,62 @@ fn hosts_that_hear_no_switch_are_left_out_where_that_is_asked_for() {
 }
 
 #[test]
+fn an_import_that_hintd_would_refuse_is_not_written_and_guesses_are_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let lldp = folder.path().join("lldp");
+    std::fs::create_dir(&lldp).unwrap();
+    let write = |host: &str, switch: &str| {
+        let chassis = json!({ switch: { "id": { "type": "mac", "value": "00:00:00:00:00:02" } } });
+        let port = json!({ "id": { "type": "ifname", "value": "Ethernet7" } });
+        let text = json!({ "lldp": { "interface": { "eth0": { "chassis": chassis, "port": port } } } }).to_string();
+        std::fs::write(lldp.join(format!("{host}.json")), text).unwrap();
+    };
+    let from = lldp.to_str().unwrap().to_owned();
+    let import = |made: &Path, further: &[&str]| {
+        let args = ["network", "import", "--lldp", &from, "--nic", "10Gbit", "-o", made.to_str().unwrap()];
+        hintctl(folder.path(), &[&args, further].concat())
+    };
+    for ending in ["toml", "json"] {
+        let made = folder.path().join(format!("network.{ending}"));
+        for name in ["*", "tor*", "a\u{1b}b"] {
+            write("n1", name);
+            let refused = import(&made, &["--partial"]);
+            assert_eq!(refused.status.code(), Some(2), "{name:?}: {}", said(&refused));
+            assert!(
+                said(&refused).contains("not written, because hintd would refuse it"),
+                "{name:?}: {}",
+                said(&refused)
+            );
+            assert!(!made.exists(), "{name:?}");
+        }
+        write("n1", "core");
+        write("n2", "core-1");
+        std::fs::write(lldp.join("n3.json"), "").unwrap();
+        let output = import(&made, &["--partial"]);
+        assert!(output.status.success(), "{}", said(&output));
+        let text = std::fs::read_to_string(&made).unwrap();
+        for words in [
+            "the switch \"core\" is called \"core-2\" in the file",
+            "left out: n3: EOF",
+            "count as 10Gbit, the most common rate of the others",
+            "may be split in two",
+            "no --uplink was given",
+        ] {
+            assert!(String::from_utf8_lossy(&output.stderr).contains(words), "{words}: {}", said(&output));
+            assert_eq!(
+                text.contains(&format!("# {words}")) || text.contains(words),
+                ending == "toml",
+                "{words}: {text}"
+            );
+        }
+        let read = if ending == "toml" { NetworkFile::read_toml(&text) } else { NetworkFile::read_json(&text) };
+        let network = read.unwrap().expand(&Default::default()).unwrap().network.unwrap();
+        assert!(network.link("n1--core-2").is_some() && network.link("core-2--core").is_some(), "{text}");
+        std::fs::remove_file(&made).unwrap();
+    }
+}
+
+#[test]
 fn the_examples_of_the_page_are_networks() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/network.md");
     let page = std::fs::read_to_string(page).unwrap();

@@ -76,6 +76,7 @@ fn usage(seen: &mut Seen) {
     seen.add("a required argument is missing", &["plan", "submit"]);
     seen.add("a required argument is missing", &["whatif", "network"]);
     seen.add("not a number", &["nodes", "--limit", "x"]);
+    seen.add("no terminal", &["top"]);
     seen.add("a number out of bounds", &["bench", "noop", "--clients", "0"]);
     seen.add("not a pair", &["watch", "--pair", "a"]);
     seen.add("conflicting options", &["links", "--link", "l", "--down"]);
@@ -247,8 +248,10 @@ fn nobody_there(seen: &mut Seen) {
     let file = request(1, json!({}));
     let none = ["--address", "127.0.0.1:1", "--admin-socket", "/nonexistent/admin.sock"];
     let network = files.write("racks.toml", RACKS);
-    let commands: [&[&str]; 24] = [
+    let commands: [&[&str]; 26] = [
         &["status"],
+        &["doctor"],
+        &["top", "--once"],
         &["nodes"],
         &["links"],
         &["chains"],
@@ -308,6 +311,7 @@ fn live(seen: &mut Seen) {
         add("running daemon", command);
     }
     add("running daemon, as JSON", &["status", "--json"]);
+    add("running daemon", &["top", "--once", "--every", "0.1"]);
     add("running daemon", &["snapshot", "-o", &now]);
     add("running daemon", &["calibrate", "--input-mb", "1", "--exchanged-mb", "1", "--containers", "1"]);
     add("running daemon", &["request", "--file", &file]);

@@ -73,11 +73,14 @@ impl DaemonArgs {
     /// # Errors
     /// [`Failure`] where nobody listens.
     pub async fn admin(&self) -> Result<AdminClient, Failure> {
-        let socket = match &self.admin_socket {
-            Some(socket) => socket.clone(),
-            None => std::env::var_os("HINTD_ADMIN_SOCKET").map_or_else(|| PathBuf::from(ADMIN_SOCKET), PathBuf::from),
-        };
-        admin(socket).await
+        admin(self.socket()).await
+    }
+
+    /// The admin socket: as given, else the environment's, else the default.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        let environment = || std::env::var_os("HINTD_ADMIN_SOCKET").map(PathBuf::from);
+        self.admin_socket.clone().or_else(environment).unwrap_or_else(|| PathBuf::from(ADMIN_SOCKET))
     }
 
     /// The same for a command that has no use for a gRPC address: whoever names one means another daemon than the one
@@ -86,12 +89,21 @@ impl DaemonArgs {
     /// # Errors
     /// [`Failure::Input`] where `--address` stands without `--admin-socket`; as [`Self::admin`].
     pub async fn operator(&self) -> Result<AdminClient, Failure> {
+        self.for_operators()?;
+        self.admin().await
+    }
+
+    /// See [`Self::operator`].
+    ///
+    /// # Errors
+    /// [`Failure::Input`] where `--address` stands without `--admin-socket`.
+    pub fn for_operators(&self) -> Result<(), Failure> {
         match (&self.address, &self.admin_socket) {
             (Some(address), None) => Err(Failure::Input(format!(
                 "--address {address}: this command asks the daemon over its admin socket, on the same machine only: leave \
                  --address out, or name the socket by --admin-socket"
             ))),
-            _ => self.admin().await,
+            _ => Ok(()),
         }
     }
 

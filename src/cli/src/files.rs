@@ -43,8 +43,15 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
 /// # Errors
 /// [`Failure::Input`] for another extension, [`Failure::Work`] where it can't be written.
 pub fn write<T: serde::Serialize>(path: &Path, document: &T) -> Result<(), Failure> {
-    let text = syntax(path)?.write(document).map_err(|problem| Failure::in_file(path, problem))?;
-    write_text(path, &text)
+    write_text(path, &text_for(path, document)?)
+}
+
+/// What [`write`] would write.
+///
+/// # Errors
+/// [`Failure::Input`] for another extension.
+pub fn text_for<T: serde::Serialize>(path: &Path, document: &T) -> Result<String, Failure> {
+    syntax(path)?.write(document).map_err(|problem| Failure::in_file(path, problem))
 }
 
 /// Writes a text file.
@@ -62,7 +69,11 @@ pub fn problems(path: &Path, problems: &[impl Display]) -> Failure {
     Failure::Input(lines.join("\n"))
 }
 
-fn syntax(path: &Path) -> Result<Syntax, Failure> {
+/// How a file is written, by its extension.
+///
+/// # Errors
+/// [`Failure::Input`] for another extension.
+pub fn syntax(path: &Path) -> Result<Syntax, Failure> {
     let name = path.to_string_lossy();
     Syntax::of_file(&name)
         .ok_or_else(|| Failure::in_file(path, "the name must end in .json or .toml, which says how it is written"))

@@ -18,6 +18,7 @@ pub mod config;
 pub mod connect;
 pub mod daemon;
 pub mod demo;
+pub mod doctor;
 pub mod drain;
 pub mod emulate;
 pub mod explain;
@@ -44,6 +45,7 @@ pub mod servers;
 pub mod shell;
 pub mod simulate;
 pub mod solve;
+pub mod top;
 pub mod topology;
 pub mod trace;
 pub mod watch;
@@ -76,6 +78,7 @@ const EXAMPLES: &str = "Examples:
   hintctl simulate --trace FB-2010.tsv.gz --cluster nas --policy fair,nas
   hintctl worth --trace FB-2010.tsv.gz --cluster nas-40
   hintctl --json status             the running daemon, for scripts
+  hintctl doctor                    what is wrong, and what to do
 
 Exit code 0: done; 1: the work failed; 2: bad usage or bad input.";
 
@@ -125,6 +128,10 @@ enum Command {
     WhatIf(request::WhatIfCommand),
     /// What the daemon is and how fresh its model is
     Status(operate::StatusArgs),
+    /// What is wrong with the daemon and what it needs, what that means, and what to do
+    Doctor(doctor::DoctorArgs),
+    /// Links, applications, queues and rates, live
+    Top(top::TopArgs),
     /// Nodes as the daemon knows them
     Nodes(operate::NodesArgs),
     /// Links: capacity, load both ways, who uses them
@@ -206,6 +213,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Topology(command) => topology::run(command, output),
         Command::Bench(command) => bench::run(command, &daemon, output),
         Command::Status(args) => operate::status(&args, &daemon, output),
+        Command::Doctor(args) => doctor::run(&args, &daemon, output),
+        Command::Top(args) => top::run(&args, &daemon, output),
         Command::Nodes(args) => operate::nodes(args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
         Command::Network(command) => network::run(&command, &daemon, output),

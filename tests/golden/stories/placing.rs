@@ -74,6 +74,8 @@ pub(crate) fn a_cluster_is_fed_and_asked(notes: &Notes) {
     operators(&daemon, notes);
     followed(&daemon, notes, &mut feeds[0]);
     notes.json("reload", &daemon.args(&["reload"]));
+    notes.all_json("doctor", &daemon.args(&["doctor"])); // it may fail: the machine may have little room
+    notes.json("top", &daemon.args(&["top", "--every", "0.1"]));
     network_files(&daemon, notes);
     notes.farewell(&daemon);
     let other = "[queues.dark]\nmode = \"on\"\npolicy = \"fair\"\n[policy.frameworks]\nspark = \"delay\"";

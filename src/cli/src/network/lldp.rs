@@ -5,8 +5,12 @@ mod neighbors;
 use super::super::failure::Failure;
 use super::super::files;
 use super::super::output::{self, Output};
+use super::super::printable::one_line;
 use clap::Args;
-use hintd_model::network::racks::{HostRow, RACKS_FORMAT, RacksDocument, RateEntry, Spellings, SwitchRow, parse_rate};
+use hintd_model::cluster::document::Syntax;
+use hintd_model::network::racks::{
+    CORE, HostRow, NetworkFile, RACKS_FORMAT, RacksDocument, RateEntry, Spellings, SwitchRow, parse_rate, show_rate,
+};
 use hintd_model::units::BitsPerSec;
 use neighbors::{Neighbor, neighbors};
 use serde::Serialize;
@@ -98,10 +102,66 @@ pub(super) fn run(args: &ImportArgs, output: Output) -> Result<(), Failure> {
         return Err(Failure::Input(wrong.join("\n")));
     }
     placed.sort_by(|a, b| a.host.cmp(&b.host));
-    files::write(&args.output, &document(&placed, args.uplink))?;
+    let mut notes = renamed(&mut placed);
+    notes.extend(left_out_notes(&left_out, usual(&placed)));
+    if args.uplink.is_none() {
+        notes.push("no --uplink was given: nothing limits the switches' links up until the file says so".to_owned());
+    }
+    files::write_text(&args.output, &checked(&args.output, &document(&placed, args.uplink), &notes)?)?;
+    notes.iter().for_each(|note| output.progress(note));
     let hosts = placed.len();
     placed.extend(left_out);
     output.result(&placed, || text(&placed, hosts, args))
+}
+
+/// `core` is the name of the switch that joins all racks: a switch that hosts hang on gets another one. What was renamed, in words.
+fn renamed(placed: &mut [Placed]) -> Vec<String> {
+    if placed.iter().all(|host| host.switch != CORE) {
+        return Vec::new();
+    }
+    let taken: BTreeSet<&str> = placed.iter().flat_map(|host| [host.host.as_str(), host.switch.as_str()]).collect();
+    let free = (1..).map(|number| format!("{CORE}-{number}")).find(|name| !taken.contains(name.as_str()));
+    let name = free.unwrap_or_default(); // numbers do not end
+    placed.iter_mut().filter(|host| host.switch == CORE).for_each(|host| name.clone_into(&mut host.switch));
+    vec![format!(
+        "the switch \"{CORE}\" is called \"{name}\" in the file, because \"{CORE}\" is hintd's name for the switch that joins all racks"
+    )]
+}
+
+/// What it means that hosts are left out.
+fn left_out_notes(left_out: &[Placed], usual: Option<u64>) -> Vec<String> {
+    let why = |host: &Placed| {
+        let (host, why) = (one_line(&host.host), host.left_out.as_deref().unwrap_or_default());
+        format!("left out: {host}: {}", one_line(why))
+    };
+    let mut notes: Vec<String> = left_out.iter().map(why).collect();
+    if let Some(usual) = usual.filter(|_| !left_out.is_empty()) {
+        notes.push(format!(
+            "the links of hosts that are left out count as {}, the most common rate of the others, unless a row in [hosts] says otherwise",
+            show_rate(BitsPerSec(usual))
+        ));
+        notes.push(
+            "hosts that are left out hang on a switch of their YARN rack's own, not on the switch of their neighbors: a rack may be \
+             split in two until [hosts] names their switch"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+/// The file's text, read as hintd would: what it would refuse is not written. JSON has no comments.
+fn checked(path: &Path, document: &RacksDocument, notes: &[String]) -> Result<String, Failure> {
+    let text = files::text_for(path, document)?;
+    let comments: String = notes.iter().map(|note| format!("# {}\n", one_line(note))).collect();
+    let (text, read) = match files::syntax(path)? {
+        Syntax::Toml => (comments.clone() + &text, NetworkFile::read_toml(&(comments + &text))),
+        Syntax::Json => (text.clone(), NetworkFile::read_json(&text)),
+    };
+    read.map(|_| text).map_err(|problems| {
+        let words: Vec<_> = problems.iter().map(|problem| format!("  {}", one_line(&problem.to_string()))).collect();
+        let advice = "give the switch or host another name, or leave its file out";
+        Failure::in_file(path, format!("not written, because hintd would refuse it ({advice}):\n{}", words.join("\n")))
+    })
 }
 
 /// Outputs of switches themselves: their neighbors are other switches, and a switch is no host.
@@ -181,13 +241,18 @@ fn place(file: &Path, host: &str, args: &ImportArgs) -> Result<Placed, Trouble> 
     Ok(Placed { host: host.to_owned(), interface, switch, port, bits_per_s: rate.0, others, left_out: None })
 }
 
-/// The shortest file that says it: the most frequent rate of hosts' links is that of all.
-fn document(placed: &[Placed], uplink: Option<BitsPerSec>) -> RacksDocument {
+/// The most common rate of hosts' links; of several the highest.
+fn usual(placed: &[Placed]) -> Option<u64> {
     let mut rates: BTreeMap<u64, usize> = BTreeMap::new();
     for host in placed {
         *rates.entry(host.bits_per_s).or_default() += 1;
     }
-    let usual = rates.into_iter().max_by_key(|(rate, count)| (*count, *rate)).map(|(rate, _)| rate);
+    rates.into_iter().max_by_key(|(rate, count)| (*count, *rate)).map(|(rate, _)| rate)
+}
+
+/// The shortest file that says it: the most common rate of hosts' links is that of all.
+fn document(placed: &[Placed], uplink: Option<BitsPerSec>) -> RacksDocument {
+    let usual = usual(placed);
     let entry = |bits: u64| RateEntry::of(BitsPerSec(bits));
     let host = |host: &Placed| {
         let nic = (Some(host.bits_per_s) != usual).then(|| entry(host.bits_per_s));
@@ -213,12 +278,6 @@ fn text(rows: &[Placed], hosts: usize, args: &ImportArgs) -> String {
         let others = if others.is_empty() { "-".to_owned() } else { others.join(" ") };
         [host.clone(), interface.clone(), switch.clone(), port.clone(), others, output::rate(*bits_per_s as f64)]
     });
-    let mut lines = vec![output::table(["host", "interface", "switch", "port", "not used", "rate"], 5, rows)];
-    if args.uplink.is_none() {
-        lines.push("no --uplink is given: nothing limits the switches' links up until the file says so".to_owned());
-    }
-    let why = |host: &Placed| format!("left out: {}: {}", host.host, host.left_out.as_deref().unwrap_or_default());
-    lines.extend(left_out.iter().map(why));
-    lines.push(format!("{}: {hosts} hosts, {} left out", args.output.display(), left_out.len()));
-    lines.join("\n")
+    let table = output::table(["host", "interface", "switch", "port", "not used", "rate"], 5, rows);
+    format!("{table}\n{}: {hosts} hosts, {} left out", args.output.display(), left_out.len())
 }

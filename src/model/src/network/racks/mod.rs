@@ -4,6 +4,7 @@
 //! - `document`: [`RacksDocument`], the file format `hintd.racks/1`.
 //! - `rate`: rates such as `10Gbit`.
 //! - `read`: [`NetworkFile`], a file of either format, checked, every problem by line and key.
+//! - `salvage`: what can be read of a file with unknown keys or values of a wrong kind, and all of these.
 //! - `spellings`: hosts that are named twice, in two spellings.
 //! - `unused`: what a file says of nothing that is there.
 //! - `where_is`: [`NetworkFile::rack_of`], the rack that the file itself says a host is in.
@@ -20,6 +21,7 @@ mod document;
 mod expand;
 mod rate;
 mod read;
+mod salvage;
 mod spellings;
 mod survey;
 mod unused;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A rate as it stands in a file; [`RateEntry::read`] says what it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a rate is a text, as \"10Gbit\", or a whole number of bits per second")]
 pub enum RateEntry {
     /// Bits a second.
     Number(i64),

@@ -6,6 +6,7 @@ use super::super::graph::{Network, Tier};
 use super::document::{HostRow, LinkRow, RACKS_FORMAT, RackRow, RacksDocument, SwitchRow};
 use super::expand::{KnownHosts, Plan};
 use super::rate::RateEntry;
+use super::salvage::{Mistake, salvage};
 use super::spellings::Spellings;
 use super::{CORE, matches};
 use crate::units::BitsPerSec;
@@ -131,11 +132,16 @@ impl NetworkFile {
     ) -> Result<Self, Mistakes> {
         match format {
             Some(RACKS_FORMAT) => {
-                let document: RacksDocument = text.typed()?;
-                let problems = Checker::check(&document);
-                if problems.is_empty() {
-                    return Ok(Self::Racks(Box::new(document)));
-                }
+                let problems = match text.typed::<RacksDocument>() {
+                    Ok(document) => match Checker::check(&document) {
+                        problems if problems.is_empty() => return Ok(Self::Racks(Box::new(document))),
+                        problems => problems,
+                    },
+                    Err(first) => match all_mistakes(text.value().unwrap_or_default()) {
+                        problems if problems.is_empty() => return Err(first.into()),
+                        problems => problems,
+                    },
+                };
                 Err(Mistakes::of(problems, |(path, message)| {
                     // What is missing stands where the table does that it is missing from.
                     let line = (0..=path.len()).rev().find_map(|most| place(&path[..most]));
@@ -143,15 +149,21 @@ impl NetworkFile {
                 }))
             }
             Some(NETWORK_FORMAT) => {
-                let document: NetworkDocument = text.typed()?;
-                match Network::from_document(&document) {
-                    Ok(_) => Ok(Self::Graph(Box::new(document))),
-                    Err(found) => {
-                        let errors = found.iter().filter(|found| found.severity() == Severity::Error).collect();
-                        let line = |found: &NetworkProblem| about(found).and_then(entry);
-                        Err(Mistakes::of(errors, |found| problem(line(found), "", &found.to_string())))
-                    }
+                let (found, first) = match text.typed::<NetworkDocument>() {
+                    Ok(document) => match Network::from_document(&document) {
+                        Ok(_) => return Ok(Self::Graph(Box::new(document))),
+                        Err(found) => (found, Vec::new()),
+                    },
+                    Err(first) => (broken_entries(&text.value().unwrap_or_default()), first),
+                };
+                let errors: Vec<_> = found.iter().filter(|found| found.severity() == Severity::Error).collect();
+                if errors.is_empty() {
+                    return Err(first.into());
                 }
+                Err(Mistakes::of(errors, |found| match found {
+                    NetworkProblem::Broken { place: key, message } => problem(place(&steps(key)), key, message),
+                    found => problem(about(found).and_then(entry), "", &found.to_string()),
+                }))
             }
             other => {
                 let found = other.map_or_else(|| "is missing".to_owned(), |other| format!("is \"{other}\""));
@@ -162,7 +174,34 @@ impl NetworkFile {
     }
 }
 
+/// All that is wrong with a racks file that can't be read as it stands: keys first, then what its rows say, where nothing of
+/// that follows from a key that is wrong.
+fn all_mistakes(value: serde_json::Value) -> Vec<Mistake> {
+    let (document, mut mistakes) = salvage(value);
+    // Of a switch that is not read much would follow.
+    let apart = |(path, _): &Mistake| path.len() > 1 && path[0] != "switches";
+    if let Some(document) = document.filter(|_| mistakes.iter().all(apart)) {
+        let rows: BTreeSet<Vec<String>> = mistakes.iter().map(|(path, _)| path[..2].to_vec()).collect();
+        let said = Checker::rows(&document).into_iter();
+        mistakes.extend(said.filter(|(path, _)| path.len() < 2 || !rows.contains(&path[..2])));
+    }
+    mistakes
+}
+
+/// What is wrong with entries of a graph that can't be read as it stands, and with the rest of it.
+fn broken_entries(value: &serde_json::Value) -> Vec<NetworkProblem> {
+    let (document, mut found) = NetworkDocument::from_value(value);
+    found.extend(Network::from_document(&document).err().unwrap_or_default());
+    found
+}
+
+/// `links[3]` by its keys.
+fn steps(place: &str) -> Vec<String> {
+    place.split(['[', ']']).filter(|step| !step.is_empty()).map(str::to_owned).collect()
+}
+
 /// A text whose format is known.
+#[derive(Clone, Copy)]
 enum Untyped<'t> {
     Toml(&'t str),
     Json(&'t str),
@@ -178,6 +217,13 @@ impl Untyped<'_> {
             Self::Json(text) => {
                 serde_json::from_str(text).map_err(|error| vec![problem(Some(error.line()), "", &error.to_string())])
             }
+        }
+    }
+
+    fn value(self) -> Option<serde_json::Value> {
+        match self {
+            Self::Toml(text) => toml::from_str(text).ok(),
+            Self::Json(text) => serde_json::from_str(text).ok(),
         }
     }
 }
@@ -254,7 +300,7 @@ fn about(problem: &NetworkProblem) -> Option<&str> {
 /// Goes on after a problem, to name them all.
 struct Checker<'d> {
     document: &'d RacksDocument,
-    problems: Vec<(Vec<String>, String)>,
+    problems: Vec<Mistake>,
     /// Racks and hosts that list a host, by host.
     listed: BTreeMap<&'d str, String>,
     /// Hosts that are listed, and those of `[hosts]`, in all spellings.
@@ -262,8 +308,23 @@ struct Checker<'d> {
 }
 
 impl<'d> Checker<'d> {
-    fn check(document: &'d RacksDocument) -> Vec<(Vec<String>, String)> {
-        let mut checker = Self { document, problems: Vec::new(), listed: BTreeMap::new(), spelled: Default::default() };
+    /// The rows, and where they are sound what they make together.
+    fn check(document: &'d RacksDocument) -> Vec<Mistake> {
+        let problems = Self::rows(document);
+        if !problems.is_empty() {
+            return problems;
+        }
+        let mut checker = Self::of(document);
+        checker.whole();
+        checker.problems
+    }
+
+    fn of(document: &'d RacksDocument) -> Self {
+        Self { document, problems: Vec::new(), listed: BTreeMap::new(), spelled: Default::default() }
+    }
+
+    fn rows(document: &'d RacksDocument) -> Vec<Mistake> {
+        let mut checker = Self::of(document);
         let rows = document.switches.len() + document.links.len() + document.racks.len();
         if rows > ROWS_MAX {
             checker.add(&["format"], format!("{rows} racks, switches and links: at most {ROWS_MAX}"));
@@ -275,9 +336,6 @@ impl<'d> Checker<'d> {
         document.hosts.iter().for_each(|(name, row)| checker.host(name, row));
         let mut ids = BTreeSet::new();
         document.links.iter().enumerate().for_each(|(at, row)| checker.link(&at.to_string(), row, &mut ids));
-        if checker.problems.is_empty() {
-            checker.whole();
-        }
         checker.problems
     }
 

@@ -161,7 +161,9 @@ fn what_is_wrong_with_a_file_is_named_by_line_and_key_with_the_value() {
         assert!(found.iter().any(|problem| problem.starts_with(begin)), "{begin} is not in {found:#?}");
     }
     assert_eq!(found.len(), 11, "{found:#?}");
-    assert!(problems("[racks.\"/r\"]\nuplonk = 1\n")[0].starts_with("f:3: unknown field `uplonk`"));
+    assert!(
+        problems("[racks.\"/r\"]\nuplonk = 1\n")[0].starts_with("f:3: racks.\"/r\".uplonk: unknown field `uplonk`")
+    );
     assert!(problems("[racks.\"/r\"]\noversubscription = 4\n")[0].contains("needs the rate of the hosts' links"));
     assert!(problems("[racks\n")[0].starts_with("f:2: "));
     let format = NetworkFile::read_toml("\nformat = \"hintd.racks/2\"\n").unwrap_err()[0].of_file("f");
@@ -209,6 +211,50 @@ fn a_graph_is_read_as_ever_and_its_problems_have_lines() {
             .of_file("f")
             .starts_with("f: racks.\"/r1\".uplink: ")
     );
+}
+
+#[test]
+fn misspelled_keys_do_not_hide_one_another_nor_what_else_is_wrong() {
+    let found = problems(
+        "nick = \"1Gbit\"\n[racks.\"/a\"]\nuplnk = \"1Gbit\"\nnic = true\nhost = [\"n\"]\n[racks.\"/b\"]\nuplink = \"10GB\"\n\
+         [hosts.n1]\nrak = \"/a\"\n[[links]]\na = \"x\"\nbb = \"y\"\nrate = 1\n[[links]]\na = \"x\"\n",
+    );
+    let begins = [
+        "f:2: nick: unknown field `nick`, expected one of",
+        "f:4: racks.\"/a\".uplnk: unknown field `uplnk`",
+        "f:5: racks.\"/a\".nic: a rate is a text",
+        "f:6: racks.\"/a\".host: unknown field `host`",
+        "f:10: hosts.n1.rak: unknown field `rak`",
+        "f:13: links.0.bb: unknown field `bb`",
+        "f:15: links.1: missing field `b`",
+    ];
+    assert_eq!(found.len(), begins.len(), "{found:#?}");
+    for (found, begin) in found.iter().zip(begins) {
+        assert!(found.starts_with(begin), "{begin} is not how this begins: {found}");
+    }
+    // What does not follow from a key that is wrong is named with it.
+    let found =
+        problems("[racks.\"/a\"]\nuplnk = \"1Gbit\"\noversubscription = 0\n[racks.\"/b\"]\nuplink = \"10GB\"\n");
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[1].starts_with("f:6: racks.\"/b\".uplink: \"10GB\""), "{found:#?}");
+    let switches = problems("[switches.s]\nabve = [\"*\"]\n[racks.\"/b\"]\nswitch = \"nowhere\"\n");
+    assert_eq!(switches.len(), 1, "of a switch that is not read much would follow: {switches:#?}");
+    let json = r#"{"format": "hintd.racks/1", "racks": {"/a": {"x": 1}, "/b": 7}, "hosts": [], "y": {}}"#;
+    let found: Vec<_> = NetworkFile::read_json(json).unwrap_err().iter().map(ToString::to_string).collect();
+    assert_eq!(found.len(), 4, "{found:#?}");
+}
+
+#[test]
+fn broken_entries_of_a_graph_do_not_hide_one_another() {
+    let text = "format = \"hintd.network/1\"\ncolor = 1\n[[switches]]\nname = \"tor\"\nteir = \"edge\"\n[[hosts]]\nname = \"n1\"\n\
+                [[links]]\nid = \"l1\"\na = \"n1\"\nb = \"tor\"\nbits = 1000000000\n";
+    let found: Vec<_> = NetworkFile::read_toml(text).unwrap_err().iter().map(|found| found.of_file("f")).collect();
+    assert_eq!(found.len(), 3, "{found:#?}");
+    for (found, begin) in
+        found.iter().zip(["f:2: color: ", "f:3: switches[0]: unknown field", "f:8: links[0]: unknown field"])
+    {
+        assert!(found.starts_with(begin), "{begin} is not how this begins: {found}");
+    }
 }
 
 #[test]

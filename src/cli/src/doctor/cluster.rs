@@ -1,0 +1,330 @@
+//! Checks of what the daemon knows of the cluster: itself, feeds, servers, nodes, racks, the network, routes.
+
+use super::super::output;
+use super::check::{Check, Verdict, count, page, some};
+use hintd_client::wire::v1;
+
+/// Usable nodes below this share are fewer than silence of a few explains.
+const USABLE: f64 = 0.9;
+
+/// The daemon itself: version, ready, what it does without, what it wants known.
+pub(super) fn daemon(status: &v1::StatusResponse) -> Vec<Check> {
+    let mine = env!("CARGO_PKG_VERSION");
+    let version = match status.version == mine {
+        true => Check::ok("version", page::UPGRADE, format!("hintctl and hintd are {mine}.")),
+        false => Check::warning(
+            "version",
+            page::UPGRADE,
+            format!("hintctl is {mine}, hintd is {}.", status.version),
+            "Install the same version of both; after an upgrade, restart hintd.",
+        ),
+    };
+    let up = ms(status.uptime_ms);
+    let ready = match (status.ready, status.degraded.is_empty()) {
+        (false, _) => Check::problem(
+            "ready",
+            page::WATCH,
+            format!("It is live for {up} and not ready: {}.", status.not_ready_reason),
+            "The other findings say what is missing; requests get no hints until then.",
+        ),
+        (true, false) => Check::warning(
+            "ready",
+            page::WATCH,
+            format!("It is live for {up}, ready, and does without: {}.", some(&status.degraded)),
+            "See the findings on feeds and servers.",
+        ),
+        (true, true) => Check::ok("ready", page::WATCH, format!("It is live for {up}, and ready.")),
+    };
+    let mut checks = vec![version, ready];
+    // Of these there are checks of their own.
+    let own = |notice: &&String| status.config_refused.is_empty() || !notice.contains(status.config_refused.as_str());
+    let notices = status.notices.iter().filter(own);
+    checks.extend(notices.map(|notice| {
+        Check::warning("notice", page::WATCH, format!("The daemon reports: {notice}."), "Look at what it names.")
+    }));
+    checks
+}
+
+/// When each source was heard.
+pub(super) fn feeds(status: &v1::StatusResponse) -> Vec<Check> {
+    status.ages.iter().map(|age| feed(age, status)).collect()
+}
+
+fn feed(age: &v1::SourceAge, status: &v1::StatusResponse) -> Check {
+    const NAME: &str = "feed";
+    let source = &age.source;
+    let heartbeats = source == "heartbeats";
+    match (age.age_ms, age.stale) {
+        (None, _) if heartbeats => Check::problem(
+            NAME,
+            page::NO_HEARTBEATS,
+            "No node was ever heard: without nodes there are no hints.",
+            "Set [resource_manager] urls, or start the feed of heartbeats.",
+        ),
+        (None, _) if source == "blocks" => Check::warning(
+            NAME,
+            page::FROM_NAME_NODE,
+            "Nobody told where blocks are: hints can't put tasks beside their input.",
+            "Set [name_node] urls, or feed datasets.",
+        ),
+        (None, _) => Check::ok(NAME, page::FEED_STOPPED, format!("{source}: never heard, and so not missed.")),
+        (Some(heard), true) => {
+            let finding = format!("{source}: heard last {} ago, which is too old (model.max_age).", ms(heard));
+            match heartbeats {
+                true => Check::problem(
+                    NAME,
+                    page::NO_HEARTBEATS,
+                    finding,
+                    "Restart the feed, or see the ResourceManager's findings.",
+                ),
+                false => Check::warning(
+                    NAME,
+                    page::FEED_STOPPED,
+                    finding,
+                    "Restart the feed; hints go without it. If it is gone for good, restart hintd.",
+                ),
+            }
+        }
+        (Some(heard), false) => {
+            let without = if source == "blocks" && status.blocks == 0 { ", and no block is known" } else { "" };
+            Check::ok(NAME, page::FEED_STOPPED, format!("{source}: heard {} ago{without}.", ms(heard)))
+        }
+    }
+}
+
+/// Servers that the daemon asks, by kind.
+pub(super) fn servers(status: &v1::StatusResponse) -> Vec<Check> {
+    let kinds = [
+        ("resource_manager", "ResourceManager", page::RESOURCE_MANAGER),
+        ("name_node", "NameNode", page::NAME_NODE),
+        ("history_server", "JobHistoryServer", page::HISTORY_SERVER),
+    ];
+    let of = |kind: &str| status.servers.iter().filter(|server| server.source == kind).collect::<Vec<_>>();
+    let mut checks: Vec<Check> =
+        kinds.into_iter().map(|(kind, name, page)| group(kind, name, page, &of(kind))).collect();
+    // The controller is asked, too, but is on no list: what is known is whether one watches routes.
+    checks.extend(status.watchers.iter().filter(|watcher| watcher.installs).map(controller));
+    checks
+}
+
+fn group(name: &'static str, kind: &str, page: &'static str, servers: &[&v1::ServerView]) -> Check {
+    if servers.is_empty() {
+        return Check::not_checked(name, page, format!("No {kind} is configured; feeds may tell what it would."));
+    }
+    let state = |server: &&v1::ServerView| {
+        let heard = server.heard_ms.map_or_else(|| "never".to_owned(), |heard| format!("{} ago", ms(heard)));
+        let error = if server.error.is_empty() { String::new() } else { format!(", {}", server.error) };
+        format!("{} {} (last good answer: {heard}{error})", server.address, server.state)
+    };
+    let states = servers.iter().map(state).collect::<Vec<_>>();
+    let finding = format!("{kind}: {}.", some(&states));
+    let good = |server: &&&v1::ServerView| server.in_use && server.state == "answers";
+    let silent = servers.iter().any(|server| server.state == "silent");
+    match (servers.iter().any(|server| good(&server)), silent) {
+        (true, false) => Check::ok(name, page, finding),
+        (true, true) => {
+            Check::warning(name, page, finding, "One of the pair is down: start it before the other one fails.")
+        }
+        (false, _) => {
+            Check::problem(name, page, finding, "Check that it runs, its address, and the way there from this machine.")
+        }
+    }
+}
+
+fn controller(watcher: &v1::WatcherView) -> Check {
+    const NAME: &str = "controller";
+    let v1::WatcherView { name, state, since_ms, refused_total, attached, .. } = watcher;
+    let away = if *attached { "" } else { ", away" };
+    let finding =
+        format!("{name} installs routes: {state}{away}, since {}; {refused_total} routes refused.", ms(*since_ms));
+    match (state.as_str(), attached, refused_total) {
+        ("silent", ..) | (_, false, _) => {
+            Check::problem(NAME, page::WATCHER, finding, "Look at its log and start it again.")
+        }
+        (_, true, 0) => Check::ok(NAME, page::WATCHER, finding),
+        _ => Check::warning(NAME, page::WATCHER, finding, "hintctl --json status names the refused routes and why."),
+    }
+}
+
+/// Nodes that hints may name.
+pub(super) fn nodes(status: &v1::StatusResponse) -> Vec<Check> {
+    const NAME: &str = "nodes";
+    let v1::StatusResponse { nodes, nodes_usable: usable, racks, .. } = status;
+    let finding = format!(
+        "{usable} of {} can be hinted at, in {}.",
+        count(u64::from(*nodes), "node"),
+        count(u64::from(*racks), "rack")
+    );
+    let advice = "hintctl nodes shows state and age of each: STALE and LOST ones are silent, others YARN took out.";
+    let mut checks = vec![match *usable {
+        0 => Check::problem(NAME, page::NODES, finding, advice),
+        usable if f64::from(usable) < f64::from(*nodes) * USABLE => Check::warning(NAME, page::NODES, finding, advice),
+        _ => Check::ok(NAME, page::NODES, finding),
+    }];
+    if status.unknown_names_total > 0 {
+        let names = some(&status.unknown_names);
+        checks.push(Check::warning(
+            "unknown_names",
+            page::FEED_REFUSED,
+            format!(
+                "{} of HDFS or the network belong to no node of YARN: {names}.",
+                count(status.unknown_names_total, "name")
+            ),
+            "Feed aliases of nodes, or call hosts in HDFS as YARN does.",
+        ));
+    }
+    checks
+}
+
+/// Racks, by who believes what.
+pub(super) fn racks(status: &v1::StatusResponse, racks: &Result<v1::RacksResponse, String>) -> Check {
+    const NAME: &str = "racks";
+    let racks = match racks {
+        Ok(racks) => racks,
+        Err(why) => return Check::not_checked(NAME, page::RACKS, format!("{why}.")),
+    };
+    if racks.differing > 0 {
+        let hosts: Vec<String> = racks.hosts.iter().map(|host| host.host.clone()).collect();
+        return Check::warning(
+            NAME,
+            page::RACKS,
+            format!(
+                "YARN, HDFS or the network put {} in different racks: {}.",
+                count(u64::from(racks.differing), "host"),
+                some(&hosts)
+            ),
+            "hintctl racks --differences; give all three one source of racks.",
+        );
+    }
+    if status.racks == 1 && status.nodes > 1 {
+        return Check::warning(
+            NAME,
+            page::RACKS,
+            "YARN has all nodes in one rack: nothing is known of what lies between them.",
+            "Set net.topology.script.file.name, or net.topology.node.switch.mapping.impl, for the ResourceManager.",
+        );
+    }
+    let by = [(racks.yarn_hosts, "YARN"), (racks.hdfs_hosts, "HDFS"), (racks.network_hosts, "the network")];
+    let by = by.map(|(hosts, who)| format!("{hosts} by {who}")).join(", ");
+    Check::ok(NAME, page::RACKS, format!("Racks agree; hosts whose rack is known: {by}."))
+}
+
+/// The network: whether there is one, what limits it, who has no place.
+pub(super) fn network(status: &v1::StatusResponse, network: &Result<v1::NetworkResponse, String>) -> Vec<Check> {
+    const NAME: &str = "network";
+    let network = match network {
+        Ok(network) => network,
+        Err(why) => return vec![Check::not_checked(NAME, page::NETWORK, format!("{why}."))],
+    };
+    if network.links == 0 && network.source == "file" && network.trouble.is_empty() {
+        return vec![Check::ok(
+            NAME,
+            page::NETWORK,
+            "The network file is in force; no host is known yet that it could place.",
+        )];
+    }
+    if network.links == 0 && network.trouble.is_empty() {
+        return vec![Check::warning(
+            NAME,
+            page::NETWORK,
+            "No network is known: hosts are as far apart as their racks say, and no link limits anything.",
+            "Write a network file of a few lines ([network] file), or connect a controller.",
+        )];
+    }
+    let mut checks = Vec::new();
+    if !network.trouble.is_empty() {
+        checks.push(Check::problem(
+            NAME,
+            page::NETWORK,
+            format!("With the nodes of now the file makes no network, and the one before stays: {}.", network.trouble),
+            "Correct the file; hintctl network diff FILE checks it.",
+        ));
+    }
+    checks.extend(places(network));
+    checks.extend(rates(network));
+    if status.links_down > 0 {
+        let finding = format!("{} of {} are down.", count(u64::from(status.links_down), "link"), status.links);
+        checks.push(Check::warning("links", page::CUT, finding, "hintctl links --down names them."));
+    }
+    let flows = status.flows.unwrap_or_default();
+    if flows.cut > 0 {
+        let finding = format!("{} have traffic and no path.", count(flows.cut, "host pair"));
+        checks.push(Check::problem(
+            "routes",
+            page::CUT,
+            finding,
+            "hintctl links --down; if the links work, the source of the network is wrong.",
+        ));
+    }
+    if checks.iter().all(|check| check.verdict < Verdict::Warning) {
+        let v1::NetworkResponse { source, hosts, switches, links, .. } = network;
+        let finding = format!("Known from a {source}: {hosts} hosts, {switches} switches, {links} links, rates known.");
+        checks.push(Check::ok(NAME, page::NETWORK, finding));
+    }
+    checks
+}
+
+fn places(network: &v1::NetworkResponse) -> Vec<Check> {
+    let lists = [
+        (
+            &network.hosts_without_place,
+            "have no place in the network",
+            "Name them in the network file, or tell YARN their rack.",
+        ),
+        (&network.hosts_left_out, "are called as a switch is, and have no place", "Give the switch another name."),
+        (&network.hosts_twice, "are named twice", "Keep one spelling in the network file."),
+        (&network.patterns_unused, "of the network file mean nothing that is there", "Correct or remove them."),
+        (
+            &network.racks_on_racks,
+            "hang on a rack's switch",
+            "Declare a switch above racks: [switches.spine] above = [\"*\"].",
+        ),
+    ];
+    let found = lists.into_iter().filter(|(names, ..)| !names.is_empty());
+    let check = |(names, what, advice): (&Vec<String>, &str, &str)| {
+        let what = format!("{} {what}: {}.", names.len(), some(names));
+        Check::warning("network", page::NETWORK, what, advice)
+    };
+    found.map(check).collect()
+}
+
+/// Racks whose links nothing limits: bottlenecks there are not seen.
+fn rates(network: &v1::NetworkResponse) -> Option<Check> {
+    let unlimited = |rack: &&v1::NetworkRack| {
+        rack.hosts > 0
+            && (rack.nic_bits_per_s.is_none() || rack.uplinks.iter().any(|uplink| uplink.bits_per_s.is_none()))
+    };
+    let racks: Vec<String> = network.racks.iter().filter(unlimited).map(|rack| rack.switch.clone()).collect();
+    if racks.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "Nothing says what links of {} carry, so they never limit: {}.",
+        count(racks.len() as u64, "rack"),
+        some(&racks)
+    );
+    Some(Check::warning("network_rates", page::NETWORK, what, "Give nic and uplink in the network file."))
+}
+
+/// The plan in force.
+pub(super) fn plan(status: &v1::StatusResponse) -> Check {
+    const NAME: &str = "plan";
+    match &status.plan {
+        None => Check::ok(NAME, page::PLANS, "No plan is in force."),
+        Some(plan) if plan.expired => Check::warning(
+            NAME,
+            page::PLANS,
+            format!("Plan \"{}\" is in force and its horizon has passed.", plan.name),
+            "Activate another one, or hintctl plan rollback.",
+        ),
+        Some(plan) => Check::ok(
+            NAME,
+            page::PLANS,
+            format!("Plan \"{}\" is in force for another {}.", plan.name, ms(plan.left_ms)),
+        ),
+    }
+}
+
+fn ms(ms: u64) -> String {
+    output::seconds(ms as f64 / 1e3)
+}

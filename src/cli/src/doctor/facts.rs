@@ -1,0 +1,144 @@
+//! What the doctor looks at: the admin socket and who listens there, what the daemon answers, and its files on this machine.
+
+use super::super::connect::DaemonArgs;
+use super::super::failure::Failure;
+use super::super::printable::{one_line, one_line_strings};
+use hintd::config::{Config, ConfigError};
+use hintd_client::wire::v1;
+use prost::{Message, Name};
+use std::future::Future;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tonic::{Response, Status};
+
+/// How long one answer is waited for: what takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What stands at the admin socket's path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Standing {
+    Nothing,
+    /// Its folder may not be entered.
+    Hidden,
+    /// Something else than a socket.
+    Other,
+    Socket {
+        owner: u32,
+        mode: u32,
+    },
+    /// It can't be looked at, and why.
+    Unknown(String),
+}
+
+/// The configuration as it lies on disk.
+pub(super) enum OnDisk {
+    Sound(Box<Config>),
+    /// Every problem, a line each.
+    Wrong(String),
+    /// Why it is not read.
+    Unread(String),
+}
+
+/// What the daemon answers.
+pub(super) struct Answers {
+    pub(super) status: v1::StatusResponse,
+    pub(super) network: Result<v1::NetworkResponse, String>,
+    pub(super) racks: Result<v1::RacksResponse, String>,
+    pub(super) policies: Result<v1::ListPoliciesResponse, String>,
+}
+
+/// See the module.
+pub(super) struct Facts {
+    pub(super) socket: PathBuf,
+    pub(super) standing: Standing,
+    /// The process that listens, where this machine's process ids are its own.
+    pub(super) pid: Option<u32>,
+    /// Or why nobody answers.
+    pub(super) answers: Result<Box<Answers>, String>,
+    pub(super) config_file: PathBuf,
+    pub(super) on_disk: OnDisk,
+}
+
+/// Looks at everything once.
+pub(super) async fn facts(daemon: &DaemonArgs, config: Option<&Path>) -> Result<Facts, Failure> {
+    daemon.for_operators()?;
+    let socket = daemon.socket();
+    let standing = standing(&socket);
+    let pid = listener(&socket).await;
+    let (answers, named) = match answers(&socket).await {
+        Ok((answers, named)) => (Ok(Box::new(answers)), Some(named)),
+        Err(why) => (Err(why), None),
+    };
+    let config_file = config_file(config, named, pid);
+    let on_disk = on_disk(&config_file);
+    Ok(Facts { socket, standing, pid, answers, config_file, on_disk })
+}
+
+fn standing(socket: &Path) -> Standing {
+    match std::fs::metadata(socket) {
+        Ok(found) if found.file_type().is_socket() => {
+            Standing::Socket { owner: found.uid(), mode: found.mode() & 0o777 }
+        }
+        Ok(_) => Standing::Other,
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound => Standing::Nothing,
+            ErrorKind::PermissionDenied => Standing::Hidden,
+            _ => Standing::Unknown(error.to_string()),
+        },
+    }
+}
+
+/// The process that listens on a socket.
+async fn listener(socket: &Path) -> Option<u32> {
+    let stream = tokio::time::timeout(PATIENCE, tokio::net::UnixStream::connect(socket)).await.ok()?.ok()?;
+    u32::try_from(stream.peer_cred().ok()?.pid()?).ok().filter(|pid| *pid > 0)
+}
+
+/// All answers, and the configuration file as the daemon spells it.
+async fn answers(socket: &Path) -> Result<(Answers, String), String> {
+    let late = || format!("it does not answer within {} s", PATIENCE.as_secs());
+    let client = tokio::time::timeout(PATIENCE, super::super::connect::admin(socket.to_owned())).await;
+    let admin = client.map_err(|_| late())?.map_err(|failure| one_line(&failure.to_string()).into_owned())?;
+    let status = tokio::time::timeout(PATIENCE, admin.clone().status(v1::StatusRequest {})).await;
+    let status = status.map_err(|_| late())?;
+    let status = status.map_err(|status| one_line(&Failure::from(status).to_string()).into_owned())?.into_inner();
+    let answers = Answers {
+        status: one_line_strings(&status),
+        network: within(admin.clone().network(v1::NetworkRequest {})).await,
+        racks: within(admin.clone().racks(v1::RacksRequest { differences: true })).await,
+        policies: within(admin.clone().list_policies(v1::ListPoliciesRequest {})).await,
+    };
+    Ok((answers, status.config_file))
+}
+
+async fn within<T: Message + Name + Default>(
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, String> {
+    match tokio::time::timeout(PATIENCE, call).await {
+        Err(_) => Err(format!("the daemon does not answer within {} s", PATIENCE.as_secs())),
+        Ok(Err(status)) => Err(one_line(&Failure::from(status).to_string()).into_owned()),
+        Ok(Ok(answer)) => Ok(one_line_strings(&answer.into_inner())),
+    }
+}
+
+/// As given, else as the daemon says, from its folder, else the shipped one.
+fn config_file(given: Option<&Path>, named: Option<String>, pid: Option<u32>) -> PathBuf {
+    match (given, named.filter(|name| !name.is_empty())) {
+        (Some(given), _) => given.to_owned(),
+        (None, None) => PathBuf::from(super::CONFIG_FILE),
+        (None, Some(name)) => {
+            let folder = pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok());
+            folder.unwrap_or_default().join(name)
+        }
+    }
+}
+
+fn on_disk(file: &Path) -> OnDisk {
+    match Config::load(file) {
+        Ok(config) => OnDisk::Sound(Box::new(config)),
+        Err(ConfigError::Read { source, .. }) => OnDisk::Unread(source.to_string()),
+        Err(ConfigError::Wrong(problems)) => OnDisk::Wrong(problems.to_string().trim_end().replace('\n', "; ")),
+    }
+}

@@ -1,0 +1,138 @@
+//! `hintctl doctor`: what is wrong with a daemon and what it needs, what that means, and what to do.
+//!
+//! # Code map
+//! - `check`: one finding, and the pages that explain it.
+//! - `facts`: everything that is looked at, once.
+//! - `host`: checks of this machine; `process`: what the system says of a process.
+//! - `cluster`: checks of feeds, servers, nodes, racks, the network.
+//! - `hints`: checks of policies, requests, adherence, holdouts, refusals.
+
+mod check;
+mod cluster;
+mod facts;
+mod hints;
+mod host;
+mod process;
+
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::output::Output;
+use check::{Check, Verdict};
+use clap::Args;
+use facts::Facts;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// The shipped configuration's place.
+const CONFIG_FILE: &str = "/etc/hintd/hintd.toml";
+
+/// What to look at.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hintctl doctor\n  hintctl --json doctor | jq -r '.checks[] | select(.verdict == \"problem\") | .finding'\n\n\
+    Looks and changes nothing. Each check ends as ok, warning, problem, or not checked; the last two columns of a warning or\n\
+    problem say what to do and which page tells more. Run it on the daemon's machine as root or as the user hintd.\n\
+    Exit code 0: no problem, warnings or not; 1: a problem; 2: no daemon answers, and what can be checked without it is said."
+)]
+pub struct DoctorArgs {
+    /// The daemon's configuration [default: what the daemon says, else /etc/hintd/hintd.toml]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// How many checks ended how.
+#[derive(Debug, Default, Serialize)]
+struct Counts {
+    ok: usize,
+    not_checked: usize,
+    warning: usize,
+    problem: usize,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Report {
+    /// The worst of all; `not_checked` is none.
+    verdict: Verdict,
+    /// Whether a daemon answers.
+    daemon: bool,
+    socket: PathBuf,
+    config_file: PathBuf,
+    counts: Counts,
+    checks: Vec<Check>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure::Work`] where there is a problem, [`Failure::Input`] where no daemon answers.
+pub fn run(args: &DoctorArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let facts = block_on(facts::facts(daemon, args.config.as_deref()))?;
+    let report = Report::of(&facts);
+    output.result(&report, || report.text())?;
+    match (&facts.answers, report.counts.problem) {
+        (Err(why), _) => Err(Failure::Input(format!("no daemon answers: {why}"))),
+        (Ok(_), 0) => Ok(()),
+        (Ok(_), 1) => Err(Failure::work("1 problem")),
+        (Ok(_), problems) => Err(Failure::work(format!("{problems} problems"))),
+    }
+}
+
+fn checks(facts: &Facts) -> Vec<Check> {
+    let mut checks = vec![host::socket(facts)];
+    let Ok(answers) = &facts.answers else {
+        checks.extend([
+            host::unit(facts),
+            host::configuration(facts),
+            host::exposure(&facts.on_disk),
+            host::journal(&facts.on_disk),
+        ]);
+        return checks;
+    };
+    let status = &answers.status;
+    checks.extend(cluster::daemon(status));
+    checks.extend([host::configuration(facts), host::exposure(&facts.on_disk)]);
+    checks.extend(cluster::feeds(status));
+    checks.extend(cluster::servers(status));
+    checks.extend(cluster::nodes(status));
+    checks.push(cluster::racks(status, &answers.racks));
+    checks.extend(cluster::network(status, &answers.network));
+    checks.extend([hints::policy(answers, &facts.on_disk), hints::asked(status), hints::followed(status)]);
+    checks.extend(hints::worth(status));
+    checks.push(cluster::plan(status));
+    checks.extend(hints::refused(status));
+    checks.extend(host::process(facts, answers));
+    checks.extend([hints::log(status), host::journal(&facts.on_disk)]);
+    checks
+}
+
+impl Report {
+    fn of(facts: &Facts) -> Self {
+        let checks = checks(facts);
+        let mut counts = Counts::default();
+        for check in &checks {
+            *match check.verdict {
+                Verdict::Ok => &mut counts.ok,
+                Verdict::NotChecked => &mut counts.not_checked,
+                Verdict::Warning => &mut counts.warning,
+                Verdict::Problem => &mut counts.problem,
+            } += 1;
+        }
+        let worst = checks.iter().map(|check| check.verdict).filter(|verdict| *verdict != Verdict::NotChecked).max();
+        Self {
+            verdict: worst.unwrap_or(Verdict::NotChecked),
+            daemon: facts.answers.is_ok(),
+            socket: facts.socket.clone(),
+            config_file: facts.config_file.clone(),
+            counts,
+            checks,
+        }
+    }
+
+    fn text(&self) -> String {
+        let Counts { ok, not_checked, warning, problem } = self.counts;
+        let mut lines: Vec<String> = self.checks.iter().map(Check::text).collect();
+        lines.push(format!("\n{problem} problems, {warning} warnings, {ok} ok, {not_checked} not checked"));
+        lines.join("\n")
+    }
+}

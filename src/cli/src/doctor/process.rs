@@ -1,0 +1,112 @@
+//! What the system says of a process, a user and a unit (Linux's /proc and control groups).
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long systemctl may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// More than a list of users or a process's limits has.
+const FILE_BYTES: u64 = 4 << 20;
+
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    let mut text = String::new();
+    fs::File::open(path).ok()?.take(FILE_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// A user's name, else the number.
+pub(super) fn user(id: u32) -> String {
+    let users = read("/etc/passwd").unwrap_or_default();
+    let named = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(id)).then(|| name.to_owned())
+    });
+    named.unwrap_or_else(|| format!("uid {id}"))
+}
+
+/// The soft limit of open files.
+pub(super) fn open_files_limit(pid: u32) -> Option<u64> {
+    let limits = read(format!("/proc/{pid}/limits"))?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Open files; `None` where another user's may not be counted.
+pub(super) fn open_files(pid: u32) -> Option<u64> {
+    Some(fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64)
+}
+
+/// Memory that a process may have, and who says so: the least of its control groups, else the machine's.
+pub(super) fn memory_bound(pid: u32) -> Option<(u64, String)> {
+    let machine = read("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?.trim().strip_suffix("kB")?;
+        Some(line.trim().parse::<u64>().ok()? * 1024)
+    });
+    let groups = read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let bounds = groups.lines().flat_map(group_bounds).min();
+    match (bounds, machine) {
+        (Some(bound), machine) if machine.is_none_or(|machine| bound < machine) => {
+            Some((bound, "the bound of its control group".to_owned()))
+        }
+        (_, machine) => Some((machine?, "all of this machine's: no control group bounds it".to_owned())),
+    }
+}
+
+/// Bounds of a control group and of all above it; `line` as in `0::/system.slice/hintd.service`.
+fn group_bounds(line: &str) -> Vec<u64> {
+    let mut fields = line.splitn(3, ':');
+    let (Some(_), Some(kinds), Some(path)) = (fields.next(), fields.next(), fields.next()) else { return Vec::new() };
+    let (root, name) = match kinds {
+        "" => (PathBuf::from("/sys/fs/cgroup"), "memory.max"),
+        kinds if kinds.split(',').any(|kind| kind == "memory") => {
+            (PathBuf::from("/sys/fs/cgroup/memory"), "memory.limit_in_bytes")
+        }
+        _ => return Vec::new(),
+    };
+    let groups = Path::new(path.trim_start_matches('/')).ancestors();
+    groups.filter_map(|group| read(root.join(group).join(name))?.trim().parse().ok()).collect()
+}
+
+/// What systemd says of hintd.service, or why it is not asked.
+pub(super) fn unit() -> Result<String, String> {
+    if !Path::new("/run/systemd/system").is_dir() {
+        return Err("systemd does not run here.".to_owned());
+    }
+    let asked = ["show", "hintd.service", "--property=LoadState,ActiveState,SubState,Result,ExecMainStatus,NRestarts"];
+    let mut command = Command::new("systemctl");
+    command.args(asked).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| format!("systemctl can't be run: {error}."))?;
+    let began = Instant::now();
+    while child.try_wait().map_err(|error| error.to_string())?.is_none() {
+        if began.elapsed() > PATIENCE {
+            let _ = child.kill(); // it may have ended meanwhile
+            let _ = child.wait();
+            return Err(format!("systemctl does not answer within {} s.", PATIENCE.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut said = String::new();
+    if let Some(out) = child.stdout.take() {
+        out.take(FILE_BYTES).read_to_string(&mut said).map_err(|error| format!("systemctl: {error}."))?;
+    }
+    Ok(said.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_limits_and_its_user_a_name() {
+        let pid = std::process::id();
+        assert!(open_files_limit(pid).is_some_and(|limit| limit > 0));
+        assert!(open_files(pid).is_some_and(|open| open > 2));
+        assert!(memory_bound(pid).is_some_and(|(bound, _)| bound > 1 << 20));
+        assert_eq!((user(0).as_str(), user(4_000_000_001).as_str()), ("root", "uid 4000000001"));
+        assert_eq!((open_files_limit(u32::MAX), group_bounds("nonsense")), (None, Vec::new()));
+    }
+}

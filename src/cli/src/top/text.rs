@@ -1,0 +1,133 @@
+//! A frame as lines of text.
+
+use super::super::output::{self, digits};
+use super::frame::{ApplicationRow, Frame, LinkRow, QueueRow};
+
+/// Letters of a bar.
+const BAR: usize = 10;
+
+/// Lines without ends; what the daemon calls things stands in one line each.
+pub(super) fn lines(frame: &Frame) -> Vec<String> {
+    let mut lines = head(frame);
+    lines.push(String::new());
+    let down = if frame.links_down > 0 { format!(", {} DOWN", frame.links_down) } else { String::new() };
+    lines.push(format!("links: {} of {}{down}, by {}", frame.links.len(), frame.links_total, sort(frame)));
+    if !frame.links.is_empty() {
+        let header = ["link", "from a to b", "", "from b to a", "", "capacity", "load", "largest user"];
+        table(&mut lines, &output::table(header, 8, frame.links.iter().map(link)));
+    }
+    lines.push(String::new());
+    lines.push(format!("applications: {} of {}", frame.applications.len(), frame.applications_total));
+    if !frame.applications.is_empty() {
+        let header = ["application", "busiest link", "its load", "attempt", "leases", "requests", "new"];
+        table(&mut lines, &output::table(header, 2, frame.applications.iter().map(application)));
+    }
+    if !frame.queues.is_empty() {
+        lines.push(String::new());
+        lines.push("hints of settled decisions, since the start".to_owned());
+        let header = ["policy", "queue", "mode", "decisions", "containers", "on host", "in rack", "elsewhere", "never"];
+        table(&mut lines, &output::table(header, 3, frame.queues.iter().map(queue)));
+    }
+    lines
+}
+
+fn head(frame: &Frame) -> Vec<String> {
+    let state = match (frame.ready, frame.degraded.as_slice()) {
+        (false, _) => format!("NOT READY: {}", frame.not_ready_reason),
+        (true, []) => "ready".to_owned(),
+        (true, without) => format!("ready, DEGRADED: {}", without.join(" ")),
+    };
+    let Frame { version, nodes, nodes_usable, racks, rates, .. } = frame;
+    vec![
+        format!("hintd {version}, {state}, up {}", output::seconds(frame.uptime_ms as f64 / 1e3)),
+        format!(
+            "nodes {nodes_usable} of {nodes} usable in {racks} racks; memory {}; CPU {} %",
+            output::bytes(frame.resident_bytes as f64),
+            digits(frame.cpu_cores * 100.0)
+        ),
+        format!(
+            "requests/s {} answered, {} refused; containers/s {} hinted, {} withheld; {} tasks wait; {} leases; {} decisions watched",
+            digits(rates.answered),
+            digits(rates.refused),
+            digits(rates.hinted),
+            digits(rates.withheld),
+            frame.waiting_tasks,
+            frame.leases,
+            frame.decisions_watched
+        ),
+    ]
+}
+
+const fn sort(frame: &Frame) -> &'static str {
+    match frame.sort {
+        super::Sort::Load => "load",
+        super::Sort::Rate => "rate",
+        super::Sort::Name => "name",
+    }
+}
+
+fn table(lines: &mut Vec<String>, text: &str) {
+    lines.extend(text.lines().map(str::to_owned));
+}
+
+/// `####...... 41 %`
+fn bar(share: f64) -> String {
+    let full = ((share * BAR as f64).round().clamp(0.0, BAR as f64)) as usize;
+    format!("{}{} {} %", "#".repeat(full), ".".repeat(BAR - full), digits(share * 100.0))
+}
+
+fn link(row: &LinkRow) -> [String; 8] {
+    let share = |rate: u64| bar(rate as f64 / row.bits_per_s.max(1) as f64);
+    let name = if row.up { row.id.clone() } else { format!("{} DOWN", row.id) };
+    [
+        name,
+        share(row.a_to_b_bits_per_s),
+        output::rate(row.a_to_b_bits_per_s as f64),
+        share(row.b_to_a_bits_per_s),
+        output::rate(row.b_to_a_bits_per_s as f64),
+        output::rate(row.bits_per_s as f64),
+        row.load_source.unwrap_or("-").to_owned(),
+        row.top_user.clone().unwrap_or_else(|| "-".to_owned()),
+    ]
+}
+
+fn application(row: &ApplicationRow) -> [String; 7] {
+    let percent = |share: f64| format!("{} %", digits(share * 100.0));
+    [
+        row.application_id.clone(),
+        row.busiest_link.clone().unwrap_or_else(|| "-".to_owned()),
+        row.busiest_share.map_or_else(|| "-".to_owned(), percent),
+        row.attempt.to_string(),
+        row.leases.to_string(),
+        row.requests.to_string(),
+        row.new_requests.to_string(),
+    ]
+}
+
+fn queue(row: &QueueRow) -> [String; 9] {
+    let share = |part: u64| match row.hinted {
+        0 => "-".to_owned(),
+        all => format!("{} %", digits(part as f64 * 100.0 / all as f64)),
+    };
+    [
+        row.policy.clone(),
+        row.queue.clone(),
+        row.mode.to_owned(),
+        row.decisions.to_string(),
+        row.hinted.to_string(),
+        share(row.on_host),
+        share(row.in_rack),
+        share(row.elsewhere),
+        share(row.never),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_stay_in_their_width() {
+        assert_eq!([bar(0.0), bar(0.41), bar(3.0)], [".......... 0 %", "####...... 41 %", "########## 300 %"]);
+    }
+}

@@ -1,0 +1,185 @@
+//! `hintctl doctor` and `hintctl top` at the real daemon: without nodes, with them, with a wrong configuration, with requests.
+
+use crate::program::{Program, command, write_config_with};
+use crate::world::{SOON, hello, register, request};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn hintctl(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+    command.arg("--admin-socket").arg(folder.join("admin.sock")).args(args).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// The doctor's report, and its exit code.
+fn doctor(folder: &Path) -> (Value, Option<i32>) {
+    let output = hintctl(folder, &["--json", "doctor"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+    pages_are_there(&report);
+    (report, output.status.code())
+}
+
+/// The verdicts of a check, and its findings.
+fn of(report: &Value, name: &str) -> (Vec<String>, String) {
+    let checks: Vec<&Value> =
+        report["checks"].as_array().unwrap().iter().filter(|check| check["name"] == name).collect();
+    let text = |key: &str| checks.iter().map(|check| check[key].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    assert!(!checks.is_empty(), "no check is called {name}: {report}");
+    (text("verdict"), text("finding").join(" | "))
+}
+
+/// Each page exists, with the heading that is named.
+fn pages_are_there(report: &Value) {
+    for check in report["checks"].as_array().unwrap() {
+        let page = check["page"].as_str().unwrap();
+        let (file, heading) = page.split_once('#').unwrap_or((page, ""));
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        let anchor = |line: &str| {
+            let words = line.trim_start_matches('#').trim().to_lowercase();
+            words.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter)).collect::<String>()
+        };
+        let found =
+            text.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line).replace(' ', "-") == heading);
+        assert!(heading.is_empty() || found, "{page} is not there");
+    }
+}
+
+/// By renaming: half a file could be a sound one.
+fn save(file: &Path, text: &str) {
+    let new = file.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(new, file).unwrap();
+}
+
+/// Patience with nodes that register and say nothing more.
+const LATER: [(&str, &str); 1] = [("model.max_age", "heartbeats = \"24h\"")];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_is_examined_without_nodes_with_them_and_with_a_wrong_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let port = write_config_with(at, &LATER);
+    let program = Program::bare(&mut command(at), at, port).await;
+    let (report, code) = doctor(at);
+    assert_eq!((code, &report["verdict"], &report["daemon"]), (Some(1), &json!("problem"), &json!(true)), "{report}");
+    for (name, verdict, words) in [
+        ("ready", "problem", "not ready: no node is RUNNING"),
+        ("nodes", "problem", "0 of 0 nodes"),
+        ("feed", "problem", "No node was ever heard"),
+        ("admin_socket", "ok", "mode 0600"),
+        ("version", "ok", "hintctl and hintd are"),
+        ("configuration", "ok", "is sound and in force"),
+        ("exposure", "ok", "loopback"),
+        ("network", "warning", "No network is known"),
+        ("requests", "not_checked", "Nobody has asked"),
+        ("resource_manager", "not_checked", "No ResourceManager is configured"),
+        ("policy", "ok", "The default policy is spread; queues by mode: on: *"),
+        ("open_files", "ok", "open of at most"),
+        ("journal", "ok", "answers are kept for 600 s"),
+    ] {
+        let (verdicts, findings) = of(&report, name);
+        assert!(findings.contains(words), "{name} says {findings}");
+        // A small machine has little memory and room, which is no defect of this program.
+        assert!(
+            verdicts.contains(&verdict.to_owned()) || name == "journal" || name == "open_files",
+            "{name}: {report}"
+        );
+    }
+    let text = said(&hintctl(at, &["doctor"]));
+    assert!(text.contains("PROBLEM      nodes") && text.contains("-> Set [resource_manager] urls"), "{text}");
+    assert!(text.contains("(docs/operations.md#hintdnoheartbeats)"), "{text}");
+
+    let mut feed = program.client.feed(hello()).await.unwrap();
+    for (host, rack) in [("n1", "/a"), ("n2", "/b")] {
+        feed.send(register(host, rack, 8_192)).await.unwrap();
+    }
+    feed.await_acknowledged().await.unwrap();
+    program.until("nodes are usable", |status| status.nodes_usable == 2).await;
+    let (report, code) = doctor(at);
+    let problems = report["checks"].as_array().unwrap().iter().filter(|check| check["verdict"] == "problem");
+    let problems: Vec<&Value> =
+        problems.filter(|check| !["memory", "journal"].contains(&check["name"].as_str().unwrap())).collect();
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!(code == Some(0), report["counts"]["problem"] == 0, "{report}");
+    assert_eq!(of(&report, "ready").0, ["ok"]);
+    assert!(of(&report, "nodes").1.contains("2 of 2 nodes"), "{report}");
+
+    // What is on disk is refused, and says why; the doctor reads the file as well.
+    let file = at.join("hintd.toml");
+    let sound = std::fs::read_to_string(&file).unwrap();
+    save(&file, &format!("{sound}\n[leeses]\n"));
+    program.until("the change is refused", |status| !status.config_refused.is_empty()).await;
+    let (report, code) = doctor(at);
+    assert_eq!(code, Some(1), "{report}");
+    let (verdicts, findings) = of(&report, "configuration");
+    assert_eq!(verdicts, ["problem"]);
+    assert!(findings.contains("refused") && findings.contains("leeses"), "{findings}");
+    // Another file than the daemon's, which the daemon has no word on.
+    save(&file, &sound);
+    program.until("it is back", |status| status.config_refused.is_empty()).await;
+    let other = at.join("other.toml");
+    let listen = sound.replacen("[listen]", "[listen]\ninsecure_bind = true", 1).replacen(
+        "grpc = \"127.0.0.1",
+        "grpc = \"0.0.0.0",
+        1,
+    );
+    std::fs::write(&other, listen.replace("\"spread\"", "\"container\"")).unwrap();
+    let output = hintctl(at, &["--json", "doctor", "--config", other.to_str().unwrap()]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (verdicts, findings) = of(&report, "configuration");
+    assert_eq!(verdicts, ["warning"], "{findings}");
+    assert!(findings.contains("\"container\", and \"spread\" is in force"), "{findings}");
+    assert!(of(&report, "exposure").1.contains("listen.grpc 0.0.0.0:"), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_frame_has_links_applications_and_rates() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let network = at.join("network.toml");
+    std::fs::write(&network, "format = \"hintd.racks/1\"\nnic = \"1Gbit\"\n[racks.\"*\"]\nuplink = \"10Gbit\"\n")
+        .unwrap();
+    let named = format!("file = {network:?}");
+    let port = write_config_with(at, &[LATER[0], ("network", &named)]);
+    let program = Program::start(at, port).await;
+    let began = std::time::Instant::now();
+    let top = |args: &[&str]| hintctl(at, &[&["top", "--every", "0.1"], args].concat());
+    program.client.request_hints(request("r1", 1, 2, 1_024), SOON).await.unwrap();
+    let found = loop {
+        let output = top(&["--json", "--rows", "3"]);
+        assert!(output.status.success(), "{}", said(&output));
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        if found["links_total"].as_u64() > Some(40) {
+            break found;
+        }
+        assert!(began.elapsed() < SOON, "no network: {found}");
+    };
+    assert_eq!(
+        (&found["nodes_usable"], &found["ready"], &found["applications_total"]),
+        (&json!(40), &json!(true), &json!(1))
+    );
+    let app = &found["applications"][0];
+    assert_eq!((&app["leases"], &app["requests"], &app["new_requests"]), (&json!(2), &json!(1), &json!(0)), "{app}");
+    assert_eq!(found["links"].as_array().unwrap().len(), 3);
+    assert!(found["interval_ms"].as_u64() >= Some(100) && found["rates"]["answered"] == 0.0, "{found}");
+    let text = said(&top(&["--once", "--sort", "name", "--rows", "2"]));
+    for words in ["nodes 40 of 40 usable in 1 racks", "links: 2 of 41, by name", "applications: 1 of 1", "1 Gbit/s"] {
+        assert!(text.contains(words), "{words} is not in\n{text}");
+    }
+    for (args, words) in [
+        (&[][..], "there is no terminal: --once"),
+        (&["--once", "--sort", "color"], "color"),
+        (&["--once", "--every", "0"], "outside 0.1 to 3600"),
+    ] {
+        let output = hintctl(at, &[&["top"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(words), "{}", said(&output));
+    }
+    drop(program);
+    let gone = top(&["--once"]);
+    assert_eq!(gone.status.code(), Some(1), "{}", said(&gone));
+}
