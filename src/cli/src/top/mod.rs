@@ -81,7 +81,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// [`Failure`] where no daemon answers at first, or there is no terminal to show it on.
 pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let once = args.once || output.is_json();
-    if !once && !(std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
+    if !(once || std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
         return Err(Failure::Input(
             "there is no terminal: --once prints one frame, --json one as a document".to_owned(),
         ));
