@@ -13,6 +13,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Room for most rows, bytes: one that grows is copied each time.
+const ROW_BYTES: usize = 2_048;
+
 /// A committed answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
@@ -44,7 +47,9 @@ impl Answer {
 
     /// Its row in the journal; also what [`Answers`] packs, so that it is written once.
     pub(crate) fn row(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("an answer has only texts, numbers and string-keyed maps")
+        let mut row = Vec::with_capacity(ROW_BYTES);
+        serde_json::to_writer(&mut row, self).expect("an answer has only texts, numbers and string-keyed maps");
+        row
     }
 
     /// Writes the row that [`Self::row`] made.
