@@ -252,3 +252,28 @@ impl AsyncWrite for PermittedConnection {
         self.spoke && self.stream.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::runtime::tests::running;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn it_gathers_writes_but_says_so_only_once_something_was_written() {
+        let (_folder, running) = running().await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let listen = Config::from_text("", "test.toml").unwrap().options.listen;
+        let seats = ConnectionLimiter::new(&listen, running.daemon.clone(), Budgets::new(&listen));
+        let mut connection = seats.permit(stream).unwrap();
+        assert!(!connection.is_write_vectored(), "h2 asks as it begins, and copies more then");
+        connection.write_all(b"x").await.unwrap();
+        assert!(connection.is_write_vectored(), "and again at each write");
+        drop(connection);
+        running.shutdown().await.unwrap();
+    }
+}

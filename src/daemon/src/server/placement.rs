@@ -505,4 +505,14 @@ mod tests {
         assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
         assert_eq!(first_message(async { Ok(Some(7)) }, FOLLOW_START).await.unwrap(), Some(7));
     }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_takes_little_memory_while_it_waits() {
+        let (_folder, running) = crate::runtime::tests::running().await;
+        let call = hints(&running.daemon, Request::new(v1::RequestHintsRequest::default()), false);
+        // Whatever takes a message, a request or a proposal by value has room for one of its own until it ends.
+        assert!(size_of_val(&call) <= 4_096, "{} bytes", size_of_val(&call));
+        drop(call);
+        running.shutdown().await.unwrap();
+    }
 }
