@@ -1,7 +1,7 @@
 //! Answers by request id: the same id and body get the same answer, for as long as a retry may come.
 
 use super::decision::Decision;
-use super::journal::{Op, Table, text_key};
+use super::journal::{Op, Table, row_value, text_key};
 use super::lease::LeaseEnd;
 use super::packed::pack_text;
 use super::packed_answer::PackedAnswer;
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Most rows have no more bytes.
+const ROW_BYTES: usize = 2_048;
 
 /// A committed answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,7 +47,7 @@ impl Answer {
 
     /// Its row in the journal; also what [`Answers`] packs, so that it is written once.
     pub(crate) fn row(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("an answer has only texts, numbers and string-keyed maps")
+        row_value(self, ROW_BYTES)
     }
 
     /// Writes the row that [`Self::row`] made.

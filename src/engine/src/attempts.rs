@@ -1,7 +1,7 @@
 //! Application attempts: what each is held by, and the requests remembered for placing lost tasks anew.
 
 use super::decision::RememberedRequest;
-use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
+use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts, row_value};
 use super::proof::{Proof, Secrets, Token};
 use super::records::memory_size;
 use super::refusal::Refusal;
@@ -247,15 +247,17 @@ impl Attempt {
     }
 }
 
+/// Most rows of attempts have no more bytes.
+const ROW_BYTES: usize = 512;
+
 /// Rows of attempts: the attempt alone is its secrets, attempt and request id a remembered request.
 pub(crate) fn put_secrets(attempt: AttemptId, secrets: &Secrets) -> Op {
-    let value = serde_json::to_vec(secrets).expect("secrets are texts");
-    Op::put(Table::Attempts, attempt_key(attempt).build(), value)
+    Op::put(Table::Attempts, attempt_key(attempt).build(), row_value(secrets, ROW_BYTES))
 }
 
 pub(crate) fn put_request(request: &RememberedRequest) -> Op {
-    let value = serde_json::to_vec(&**request).expect("a request has only texts, numbers and lists");
-    Op::put(Table::Attempts, attempt_key(request.attempt).text(request.id.as_str()).build(), value)
+    let key = attempt_key(request.attempt).text(request.id.as_str()).build();
+    Op::put(Table::Attempts, key, row_value(&**request, ROW_BYTES))
 }
 
 pub(crate) fn delete_request(attempt: AttemptId, request: &RequestId) -> Op {

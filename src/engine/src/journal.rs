@@ -4,6 +4,7 @@
 //! before the answer that depends on it leaves. Values are JSON written by the engine, so that a dump
 //! can be read by a person and fields can be added later; the store treats them as bytes.
 
+use serde::Serialize;
 use std::fmt;
 
 /// One step's operations, made durable together or not at all, applied in order.
@@ -156,6 +157,16 @@ impl KeyBuilder {
     pub fn build(self) -> Vec<u8> {
         self.0
     }
+}
+
+/// A row's value: JSON, written into room for so many bytes, as one that grows is copied each time.
+///
+/// # Panics
+/// Where serde can't make JSON of it: maps whose keys are no texts.
+pub(crate) fn row_value<T: Serialize>(row: &T, room: usize) -> Vec<u8> {
+    let mut value = Vec::with_capacity(room);
+    serde_json::to_writer(&mut value, row).expect("a row has only texts, numbers, lists and string-keyed maps");
+    value
 }
 
 /// The key of a single number.

@@ -30,12 +30,13 @@ const SHARED: &str = concat!(
 /// # Panics
 /// Where serde can't make JSON of it: maps whose keys are no texts.
 pub(crate) fn pack<T: Serialize>(value: &T) -> Box<[u8]> {
-    pack_text(&serde_json::to_vec(value).expect("what is kept has only texts, numbers, lists and string-keyed maps"))
+    let text = serde_json::to_vec(value).expect("what is kept has only texts, numbers, lists and string-keyed maps");
+    pack_text(&text).into_boxed_slice()
 }
 
-/// The same of its JSON.
-pub(crate) fn pack_text(text: &[u8]) -> Box<[u8]> {
-    compress_prepend_size_with_dict(text, SHARED.as_bytes()).into_boxed_slice()
+/// The same of its JSON, for who copies it to where it is kept.
+pub(crate) fn pack_text(text: &[u8]) -> Vec<u8> {
+    compress_prepend_size_with_dict(text, SHARED.as_bytes())
 }
 
 /// The value again; `None`: these are not the bytes of one.

@@ -5,7 +5,6 @@ use super::refusal::Refusal;
 use hintd_model::units::AttemptId;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// What an attempt shows to go on asking, to release leases and to follow. Drawn at random by the runtime.
@@ -43,10 +42,9 @@ impl fmt::Debug for NonceHash {
 
 impl Serialize for NonceHash {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
         let mut hex = String::with_capacity(64);
-        for byte in self.0 {
-            write!(hex, "{byte:02x}").map_err(serde::ser::Error::custom)?;
-        }
+        hex.extend(self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| DIGITS[usize::from(digit)]));
         serializer.serialize_str(&hex)
     }
 }

@@ -37,13 +37,20 @@ pub(super) struct PendingBatch {
     pub(super) out: Vec<Effect>,
     /// Answers that may leave afterwards.
     pub(super) then: Vec<DurabilityCallback>,
-    /// What is to be written later if it fails.
-    lasting: Batch,
+    /// What the journal was given: first the backlog.
+    batch: Arc<Batch>,
+    backlog: usize,
     /// Messages were lost, which the log says once.
     overflowed: bool,
 }
 
 impl PendingBatch {
+    /// What is to be written later if it fails.
+    fn lasting(&self) -> Batch {
+        let (backlog, own) = self.batch.split_at(self.backlog);
+        backlog.iter().chain(own.iter().filter(|op| lasts(op))).cloned().collect()
+    }
+
     /// Keeps messages until the batch is written; `false`: as many wait as may, and these are lost.
     fn hold(&mut self, out: Vec<Effect>) -> bool {
         if self.out.len() >= MESSAGES_MAX {
@@ -150,19 +157,20 @@ impl PendingBatches {
     ) -> Option<(Vec<Effect>, DurabilityCallback)> {
         let ticket = self.next;
         self.next += 1;
-        let ours: Batch = batch.iter().filter(|op| lasts(op)).cloned().collect();
         let journal = self.journal.as_ref().filter(|journal| {
             // Asked for first: a refused append gives nothing back.
             journal.healthy() && self.failed.load(Ordering::Acquire) == 0
         });
         let Some(journal) = journal else {
-            self.keep(ticket, ours);
+            self.keep(ticket, batch.into_iter().filter(lasts).collect());
             return Some((out, then));
         };
-        let mut whole: Batch = std::mem::take(&mut self.backlog).into_values().flatten().collect();
-        let mut lasting = whole.clone();
-        lasting.extend(ours);
-        whole.extend(batch);
+        let backlog: usize = self.backlog.values().map(Vec::len).sum();
+        let batch = match backlog {
+            0 => batch,
+            _ => std::mem::take(&mut self.backlog).into_values().flatten().chain(batch).collect(),
+        };
+        let waiting = PendingBatch { decision, batch: Arc::new(batch), backlog, ..PendingBatch::default() };
         let (engine_handle, failed) = (self.engine_handle.clone(), Arc::clone(&self.failed));
         let done = Box::new(move |result: Result<(), _>| {
             if result.is_err() {
@@ -170,14 +178,14 @@ impl PendingBatches {
             }
             engine_handle.tell(Command::BatchCompleted { ticket, result });
         });
-        if journal.append(whole, done).is_err() {
-            self.keep(ticket, lasting);
+        if journal.append(Arc::clone(&waiting.batch), done).is_err() {
+            self.keep(ticket, waiting.lasting());
             return Some((out, then));
         }
         if let Some(decision) = decision {
             self.by_decision.insert(decision, ticket);
         }
-        self.waiting.insert(ticket, PendingBatch { decision, out, then: vec![then], lasting, overflowed: false });
+        self.waiting.insert(ticket, PendingBatch { out, then: vec![then], ..waiting });
         None
     }
 
@@ -197,13 +205,12 @@ impl PendingBatches {
 
     /// A batch was written, or was not.
     pub(super) fn leave(&mut self, ticket: u64, ok: bool) -> Option<PendingBatch> {
-        let mut waiting = self.waiting.remove(&ticket)?;
+        let waiting = self.waiting.remove(&ticket)?;
         if let Some(decision) = waiting.decision {
             self.by_decision.remove(&decision);
         }
         if !ok {
-            let lasting = std::mem::take(&mut waiting.lasting);
-            self.keep(ticket, lasting);
+            self.keep(ticket, waiting.lasting());
             self.failed.fetch_sub(1, Ordering::AcqRel);
         }
         Some(waiting)

@@ -79,7 +79,8 @@ struct SearchInputs {
 
 struct SearchOutcome {
     inputs: SearchInputs,
-    found: Result<Proposal, Refusal>,
+    /// Boxed: a request waits with it for its commit.
+    found: Result<Box<Proposal>, Refusal>,
     ended: Instant,
 }
 
@@ -126,7 +127,7 @@ impl Daemon {
     /// Whatever [`Refused::refusal`] says; [`Refusal::DeadlineExceeded`] at the latest at `deadline`.
     pub async fn request(
         &self,
-        request: HintRequest,
+        request: Arc<HintRequest>,
         digest: u64,
         decision: DecisionId,
         deadline: Instant,
@@ -136,27 +137,24 @@ impl Daemon {
         let follows = asked.follows || self.follows(request.attempt);
         let answer = async {
             if asked.what_if {
-                let context = self.request_context(&Arc::new(request), decision, deadline, follows)?;
-                let context = RequestContext {
-                    recorded: false,
-                    claims_planned_run: false,
-                    standing: Standing::Outside,
-                    ..context
-                };
-                let context = self.with_lookups(context).await?;
-                return Ok(RequestAnswer::first(self.what_if(context).await?));
+                let mut context = self.request_context(&request, decision, deadline, follows)?;
+                (context.recorded, context.claims_planned_run) = (false, false);
+                context.standing = Standing::Outside;
+                self.look_up(&mut context).await?;
+                return Ok(RequestAnswer::first(self.what_if(&context).await?));
             }
             self.check_ready()?;
             let proof = self.looked_up(request.attempt, asked.proof).await?;
             if let Some(repeat) = self.lookup(request.id.clone(), digest, &proof).await? {
                 return Ok(repeat);
             }
-            let context = self.request_context(&Arc::new(request), decision, deadline, follows)?;
-            let context = RequestContext { proof: proof.clone(), ..context };
-            match self.place_and_commit(self.with_lookups(context).await?, digest).await? {
+            let mut context = self.request_context(&request, decision, deadline, follows)?;
+            context.proof = proof;
+            self.look_up(&mut context).await?;
+            match self.place_and_commit(&mut context, digest).await? {
                 Placed::Now(answer) => Ok(RequestAnswer::first(answer)),
                 // The same request was answered meanwhile.
-                Placed::Before(found) => Ok(self.repeat(found, &proof).await?),
+                Placed::Before(found) => Ok(self.repeat(found, &context.proof).await?),
             }
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
@@ -195,11 +193,10 @@ impl Daemon {
 
     /// The path of a request up to its commit. A dispatcher decides on a dispatcher instance set apart, on the pool: the engine's thread
     /// only copies its State.
-    async fn what_if(&self, context: RequestContext) -> Result<Arc<Answer>, Refusal> {
-        let mut proposal = self.propose(&context, 0).await?.found?;
+    async fn what_if(&self, context: &RequestContext) -> Result<Arc<Answer>, Refusal> {
+        let mut proposal = self.propose(context, 0).await?.found?;
         proposal.elapsed = micros(context.began.elapsed());
         let decision = if proposal.waits() {
-            let proposal = Box::new(proposal);
             let DetachedRequest { proposal, dispatcher } =
                 self.0.engine_handle.ask(|reply| Command::DetachDispatcher { proposal, reply }).await??;
             let decide = move |_| match dispatcher {
@@ -221,8 +218,10 @@ impl Daemon {
         decision: DecisionId,
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
-        let context = RequestContext { again: true, ..self.request_context(request, decision, deadline, false)? };
-        let placed = self.place_and_commit(self.with_lookups(context).await?, digest).await;
+        let mut context = self.request_context(request, decision, deadline, false)?;
+        context.again = true;
+        self.look_up(&mut context).await?;
+        let placed = self.place_and_commit(&mut context, digest).await;
         match placed.map_err(|refused| refused.refusal)? {
             Placed::Now(answer) => Ok(answer),
             Placed::Before(found) => Ok(self.repeat(found, &Proof::Trusted).await?.answer),
@@ -230,16 +229,16 @@ impl Daemon {
     }
 
     /// Places and commits, again while others take the room first.
-    async fn place_and_commit(&self, mut context: RequestContext, digest: u64) -> Result<Placed, Refused> {
+    async fn place_and_commit(&self, context: &mut RequestContext, digest: u64) -> Result<Placed, Refused> {
         let deadline = context.deadline;
         let retries = context.settings.placer.retries;
         let mut conflicts = 0;
         loop {
             let tried = Instant::now();
-            let SearchOutcome { inputs, found, ended } = self.propose(&context, conflicts).await?;
+            let SearchOutcome { inputs, found, ended } = self.propose(context, conflicts).await?;
             let mut proposal = match found {
                 Ok(proposal) => proposal,
-                Err(refusal) => return Err(self.refused(&context, inputs, refusal)),
+                Err(refusal) => return Err(self.refused(context, inputs, refusal)),
             };
             // Another try would take as long again: where that is too late, this is the last.
             let late = tried.elapsed() * 2 > deadline.saturating_duration_since(Instant::now());
@@ -255,7 +254,6 @@ impl Daemon {
             let kept = context.recorded.then(|| (proposal.paths_read(), proposal.to_compare()));
             let committing = Instant::now();
             let on_its_way = self.0.pool.commits(ended);
-            let proposal = Box::new(proposal);
             let committed = self.0.engine_handle.ask(|reply| Command::Commit { proposal, token: token(), reply }).await;
             match &committed {
                 Ok(Ok(Committed::Answer { .. })) => drop(on_its_way),
@@ -265,7 +263,7 @@ impl Daemon {
             let took = committing.elapsed();
             match committed {
                 Committed::Answer { answer, journal, dispatcher } => {
-                    self.record_timings(&context, &answer, took.saturating_sub(journal), journal);
+                    self.record_timings(context, &answer, took.saturating_sub(journal), journal);
                     if let Some((read, draft)) = kept {
                         let came = RequestOutcome::Answered { answer: Arc::clone(&answer), draft, dispatcher };
                         let _ = self.0.recorder.see(context.seen(inputs, Some(read), came)); // counted where it was not
@@ -281,7 +279,7 @@ impl Daemon {
                 Committed::Conflict => {
                     conflicts += 1;
                     // Others may have taken its place in the plan as well.
-                    context = self.with_plan_status(context).await?;
+                    self.look_up_plan(context).await?;
                 }
             }
         }
@@ -326,40 +324,39 @@ impl Daemon {
         })
     }
 
-    /// With all that others know of it.
-    async fn with_lookups(&self, context: RequestContext) -> Result<RequestContext, Refusal> {
-        self.with_plan_status(self.with_block_locations(context).await).await
+    /// Adds all that others know of a request.
+    async fn look_up(&self, context: &mut RequestContext) -> Result<(), Refusal> {
+        // Where hints are computed at all.
+        if context.mode != Mode::Off {
+            context.located = self.locate(&context.request, context.deadline).await;
+        }
+        self.look_up_plan(context).await
     }
 
-    /// With how its run stands to the plan in force, where its policy follows plans and it does not wait.
-    async fn with_plan_status(&self, context: RequestContext) -> Result<RequestContext, Refusal> {
+    /// Adds how its run stands to the plan in force, where its policy follows plans and it does not wait.
+    async fn look_up_plan(&self, context: &mut RequestContext) -> Result<(), Refusal> {
         let generation = self.generation();
-        let context = RequestContext { planned: None, at_once: None, ..context };
+        (context.planned, context.at_once) = (None, None);
         let policy = policies(&context.settings, context.policy).0;
         let follows_plans = context.mode != Mode::Off && policy.as_plan().is_some();
-        let Some(plan) = generation.plan.as_ref().filter(|_| follows_plans) else { return Ok(context) };
+        let Some(plan) = generation.plan.as_ref().filter(|_| follows_plans) else { return Ok(()) };
         // What waited for its planned racks for too long goes anywhere.
         let late = context.again && late_of(&context.request.id).is_some();
         if late || context.waits(&generation) {
-            return Ok(context);
+            return Ok(());
         }
         let run = match ImmediateRequest::of(&context.request, plan, (policy, context.policy), context.again) {
             Ok(run) => Box::new(run),
-            Err(without_key) => return Ok(RequestContext { planned: Some(Arc::from(without_key)), ..context }),
+            Err(without_key) => {
+                context.planned = Some(Arc::from(without_key));
+                return Ok(());
+            }
         };
         let at_once = run.clone();
         let stands = self.0.engine_handle.ask(|reply| Command::PreviewPlanStatus { run, reply }).await?;
-        let at_once = Some(at_once).filter(|_| context.claims_planned_run);
-        Ok(RequestContext { at_once, planned: stands.map(Arc::new), ..context })
-    }
-
-    /// With what is known of its paths, where hints are computed at all.
-    async fn with_block_locations(&self, context: RequestContext) -> RequestContext {
-        if context.mode == Mode::Off {
-            return context;
-        }
-        let located = self.locate(&context.request, context.deadline).await;
-        RequestContext { located, ..context }
+        context.at_once = Some(at_once).filter(|_| context.claims_planned_run);
+        context.planned = stands.map(Arc::new);
+        Ok(())
     }
 
     fn refused(&self, context: &RequestContext, inputs: SearchInputs, refusal: Refusal) -> Refused {
@@ -398,7 +395,7 @@ impl Daemon {
             let mut stop = || probe.look(Instant::now() >= search_until);
             let mode = SearchMode { mode, policy, follows };
             let found = search(&generation, &request, &settings, mode, &placer, now, &mut stop);
-            let found = found.and_then(|proposal| within_bytes(proposal, settings.limits.answer_bytes));
+            let found = found.and_then(|proposal| within_bytes(proposal, settings.limits.answer_bytes)).map(Box::new);
             let stopped = probe.stopped();
             let inputs = SearchInputs { generation, placer, now, stopped };
             let ended = Instant::now();

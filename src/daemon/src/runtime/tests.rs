@@ -205,7 +205,9 @@ async fn requests_on_a_long_ring_leave_placers_to_others() {
         let daemon = daemon.clone();
         let (decision, deadline) = (daemon.next_decision(), Instant::now() + time);
         let asked = RequestOptions::default();
-        tokio::spawn(async move { daemon.request(shuffle(application, talks), 1, decision, deadline, asked).await })
+        tokio::spawn(
+            async move { daemon.request(shuffle(application, talks).into(), 1, decision, deadline, asked).await },
+        )
     };
     let long: Vec<_> = (1..=4).map(|application| ask(application, true, Duration::from_secs(2))).collect();
     let other = ask(9, false, SOON * 6);

@@ -4,13 +4,9 @@
 //! (tonic: CANCELLED), and no word or delay of the daemon's reaches it. So connections stay for a moment after the daemon
 //! began to refuse, until no call came for a while.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
-use tower::{Layer, Service};
 
 /// Who has not asked for so long is waiting, as it was told to, or is idle: it sees the closing before it asks again.
 const QUIET: Duration = Duration::from_millis(100);
@@ -28,10 +24,12 @@ struct State {
 }
 
 /// A call in flight.
-struct Call(Calls);
+#[derive(Debug)]
+pub(super) struct Call(Calls);
 
 impl Calls {
-    fn begin(&self) -> Call {
+    /// One more, until what this gives is dropped.
+    pub(super) fn begin(&self) -> Call {
         self.0.in_flight.fetch_add(1, Ordering::AcqRel);
         self.touch();
         Call(self.clone())
@@ -59,44 +57,6 @@ impl Drop for Call {
     fn drop(&mut self) {
         self.0.touch();
         self.0.0.in_flight.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl<S> Layer<S> for Calls {
-    type Service = Counted<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        Counted { inner, calls: self.clone() }
-    }
-}
-
-/// The service that [`Calls`] makes.
-#[derive(Debug, Clone)]
-pub(super) struct Counted<S> {
-    inner: S,
-    calls: Calls,
-}
-
-impl<S, Request> Service<Request> for Counted<S>
-where
-    S: Service<Request>,
-    S::Future: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        let call = self.calls.begin();
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let _call = call;
-            answer.await
-        })
     }
 }
 

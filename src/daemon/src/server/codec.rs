@@ -1,4 +1,4 @@
-//! A layer that turns the codec's own statuses into those of the table.
+//! Turns the codec's own statuses into those of the table.
 //!
 //! tonic answers bytes that are no message with `INTERNAL`, too many of them with `OUT_OF_RANGE` or
 //! `RESOURCE_EXHAUSTED`; here all are the caller's fault, and `RESOURCE_EXHAUSTED` means cluster room.
@@ -6,57 +6,17 @@
 
 use super::status::malformed;
 use hintd_client::status::REASON;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use tonic::body::Body;
 use tonic::codegen::http::Response;
 use tonic::{Code, Status};
-use tower::{Layer, Service};
 
-/// See the module.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CodecStatus;
-
-impl<S> Layer<S> for CodecStatus {
-    type Service = CodecStatusService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        CodecStatusService { inner }
-    }
-}
-
-/// The service that [`CodecStatus`] makes.
-#[derive(Debug, Clone)]
-pub struct CodecStatusService<S> {
-    inner: S,
-}
-
-impl<S, Request, Body> Service<Request> for CodecStatusService<S>
-where
-    S: Service<Request, Response = Response<Body>>,
-    S::Future: Send + 'static,
-    Body: 'static,
-{
-    type Response = Response<Body>;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let mut response = answer.await?;
-            if let Some(status) = Status::from_header_map(response.headers()).as_ref().and_then(remapped) {
-                let headers = response.headers_mut();
-                headers.remove("grpc-status-details-bin");
-                // A status of ours is plain text and has no details: it always fits into headers.
-                let _ = status.add_header(headers);
-            }
-            Ok(response)
-        })
+/// Turns the status of an answer that the codec made.
+pub(super) fn remap(response: &mut Response<Body>) {
+    if let Some(status) = Status::from_header_map(response.headers()).as_ref().and_then(remapped) {
+        let headers = response.headers_mut();
+        headers.remove("grpc-status-details-bin");
+        // A status of ours is plain text and has no details: it always fits into headers.
+        let _ = status.add_header(headers);
     }
 }
 

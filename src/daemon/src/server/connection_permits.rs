@@ -9,7 +9,6 @@
 //! its connection needs to do nothing but ask again.
 
 use super::bounds::{Budgets, Late, Shares};
-use super::status::status;
 use crate::runtime::Daemon;
 use crate::runtime::options::Listen;
 use crate::telemetry::metrics::{ConnectionRefusal, MessageRefusal};
@@ -26,9 +25,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep, sleep_until};
-use tonic::codegen::http;
 use tonic::transport::server::Connected;
-use tower::{Layer, Service};
 
 /// Connections beyond the limit that are told so; further ones are closed without a word.
 const WAITING_CONNECTIONS_MAX: usize = 64;
@@ -77,6 +74,8 @@ pub(super) struct PermittedConnection {
     /// Until it has greeted.
     greeting: Option<Greeting>,
     unread: Unread,
+    /// Whether anything was written.
+    spoke: bool,
 }
 
 /// Sees that what waits for a connection is read.
@@ -128,7 +127,7 @@ impl ConnectionLimiter {
         let greeting = Greeting { missing: GREETING, within, daemon: self.daemon.clone(), limit: self.greeting };
         let unread = Unread { until: None, daemon: self.daemon.clone() };
         let permit = ConnectionPermit(Arc::new(place));
-        Some(PermittedConnection { stream, permit, greeting: Some(greeting), unread })
+        Some(PermittedConnection { stream, permit, greeting: Some(greeting), unread, spoke: false })
     }
 }
 
@@ -173,7 +172,10 @@ impl ConnectionPermit {
     }
 
     /// Whether the connection has a seat, or gets one now.
-    fn check(&self) -> Result<(), Refusal> {
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] while there is none.
+    pub(super) fn check(&self) -> Result<(), Refusal> {
         let PermitSlot { permits, most, held, .. } = &*self.0;
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
         if let PermitState::Standing { .. } = *held {
@@ -222,6 +224,7 @@ impl AsyncRead for PermittedConnection {
 
 impl AsyncWrite for PermittedConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.spoke = true;
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
@@ -238,52 +241,39 @@ impl AsyncWrite for PermittedConnection {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.spoke = true;
         Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
 
+    /// No for who asks before anything is written, which is h2 as it begins: it copies answers of up to 1 KiB in between their
+    /// head and their trailers then and writes all at once, and not those of up to 256 bytes only. What is larger is written
+    /// from where it lies all the same, for each write asks anew.
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.spoke && self.stream.is_write_vectored()
     }
 }
 
-/// Answers calls on connections without a seat.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RequirePermit;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::runtime::tests::running;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
 
-impl<S> Layer<S> for RequirePermit {
-    type Service = RequirePermitService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        RequirePermitService { inner }
-    }
-}
-
-/// The service that [`RequirePermit`] makes.
-#[derive(Debug, Clone)]
-pub(super) struct RequirePermitService<S> {
-    inner: S,
-}
-
-impl<S, Up, Down> Service<http::Request<Up>> for RequirePermitService<S>
-where
-    S: Service<http::Request<Up>, Response = http::Response<Down>>,
-    S::Future: Send + 'static,
-    S::Error: Send + 'static,
-    Down: Default + Send + 'static,
-{
-    type Response = http::Response<Down>;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Down>, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: http::Request<Up>) -> Self::Future {
-        // The admin socket seats nobody: its calls carry no seat.
-        if let Some(Err(refusal)) = request.extensions().get::<ConnectionPermit>().map(ConnectionPermit::check) {
-            return Box::pin(async move { Ok(status(&refusal).into_http()) });
-        }
-        Box::pin(self.inner.call(request))
+    #[tokio::test(flavor = "multi_thread")]
+    async fn it_gathers_writes_but_says_so_only_once_something_was_written() {
+        let (_folder, running) = running().await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let listen = Config::from_text("", "test.toml").unwrap().options.listen;
+        let seats = ConnectionLimiter::new(&listen, running.daemon.clone(), Budgets::new(&listen));
+        let mut connection = seats.permit(stream).unwrap();
+        assert!(!connection.is_write_vectored(), "h2 asks as it begins, and copies more then");
+        connection.write_all(b"x").await.unwrap();
+        assert!(connection.is_write_vectored(), "and again at each write");
+        drop(connection);
+        running.shutdown().await.unwrap();
     }
 }

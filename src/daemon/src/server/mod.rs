@@ -14,6 +14,7 @@ mod deadline;
 mod details;
 mod explain;
 pub mod feed;
+mod front;
 pub mod placement;
 pub mod routes;
 mod start;

@@ -7,11 +7,14 @@ use super::deadline::{in_time, time_left};
 use super::status::{status, status_of};
 use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
-use crate::runtime::{Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, Turn, proof};
+use crate::runtime::{
+    Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, RequestPermit, Turn, proof,
+};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
 use hintd_engine::{FollowBody, Proof, Refusal};
+use hintd_model::cluster::HintRequest;
 use hintd_model::text::Shown;
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId};
 use std::net::IpAddr;
@@ -22,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 /// The service.
 #[derive(Debug, Clone)]
@@ -173,82 +176,131 @@ pub(super) struct Answered {
 }
 
 /// The one path of a request, for `RequestHints` and `WhatIf`.
-pub(super) async fn hints(
+pub(super) fn hints(
     daemon: &Daemon,
     request: Request<v1::RequestHintsRequest>,
     what_if: bool,
-) -> Result<Answered, Status> {
-    let received = Instant::now();
-    let settings = daemon.settings();
-    let asker = Asker::of(&request);
-    let left = time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
-    let deadline = received + left.map_err(|refusal| asker.refused(daemon, &refusal, None))?;
-    let wire = request.into_inner();
-    let own = daemon.next_decision();
-    // Before it is known to be well-formed, nothing of it goes to the log but what is wrong with it, escaped.
-    let core = convert::request(&wire, &settings.limits);
-    let application = core.as_ref().ok().map(|core| core.attempt.application);
-    let line = daemon.request_line(application);
-    let core = core.map_err(|refusal| {
-        if line.is_due() {
-            tracing::info!(decision_id = %own, refusal = %Shown(&refusal), "refused: the request is not well-formed");
+) -> impl Future<Output = Result<Answered, Status>> + Send {
+    // Not within the future: it would have room for the message until the answer is there, and for each step that takes it.
+    let begun = Call::begin(daemon, request, what_if);
+    async move {
+        let (call, asked) = begun?;
+        let answer = match asked {
+            Ok(asked) => call.answer(daemon, asked).instrument(call.span.clone()).await,
+            Err(refusal) => Err(refusal.into()),
+        };
+        call.span.in_scope(|| call.answered(daemon, answer))
+    }
+}
+
+/// A well-formed request on its way.
+struct Call {
+    asker: Asker,
+    received: Instant,
+    deadline: Instant,
+    /// Of its decision, if it is decided now.
+    own: DecisionId,
+    what_if: bool,
+    line: Line,
+    span: Span,
+}
+
+/// What is asked, of one that its application may ask.
+struct Asked {
+    request: Arc<HintRequest>,
+    digest: u64,
+    options: RequestOptions,
+    under_way: RequestPermit,
+}
+
+impl Call {
+    fn begin(
+        daemon: &Daemon,
+        request: Request<v1::RequestHintsRequest>,
+        what_if: bool,
+    ) -> Result<(Self, Result<Asked, Refusal>), Status> {
+        let received = Instant::now();
+        let settings = daemon.settings();
+        let asker = Asker::of(&request);
+        let left = time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
+        let deadline = received + left.map_err(|refusal| asker.refused(daemon, &refusal, None))?;
+        let wire = request.into_inner();
+        let own = daemon.next_decision();
+        // Before it is known to be well-formed, nothing of it goes to the log but what is wrong with it, escaped.
+        let core = convert::request(&wire, &settings.limits);
+        let application = core.as_ref().ok().map(|core| core.attempt.application);
+        let line = daemon.request_line(application);
+        let core = core.map_err(|refusal| {
+            if line.is_due() {
+                tracing::info!(decision_id = %own, refusal = %Shown(&refusal), "refused: the request is not well-formed");
+            }
+            asker.refused(daemon, &refusal, None)
+        })?;
+        let span = match &line {
+            Line::Due { .. } => tracing::info_span!(
+                "request",
+                request_id = %shown(&core.id),
+                application = %core.attempt.application,
+                decision_id = %own,
+            ),
+            Line::LeftOut => Span::none(),
+        };
+        let call = Self { asker, received, deadline, own, what_if, line, span };
+        let asked = call.span.in_scope(|| call.admit(daemon, core, wire));
+        Ok((call, asked))
+    }
+
+    fn admit(&self, daemon: &Daemon, core: HintRequest, wire: v1::RequestHintsRequest) -> Result<Asked, Refusal> {
+        if let Line::Due { left_out: left_out @ 1.. } = self.line {
+            tracing::info!(left_out, "lines about requests of this application were left out (limits.log_lines_per_s)");
         }
-        asker.refused(daemon, &refusal, None)
-    })?;
-    let span = match &line {
-        Line::Due { .. } => tracing::info_span!(
-            "request",
-            request_id = %shown(&core.id),
-            application = %core.attempt.application,
-            decision_id = %own,
-        ),
-        Line::LeftOut => tracing::Span::none(),
-    };
-    let answer = async {
-        if !what_if {
-            daemon.admit(core.attempt.application)?;
-        }
-        let _under_way = daemon.enter(core.attempt.application)?;
-        let shown = proof(&wire.token, &wire.nonce)?;
-        let asked = RequestOptions { what_if, follows: wire.follows, proof: shown };
         let application = core.attempt.application;
-        let answer = daemon.request(core, convert::digest(wire), own, deadline, asked).await;
+        if !self.what_if {
+            daemon.admit(application)?;
+        }
+        let under_way = daemon.enter(application)?;
+        let proof = proof(&wire.token, &wire.nonce)?;
+        let options = RequestOptions { what_if: self.what_if, follows: wire.follows, proof };
+        Ok(Asked { request: Arc::new(core), digest: convert::digest(wire), options, under_way })
+    }
+
+    async fn answer(&self, daemon: &Daemon, asked: Asked) -> Result<RequestAnswer, Refused> {
+        let Asked { request, digest, options, under_way: _under_way } = asked;
+        let application = request.attempt.application;
+        let answer = daemon.request(request, digest, self.own, self.deadline, options).await;
         // Else a stranger could use up what the application may ask for.
         if let Err(Refused { refusal, .. }) = &answer
             && refusal.is_a_strangers()
-            && !what_if
+            && !self.what_if
         {
             daemon.give_back(application);
         }
         answer
-    };
-    let answer = async {
-        if let Line::Due { left_out: left_out @ 1.. } = line {
-            tracing::info!(left_out, "lines about requests of this application were left out (limits.log_lines_per_s)");
-        }
-        match answer.await {
+    }
+
+    fn answered(&self, daemon: &Daemon, answer: Result<RequestAnswer, Refused>) -> Result<Answered, Status> {
+        match answer {
             Ok(RequestAnswer { answer, repeat, turn }) => {
                 let decision = &answer.decision;
-                let first = (decision.id != own && !what_if).then_some(decision.id);
-                if line.is_due() {
+                let first = (decision.id != self.own && !self.what_if).then_some(decision.id);
+                if self.line.is_due() {
                     if let Some(first) = first {
                         tracing::info!(%first, "a repeat: answered as it was then");
                     }
                     tracing::info!(policy = %decision.policy, hints = decision.hints.len(),
-                        without_room = decision.without_room, took = ?received.elapsed(), "answered");
+                        without_room = decision.without_room, took = ?self.received.elapsed(), "answered");
                 }
                 let repeat = repeat.map(|leases| convert::lease_states(&leases));
                 Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat, turn })
             }
             Err(Refused { refusal, recorded }) => {
-                if line.is_due() {
-                    tracing::info!(refusal = %Shown(&refusal), took = ?received.elapsed(), "refused");
+                if self.line.is_due() {
+                    tracing::info!(refusal = %Shown(&refusal), took = ?self.received.elapsed(), "refused");
                 }
-                Err(asker.refused(daemon, &refusal, recorded.then_some(own)))
+                Err(self.asker.refused(daemon, &refusal, recorded.then_some(self.own)))
             }
         }
-    };
-    answer.instrument(span).await
+    }
 }
 
 /// The beginning of a request's id.
@@ -452,5 +504,15 @@ mod tests {
         let status = first_message(silent, Duration::from_millis(2)).await.unwrap_err();
         assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
         assert_eq!(first_message(async { Ok(Some(7)) }, FOLLOW_START).await.unwrap(), Some(7));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_takes_little_memory_while_it_waits() {
+        let (_folder, running) = crate::runtime::tests::running().await;
+        let call = hints(&running.daemon, Request::new(v1::RequestHintsRequest::default()), false);
+        // Whatever takes a message, a request or a proposal by value has room for one of its own until it ends.
+        assert!(size_of_val(&call) <= 4_096, "{} bytes", size_of_val(&call));
+        drop(call);
+        running.shutdown().await.unwrap();
     }
 }

@@ -4,9 +4,9 @@ use super::admin::AdminService;
 use super::admin_socket;
 use super::bounds::{Budgets, CONNECTION_WINDOW, MessageBounds, STREAM_WINDOW};
 use super::closing::Calls;
-use super::codec::CodecStatus;
-use super::connection_permits::{ConnectionLimiter, RequirePermit};
+use super::connection_permits::ConnectionLimiter;
 use super::feed::FeedService;
+use super::front::Front;
 use super::placement::PlacementService;
 use super::routes::RoutesService;
 use crate::runtime::options::{Listen, Options};
@@ -94,9 +94,10 @@ async fn serve(options: &Options, metrics: Metrics) -> Result<Running, StartErro
     let health = tokio::spawn(follow_readiness(daemon.clone(), reporter));
 
     let most = listen.message_bytes;
+    let placement = PlacementServer::new(PlacementService::new(daemon.clone())).max_decoding_message_size(most);
     let mut public = RoutesBuilder::default();
     public
-        .add_service(PlacementServer::new(PlacementService::new(daemon.clone())).max_decoding_message_size(most))
+        .add_service(placement.clone())
         .add_service(FeedServer::new(FeedService::new(daemon.clone())).max_decoding_message_size(most))
         .add_service(RoutesServer::new(RoutesService::new(daemon.clone())).max_decoding_message_size(most))
         .add_service(health_service.clone())
@@ -114,11 +115,13 @@ async fn serve(options: &Options, metrics: Metrics) -> Result<Running, StartErro
     let (closing, calls) = (CancellationToken::new(), Calls::default());
     let stop = closing.clone().cancelled_owned();
     let bounds = MessageBounds::new(listen, daemon.clone(), &budgets);
-    let public = builder(listen, calls.clone(), bounds).add_routes(public.routes());
+    let front = Front::new(calls.clone(), bounds, Some(placement));
+    let public = builder(listen, front).add_routes(public.routes());
     let public = tokio::spawn(public.serve_with_incoming_shutdown(incoming, stop));
     let stop = closing.clone().cancelled_owned();
     let bounds = MessageBounds::new(listen, daemon.clone(), &operators);
-    let private = builder(listen, Calls::default(), bounds).add_routes(private.routes());
+    let front = Front::new(Calls::default(), bounds, None);
+    let private = builder(listen, front).add_routes(private.routes());
     let private = tokio::spawn(private.serve_with_incoming_shutdown(UnixListenerStream::new(unix), stop));
     tracing::info!(%grpc, admin = %listen.admin_socket.display(), instance = %daemon.instance(), "serving");
     Ok(Running {
@@ -175,9 +178,7 @@ impl Running {
     }
 }
 
-type Layers = Stack<CodecStatus, Stack<MessageBounds, Stack<RequirePermit, Stack<Calls, Identity>>>>;
-
-fn builder(listen: &Listen, calls: Calls, bounds: MessageBounds) -> Server<Layers> {
+fn builder(listen: &Listen, front: Front) -> Server<Stack<Front, Identity>> {
     let streams = u32::try_from(listen.streams_per_connection).unwrap_or(u32::MAX);
     Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE_EVERY))
@@ -186,10 +187,7 @@ fn builder(listen: &Listen, calls: Calls, bounds: MessageBounds) -> Server<Layer
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_max_header_list_size(listen.header_bytes)
-        .layer(calls)
-        .layer(RequirePermit)
-        .layer(bounds)
-        .layer(CodecStatus)
+        .layer(front)
 }
 
 fn reflection()

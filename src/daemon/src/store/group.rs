@@ -175,7 +175,7 @@ impl GroupCommitHandle {
     ///
     /// # Errors
     /// [`AppendError`]: nothing was queued.
-    pub fn append(&self, batch: Batch, done: Done) -> Result<(), AppendError> {
+    pub fn append(&self, batch: impl Into<Arc<Batch>>, done: Done) -> Result<(), AppendError> {
         let shared = &self.owner.0;
         let mut queue = shared.lock();
         if queue.closing {
@@ -188,7 +188,7 @@ impl GroupCommitHandle {
         if queue.waiting.len() >= shared.options.queue {
             return Err(AppendError::QueueFull { limit: shared.options.queue });
         }
-        queue.waiting.push_back(Pending { batch, done });
+        queue.waiting.push_back(Pending { batch: batch.into(), done });
         if queue.waiting.len() >= queue.wake_at {
             shared.arrived.notify_one();
         }
@@ -225,7 +225,7 @@ impl GroupCommitHandle {
                 let waiting = std::mem::take(&mut queue.waiting);
                 drop(queue);
                 let dropped = waiting.len();
-                waiting.into_iter().for_each(|pending| pending.tell(Err(StoreFailure::Closed)));
+                waiting.into_iter().for_each(|pending| tell(pending.done, Err(StoreFailure::Closed)));
                 return Err(ShutdownError { dropped });
             }
             queue = shared.finished.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -264,15 +264,13 @@ struct Queue {
 }
 
 struct Pending {
-    batch: Batch,
+    batch: Arc<Batch>,
     done: Done,
 }
 
-impl Pending {
-    fn tell(self, result: Result<(), StoreFailure>) {
-        // One appender's panic must not take the others' journal away.
-        let _ = catch_unwind(AssertUnwindSafe(|| (self.done)(result)));
-    }
+fn tell(done: Done, result: Result<(), StoreFailure>) {
+    // One appender's panic must not take the others' journal away.
+    let _ = catch_unwind(AssertUnwindSafe(|| done(result)));
 }
 
 impl Shared {
@@ -295,7 +293,7 @@ impl Shared {
             self.healthy.store(false, Ordering::Release);
             std::mem::take(&mut queue.waiting)
         };
-        waiting.into_iter().for_each(|pending| pending.tell(Err(failure.clone())));
+        waiting.into_iter().for_each(|pending| tell(pending.done, Err(failure.clone())));
     }
 }
 
@@ -370,11 +368,11 @@ impl Writer {
     }
 
     fn write(&mut self, group: Vec<Pending>) -> Result<(), StoreFailure> {
-        let (batches, dones): (Vec<Batch>, Vec<Done>) = group.into_iter().map(|p| (p.batch, p.done)).unzip();
+        let (batches, dones): (Vec<Arc<Batch>>, Vec<Done>) = group.into_iter().map(|p| (p.batch, p.done)).unzip();
         let began = Instant::now();
         let result = self.journal.write(&batches).map_err(|error| StoreFailure::Write(Arc::new(error)));
         self.last_commit = began.elapsed();
-        let ops: usize = batches.iter().map(Vec::len).sum();
+        let ops: usize = batches.iter().map(|batch| batch.len()).sum();
         let commit =
             Commit { took: self.last_commit, appends: batches.len() as u64, ops: ops as u64, durable: result.is_ok() };
         self.shared.stats.count(commit);
@@ -388,7 +386,7 @@ impl Writer {
             let _ = catch_unwind(AssertUnwindSafe(|| observe(commit)));
         }
         for done in dones {
-            Pending { batch: Batch::new(), done }.tell(result.clone());
+            tell(done, result.clone());
         }
         result
     }

@@ -129,10 +129,10 @@ impl Journal {
     /// # Errors
     /// After an error the journal must be [reopened](Self::reopen); the rows are then as they were
     /// before this write. Until then they may or may not be in the file.
-    pub fn write(&mut self, batches: &[Batch]) -> Result<(), StoreError> {
+    pub fn write<B: AsRef<Batch>>(&mut self, batches: &[B]) -> Result<(), StoreError> {
         let Some(db) = &self.db else { return Err(StoreError::Broken { path: self.path.clone() }) };
         let mut undo = Vec::new();
-        match commit(db, self.sequence + 1, batches.iter().flatten().map(Stored::of), &mut undo) {
+        match commit(db, self.sequence + 1, batches.iter().flat_map(AsRef::as_ref).map(Stored::of), &mut undo) {
             Ok(()) => {
                 self.sequence += 1;
                 Ok(())

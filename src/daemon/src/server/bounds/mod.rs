@@ -1,4 +1,4 @@
-//! How much memory messages take, in and out, over all connections: a layer around every service.
+//! How much memory messages take, in and out, over all connections and services.
 //!
 //! # Code map
 //! - `budget`: bytes shared out among connections; `inbound`: bodies of requests; `outbound`: bodies of answers; `pace`: how
@@ -10,6 +10,7 @@ mod outbound;
 mod pace;
 mod shape;
 
+use budget::Held;
 pub(super) use budget::{Budget, Share};
 pub(super) use pace::{Late, Outgoing, Pace};
 
@@ -21,14 +22,10 @@ use hintd_client::wire::DESCRIPTORS;
 use hintd_model::units::Micros;
 use inbound::InboundBody;
 use shape::Shapes;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{self, Poll};
 use std::time::Duration;
 use tonic::body::Body;
 use tonic::codegen::http;
-use tower::{Layer, Service};
 
 /// Bytes of one stream that the transport receives ahead of whoever reads them. Half as many made uploads of 8 MiB slow on a busy
 /// machine; more would let as many connections as there may be hold more than the process has (docs/operations.md, Size).
@@ -122,52 +119,38 @@ impl MessageBounds {
     }
 }
 
-impl<S> Layer<S> for MessageBounds {
-    type Service = MessageBoundsService<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        MessageBoundsService { inner, bounds: self.clone() }
-    }
+/// What an answer needs to be within bounds.
+#[derive(Debug)]
+pub(super) struct AnswerBounds {
+    context: Arc<Context>,
+    outbound: Outgoing,
+    /// What the request's message holds.
+    until_answered: Arc<OnceLock<Held>>,
 }
 
-/// The service that [`MessageBounds`] makes.
-#[derive(Debug, Clone)]
-pub(super) struct MessageBoundsService<S> {
-    inner: S,
-    bounds: MessageBounds,
-}
-
-impl<S> Service<http::Request<Body>> for MessageBoundsService<S>
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>>,
-    S::Future: Send + 'static,
-    S::Error: Send + 'static,
-{
-    type Response = http::Response<Body>;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<http::Response<Body>, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let shares = request.extensions().get().map_or(&self.bounds.shares, ConnectionPermit::shares);
+impl MessageBounds {
+    /// Bounds a call's message; what its answer has to pass through.
+    pub(super) fn bound(&self, request: http::Request<Body>) -> (http::Request<Body>, AnswerBounds) {
+        let shares = request.extensions().get().map_or(&self.shares, ConnectionPermit::shares);
         let Shares { inbound, outbound } = shares.clone();
-        let context = Arc::clone(&self.bounds.context);
+        let context = Arc::clone(&self.context);
         let path = request.uri().path();
         let streamed = STREAMED.iter().any(|prefix| path.starts_with(prefix));
-        // What a request's message holds is given back when it is answered.
         let until_answered = Arc::new(OnceLock::new());
         let own = Arc::clone(&until_answered);
         let (head, inner) = request.into_parts();
         let call = Call { path: head.uri.clone(), streamed };
         let body = InboundBody::new(inner, Arc::clone(&context), inbound, call, own);
-        let answer = self.inner.call(http::Request::from_parts(head, Body::new(body)));
-        Box::pin(async move {
-            let response = answer.await?;
-            drop(until_answered);
-            Ok(outbound::counted(response, context, outbound).await)
-        })
+        let request = http::Request::from_parts(head, Body::new(body));
+        (request, AnswerBounds { context, outbound, until_answered })
+    }
+}
+
+impl AnswerBounds {
+    /// Bounds the answer; what the request's message holds is given back.
+    pub(super) async fn bound(self, response: http::Response<Body>) -> http::Response<Body> {
+        let Self { context, outbound, until_answered } = self;
+        drop(until_answered);
+        outbound::counted(response, context, outbound).await
     }
 }
