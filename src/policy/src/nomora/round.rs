@@ -31,6 +31,9 @@ const LOOK_UP: u64 = 4;
 /// The largest cost of leaving a task out: waits without end add up to no more.
 const MOST_WAIT: f64 = 1e9;
 
+/// What one of cost is to the solver: staying is half a unit cheaper, so that nothing moves without a gain.
+const UNIT: i64 = 2;
+
 /// A machine with room in the round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
@@ -323,6 +326,8 @@ struct Source {
 enum Meaning {
     /// Tasks of a source go to a machine.
     Machine(Source, u32),
+    /// They stay where they are.
+    Stay(Source),
     /// They go to a rack.
     Rack(Source, u32),
     /// They go anywhere.
@@ -367,7 +372,7 @@ impl<'r, 'a> Builder<'r, 'a> {
     }
 
     fn arc(&mut self, from: NodeId, to: NodeId, capacity: i64, cost: i64) -> Result<ArcId, ProblemError> {
-        self.problem.add_arc(ArcRow { from, to, capacity, cost })
+        self.problem.add_arc(ArcRow { from, to, capacity, cost: UNIT * cost })
     }
 
     fn mean(
@@ -379,6 +384,15 @@ impl<'r, 'a> Builder<'r, 'a> {
     ) -> Result<(), ProblemError> {
         let arc = self.arc(from, to, i64::from(capacity), cost)?;
         self.meanings.push((arc, meaning));
+        Ok(())
+    }
+
+    /// Tasks stay on their machine at this cost.
+    fn stay(&mut self, from: NodeId, at: u32, count: u32, cost: i64, source: Source) -> Result<(), ProblemError> {
+        let to = self.machine(at)?;
+        let row = ArcRow { from, to, capacity: i64::from(count), cost: UNIT * cost - 1 };
+        let arc = self.problem.add_arc(row)?;
+        self.meanings.push((arc, Meaning::Stay(source)));
         Ok(())
     }
 
@@ -424,8 +438,7 @@ impl<'r, 'a> Builder<'r, 'a> {
             let Some((node, count)) = self.tasks(&[Waiting { wait_s: 0, count: tasks.count }])? else { continue };
             let off = (self.model.beta * tasks.ran_s as f64).min(MOST_WAIT) as i64;
             let own = i64::from(self.costs[at as usize].machine[tasks.machine as usize]);
-            let machine = self.machine(tasks.machine)?;
-            self.mean((node, machine), count, (own - off).max(0), Meaning::Machine(source, tasks.machine))?;
+            self.stay(node, tasks.machine, count, (own - off).max(0), source)?;
             self.free(node, count, source, Some(tasks.machine))?;
         }
         Ok(())
@@ -514,8 +527,10 @@ pub fn solve(round: &Round<'_>, model: &CostModel, work: &dyn Fn(u64) -> bool) -
     let flow = Simplex::new().solve(&problem, &mut || !work(each))?;
     let mut taker = Taker::new(round, &racks, &costs);
     taker.take(&flow, &meanings);
+    let stay = meanings.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Stay(_)));
+    let stay: i64 = stay.map(|(arc, _)| flow.flows[arc.at()]).sum();
     let answer = RoundAnswer {
-        cost: flow.cost,
+        cost: (flow.cost + i128::from(stay)) / i128::from(UNIT),
         optimal: flow.optimal,
         size: (problem.supplies().len(), arcs),
         steps: flow.steps,
@@ -560,10 +575,14 @@ impl<'r, 'a> Taker<'r, 'a> {
         let carries: Vec<(u32, Meaning)> = carries.filter(|(count, _)| *count > 0).collect();
         let counts = |source: Source| flow.optimal || source.running.is_none();
         for &(count, meaning) in &carries {
-            if let Meaning::Machine(source, machine) = meaning
-                && counts(source)
-            {
-                self.put(source, machine, count);
+            match meaning {
+                Meaning::Machine(source, machine) if counts(source) => _ = self.put(source, machine, count),
+                Meaning::Stay(source) if counts(source) => {
+                    let running = &self.round.jobs[source.job as usize].running;
+                    let machine = source.running.map(|at| running[at as usize].machine);
+                    machine.into_iter().for_each(|machine| _ = self.put(source, machine, count));
+                }
+                _ => {}
             }
         }
         for &(mut count, meaning) in &carries {

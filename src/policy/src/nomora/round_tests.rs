@@ -315,6 +315,16 @@ fn what_has_run_for_long_stays_and_what_has_not_moves_nearer() {
 }
 
 #[test]
+fn nothing_moves_without_a_gain() {
+    let same = [[30; 4]; 4];
+    for count in 1..=3 {
+        let running = vec![RunningTasks { machine: 2, ran_s: 0, count }];
+        let answer = four([3; 4], same, vec![Job { running, ..memcached(0, 0) }]).solved(1, &|_| true);
+        assert_eq!((answer.jobs[0].running[0].stay, answer.cost), (count, 100 * i128::from(count)));
+    }
+}
+
+#[test]
 fn those_that_wait_for_longest_go_first_and_roots_before_workers() {
     let mut case = four([1, 0, 0, 0], FAR, vec![memcached(0, 1), memcached(0, 1)]);
     case.jobs[1].waiting[0].wait_s = 30;
