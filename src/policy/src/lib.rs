@@ -32,6 +32,7 @@ pub mod jobpacker;
 pub mod joint;
 pub mod load;
 pub mod nas;
+pub mod nomora;
 pub mod params;
 pub mod pat;
 pub mod place;

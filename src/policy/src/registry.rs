@@ -2,7 +2,7 @@
 
 use super::baselines::{capacity, delay, fair, pna, random, shufflewatcher, spread};
 use super::params::{self, ParamError, PolicyTable};
-use super::{Definition, Policy, container, cross_layer, hit, jobpacker, joint, nas, pat};
+use super::{Definition, Policy, container, cross_layer, hit, jobpacker, joint, nas, nomora, pat};
 
 /// One policy of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +37,7 @@ static ENTRIES: &[Entry] = &[
     Entry::of::<jobpacker::JobPacker>(),
     Entry::of::<jobpacker::Corral>(),
     Entry::of::<nas::Nas>(),
+    Entry::of::<nomora::Nomora>(),
     Entry::of::<pat::Pat>(),
 ];
 

@@ -16,6 +16,7 @@ pub mod hit;
 pub mod jobpacker;
 pub mod keep;
 pub mod nas;
+pub mod nomora;
 pub mod pat;
 pub mod registry;
 pub mod render;

@@ -1,7 +1,7 @@
 //! The one place where experiments are registered.
 
 use super::Experiment;
-use super::{container, cross_layer, hit, jobpacker, nas, pat};
+use super::{container, cross_layer, hit, jobpacker, nas, nomora, pat};
 
 /// Every experiment of this version, in the order in which they are listed and run.
 #[must_use]
@@ -19,6 +19,7 @@ pub fn experiments() -> &'static [Experiment] {
         pat::COST,
         pat::NETWORK_USE,
         pat::VIOLATIONS,
+        nomora::QUALITY,
         nas::THROUGHPUT,
         nas::COMPLETION,
         nas::TRAFFIC,

@@ -1,0 +1,70 @@
+//! `nomora`: tasks where the latency to their root lets the application perform best (Popescu and Moore, *No Delay:
+//! Latency-Driven, Application Performance-Aware, Cluster Scheduling*, §3–5).
+//!
+//! A job's root (server, master) talks with all of its other tasks. What a task costs on a machine is 100 ÷ p(latency between
+//! root and machine), p the application's performance curve; a round of tasks is a minimum-cost flow ([`round`]).
+//!
+//! The root of a request is its group of one container that most edges name; without one, what runs already: the node with most of the
+//! application's containers, as the ApplicationMaster's; without that, the first container. The paper puts a root anywhere. Here a few
+//! places are drawn, and the one with the best room around it is taken, so that root and workers are placed together; one
+//! drawn place is the paper's rule.
+//!
+//! Latency is as measured between hosts; pairs that nobody measured have that of their distance: same host, same rack, beyond.
+//!
+//! # Code map
+//! `curve`: performance by latency. `round`: many jobs by one flow. `request`: a request's groups as rounds. `params`.
+
+pub mod curve;
+mod params;
+mod request;
+pub mod round;
+#[cfg(test)]
+mod round_tests;
+#[cfg(test)]
+mod tests;
+
+pub use params::NomoraParams;
+
+use crate::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
+
+/// Its name.
+pub const NAME: &str = "nomora";
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct Nomora {
+    params: NomoraParams,
+}
+
+impl Definition for Nomora {
+    type Params = NomoraParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "tasks by minimum-cost flow over predicted performance at the latency to their root; 003 (Popescu and Moore)";
+
+    fn new(params: NomoraParams) -> Self {
+        Self { params }
+    }
+
+    fn params(&self) -> &NomoraParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        Capabilities { place: Some(self), ..Capabilities::default() }
+    }
+}
+
+impl Place for Nomora {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        Ok(request::Asked::new(&self.params, problem).place(budget))
+    }
+
+    fn objective(&self, problem: &PlaceProblem<'_>, placement: &Placement) -> Option<Objective> {
+        request::Asked::new(&self.params, problem).objective(placement)
+    }
+
+    fn knows_senders(&self) -> bool {
+        true // latency counts, bytes do not
+    }
+}

@@ -1,0 +1,296 @@
+//! A request as rounds: its root first, then groups of equal size together, each relative to the root.
+
+use super::curve::{Curve, MOST_COST};
+use super::params::NomoraParams;
+use super::round::{Around, Bounds, JobAnswer, Machine, Round, RoundJob, Waiting, solve};
+use crate::placement_builder::{PlacementBuilder, by_priority};
+use crate::{Budget, Ended, Objective, PlaceProblem, Placement, Work};
+use hintd_model::cluster::Snapshot;
+use hintd_model::network::latency::{DistanceClasses, Latencies};
+use hintd_model::units::{Micros, NodeIdx, RackIdx};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// What nobody measured, by distance; the rest as measured.
+struct Measured<'a> {
+    snapshot: &'a Snapshot,
+    classes: DistanceClasses,
+    /// Measurements are there and not too old.
+    known: bool,
+}
+
+impl Latencies for Measured<'_> {
+    fn rtt(&self, a: NodeIdx, b: NodeIdx) -> Micros {
+        let measured = || self.snapshot.latency.get(&(a.min(b), a.max(b))).copied();
+        let found = if self.known && a != b { measured() } else { None };
+        found.unwrap_or_else(|| self.classes.of(a, b, self.snapshot.rack(a) == self.snapshot.rack(b)))
+    }
+}
+
+/// Whom all others talk with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Root {
+    /// It runs already.
+    Runs(NodeIdx),
+    /// The first container of a group.
+    Of(usize),
+}
+
+/// A request with what the policy knows of it.
+pub(super) struct Asked<'p, 's> {
+    params: &'p NomoraParams,
+    problem: &'p PlaceProblem<'s>,
+    curve: Curve,
+    latency: Measured<'p>,
+    /// Groups as they are served.
+    order: Vec<usize>,
+    root: Option<Root>,
+}
+
+/// Containers of a group that are still to be placed.
+struct Left {
+    group: usize,
+    next: u32,
+}
+
+/// What came of all rounds of a request.
+struct Outcome {
+    optimal: bool,
+    rounds: u32,
+}
+
+impl<'p, 's> Asked<'p, 's> {
+    pub(super) fn new(params: &'p NomoraParams, problem: &'p PlaceProblem<'s>) -> Self {
+        let queue = problem.owner.and_then(|owner| params.queues.get(owner.queue));
+        let curve = params.curve_named(queue.unwrap_or(&params.curve)).expect("validated: each name has a curve");
+        let (snapshot, classes) = (problem.snapshot, params.classes());
+        let latency = Measured { snapshot, classes, known: !problem.degraded.no_latency };
+        let order = by_priority(problem);
+        let root = root_of(problem, &order);
+        Self { params, problem, curve, latency, order, root }
+    }
+
+    pub(super) fn place(&self, budget: &Budget<'_>) -> Placement {
+        let mut filling = PlacementBuilder::new(self.problem);
+        let mut left: Vec<Left> = self.order.iter().map(|&group| Left { group, next: 0 }).collect();
+        let work = |units: u64| budget.step() && budget.work(units);
+        let root = match self.root {
+            Some(Root::Runs(node)) => Some(node),
+            Some(Root::Of(group)) => {
+                let of = |group| Some((group, self.best_root(group, &filling, &work)?));
+                let found = self.first_of(group).find_map(of);
+                found.map(|(group, node)| {
+                    filling.put(group, 0, node);
+                    left.iter_mut().filter(|left| left.group == group).for_each(|left| left.next = 1);
+                    node
+                })
+            }
+            None => None,
+        };
+        let mut outcome = Outcome { optimal: true, rounds: 0 };
+        if let Some(root) = root {
+            let size = |left: &Left| self.problem.groups[left.group].size;
+            let mut rest = &mut left[..];
+            while let Some(first) = rest.first() {
+                let like = rest.iter().take_while(|left| size(left) == size(first)).count();
+                let (now, later) = rest.split_at_mut(like);
+                self.round(root, now, &mut filling, (&work, &mut outcome));
+                now.iter_mut().for_each(|left| self.fill(root, left, &mut filling, budget));
+                rest = later;
+            }
+        }
+        self.finish(filling, &outcome, budget)
+    }
+
+    fn finish(&self, filling: PlacementBuilder<'_, '_>, outcome: &Outcome, budget: &Budget<'_>) -> Placement {
+        let mut placement = filling.finish(budget);
+        if let Some(Objective { value, parts }) = self.objective(&placement) {
+            (placement.objective, placement.parts) = (value, parts);
+        }
+        // Groups of different sizes take turns, and a drawn root is the best of those drawn.
+        let fixed = matches!(self.root, Some(Root::Runs(_))) && self.params.p_m == MOST_COST;
+        placement.ended = match placement.ended {
+            Ended::Complete if outcome.optimal && outcome.rounds == 1 && fixed => Ended::Optimal,
+            Ended::Complete => Ended::Budget,
+            cut_short => cut_short,
+        };
+        placement
+    }
+
+    /// The root's group, and the others: where it finds no room, the first container that does stands in.
+    fn first_of(&self, group: usize) -> impl Iterator<Item = usize> {
+        std::iter::once(group).chain(self.order.iter().copied().filter(move |other| *other != group))
+    }
+
+    /// Σ cost ÷ 100 of all containers but the root.
+    pub(super) fn objective(&self, placement: &Placement) -> Option<Objective> {
+        let (root, of) = match self.root? {
+            Root::Runs(node) => (node, None),
+            Root::Of(group) => {
+                let group = self.first_of(group).find(|&group| !placement.groups[group].is_empty())?;
+                (placement.groups[group][0].node, Some(group))
+            }
+        };
+        let (mut cost, mut performance, mut count) = (0.0, 0.0, 0.0);
+        for (group, shares) in placement.groups.iter().enumerate() {
+            for (at, share) in shares.iter().enumerate() {
+                let rtt = self.latency.rtt(root, share.node);
+                let others = f64::from(share.count - u32::from(of == Some(group) && at == 0));
+                cost += others * f64::from(self.curve.cost(rtt)) / 100.0;
+                performance += others * self.curve.performance(rtt);
+                count += others;
+            }
+        }
+        let mean = if count > 0.0 { performance / count } else { 1.0 };
+        Some(Objective { value: cost, parts: vec![("mean_performance".to_owned(), mean)] })
+    }
+
+    /// Of some candidates, drawn, the one around which all other containers cost least; `None`: there is no room.
+    fn best_root(
+        &self,
+        group: usize,
+        filling: &PlacementBuilder<'_, '_>,
+        work: &dyn Fn(u64) -> bool,
+    ) -> Option<NodeIdx> {
+        let mut open: Vec<NodeIdx> = self.problem.groups[group].candidates.to_vec();
+        let mut random = ChaCha8Rng::seed_from_u64(self.problem.seed);
+        let mut drawn = Vec::new();
+        while drawn.len() < self.params.root_choices as usize && !open.is_empty() {
+            let node = open.swap_remove(random.random_range(0..open.len()));
+            if filling.fits(group, node) {
+                drawn.push(node);
+            }
+        }
+        let wanted = self.problem.containers().saturating_sub(1);
+        if drawn.len() < 2 || wanted == 0 {
+            return drawn.first().copied();
+        }
+        let workers = self.order.iter().copied().find(|other| *other != group).unwrap_or(group);
+        let machines = self.machines(&[workers], filling);
+        let (curve, latency, gamma) = (&self.curve, &self.latency, self.params.gamma);
+        Around { machines: &machines, wanted, curve, latency, gamma }.best(&drawn, work)
+    }
+
+    /// Candidates of any of the groups, which are of one size, with how many of their containers find room.
+    fn machines(&self, groups: &[usize], filling: &PlacementBuilder<'_, '_>) -> Vec<Machine> {
+        let of = |group: usize| &self.problem.groups[group].candidates;
+        let mut nodes: Vec<NodeIdx> = groups.iter().flat_map(|&group| of(group).iter().copied()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let snapshot = self.problem.snapshot;
+        let size = groups.first().map(|&group| self.problem.groups[group].size).unwrap_or_default();
+        let machine = |node: NodeIdx| {
+            let slots = snapshot.rules.how_many(&size, &filling.room(node));
+            (slots > 0).then(|| Machine { node, rack: snapshot.rack(node), slots })
+        };
+        nodes.into_iter().filter_map(machine).collect()
+    }
+
+    /// Groups of one size by one flow.
+    fn round(
+        &self,
+        root: NodeIdx,
+        left: &mut [Left],
+        filling: &mut PlacementBuilder<'_, '_>,
+        (work, outcome): (&dyn Fn(u64) -> bool, &mut Outcome),
+    ) {
+        let count = |left: &Left| self.problem.groups[left.group].count - left.next;
+        let groups: Vec<usize> = left.iter().filter(|left| count(left) > 0).map(|left| left.group).collect();
+        if groups.is_empty() {
+            return;
+        }
+        let machines = self.machines(&groups, filling);
+        let whole = |group: usize| {
+            let here = |machine: &Machine| self.problem.groups[group].candidates.binary_search(&machine.node).is_ok();
+            !self.is_bound(group) && machines.iter().all(here)
+        };
+        let job = |count, bounds| {
+            let waiting = vec![Waiting { wait_s: 0, count }];
+            RoundJob { curve: &self.curve, root, waiting, running: Vec::new(), bounds }
+        };
+        // Groups without bounds are one supply.
+        let (free, bound): (Vec<usize>, Vec<usize>) = (0..left.len()).partition(|at| whole(left[*at].group));
+        let mut jobs = vec![job(free.iter().map(|at| count(&left[*at])).sum(), None)];
+        jobs.extend(
+            bound.iter().map(|at| job(count(&left[*at]), Some(self.bounds(left[*at].group, &machines, filling)))),
+        );
+        let round = Round { machines: &machines, jobs, roots: vec![], latency: &self.latency, seed: self.problem.seed };
+        // Costs and counts are within what the solver takes; were they not, containers would still be placed one by one.
+        let Ok(answer) = solve(&round, &self.params.model(), work) else { return };
+        outcome.optimal &= answer.optimal;
+        outcome.rounds += 1;
+        let mut placed = answer.jobs.into_iter().map(|JobAnswer { placed, .. }| placed);
+        let mut put = |left: &mut Left, placed: &mut Vec<(u32, u32)>| {
+            placed.retain_mut(|(machine, slots)| {
+                while *slots > 0 && left.next < self.problem.groups[left.group].count {
+                    let node = machines[*machine as usize].node;
+                    // What is said is checked: a round that was cut short may have left bounds aside.
+                    if !filling.fits(left.group, node) {
+                        return true;
+                    }
+                    filling.put(left.group, left.next, node);
+                    left.next += 1;
+                    *slots -= 1;
+                }
+                *slots > 0
+            });
+        };
+        let mut of_free = placed.next().unwrap_or_default();
+        free.iter().for_each(|at| put(&mut left[*at], &mut of_free));
+        for (at, mut of_bound) in bound.iter().zip(placed) {
+            put(&mut left[*at], &mut of_bound);
+        }
+    }
+
+    fn is_bound(&self, group: usize) -> bool {
+        let asked = &self.problem.groups[group];
+        asked.max_per_node != u32::MAX || asked.max_per_rack != u32::MAX
+    }
+
+    /// What a group may still have on machines and in racks.
+    fn bounds(&self, group: usize, machines: &[Machine], filling: &PlacementBuilder<'_, '_>) -> Bounds {
+        let asked = &self.problem.groups[group];
+        let on = |machine: &Machine| match asked.candidates.binary_search(&machine.node) {
+            Ok(_) => asked.max_per_node.saturating_sub(filling.on_node(group, machine.node)),
+            Err(_) => 0,
+        };
+        let mut in_rack: BTreeMap<RackIdx, u32> = BTreeMap::new();
+        if asked.max_per_rack != u32::MAX {
+            for machine in machines {
+                let most = asked.max_per_rack.saturating_sub(filling.in_rack(group, machine.rack));
+                in_rack.insert(machine.rack, most);
+            }
+        }
+        Bounds { on_machine: machines.iter().map(on).collect(), in_rack }
+    }
+
+    /// What a round that was cut short left out, where it costs least.
+    fn fill(&self, root: NodeIdx, left: &mut Left, filling: &mut PlacementBuilder<'_, '_>, budget: &Budget<'_>) {
+        let asked = &self.problem.groups[left.group];
+        if left.next == asked.count || budget.over() {
+            return;
+        }
+        let open = asked.candidates.iter().copied().filter(|&node| filling.fits(left.group, node));
+        let mut open: Vec<(u32, NodeIdx)> =
+            open.map(|node| (self.curve.cost(self.latency.rtt(root, node)), node)).collect();
+        open.sort_unstable();
+        for (_, node) in open {
+            while left.next < asked.count && filling.fits(left.group, node) && !budget.over() {
+                filling.put(left.group, left.next, node);
+                left.next += 1;
+            }
+        }
+    }
+}
+
+/// The group of one container that most edges name; else the node with most of what runs; else the first container.
+fn root_of(problem: &PlaceProblem<'_>, order: &[usize]) -> Option<Root> {
+    let edges =
+        |group: usize| problem.edges.iter().filter(|edge| (edge.from.at() == group) != (edge.to.at() == group)).count();
+    let alone = order.iter().copied().filter(|&group| problem.groups[group].count == 1 && edges(group) > 0);
+    let named = alone.min_by_key(|&group| Reverse(edges(group))).map(Root::Of);
+    let running = || problem.anchors.iter().min_by_key(|anchor| (Reverse(anchor.count), anchor.node));
+    named.or_else(|| running().map(|anchor| Root::Runs(anchor.node))).or_else(|| order.first().copied().map(Root::Of))
+}

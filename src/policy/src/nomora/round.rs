@@ -1,0 +1,692 @@
+//! One round: tasks of many jobs to machines by minimum-cost flow (Popescu and Moore, *No Delay*, §4–5).
+//!
+//! The network is the paper's: a task may stay unscheduled (at ω × wait + γ), go anywhere (at the cost of the worst machine of
+//! all), to a rack (at that of the rack's worst machine, where it is at most p_r) or to a machine (where it is at most p_m). It is
+//! built smaller, with the same cheapest flows:
+//! - Waiting tasks of a job have one root and one curve: one vertex with a supply. Those that wait for longest go first.
+//! - A machine that costs as much as its rack's arc needs none of its own, nor does a rack that costs as much as anywhere.
+//! - Machines of a rack that no arc names are one capacity.
+//! - Tasks left out are counted, not led through a vertex of their job.
+//!
+//! # Invariants
+//! - No machine gets more tasks than it has slots; what runs and may not move is no part of the round.
+//! - A round that is cut short leaves what runs where it is.
+
+use super::curve::{Curve, MOST_COST};
+use hintd_model::network::latency::Latencies;
+use hintd_model::solve::mincost::{
+    ArcId, ArcRow, MinCostError, MinCostFlow, MinCostProblem, NodeId, ProblemError, Simplex,
+};
+use hintd_model::units::{NodeIdx, RackIdx};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
+
+/// Machines whose costs are looked up between two looks at the probe.
+const CHUNK: usize = 1_024;
+
+/// Units of work for one cost.
+const LOOK_UP: u64 = 4;
+
+/// The largest cost of leaving a task out: waits without end add up to no more.
+const MOST_WAIT: f64 = 1e9;
+
+/// What one of cost is to the solver: staying is half a unit cheaper, so that nothing moves without a gain.
+const UNIT: i64 = 2;
+
+/// A machine with room in the round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// Which.
+    pub node: NodeIdx,
+    /// Its rack.
+    pub rack: RackIdx,
+    /// Free slots, and those of tasks that run there and may move.
+    pub slots: u32,
+}
+
+/// Tasks that wait for equally long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// For how long, s.
+    pub wait_s: u64,
+    /// How many.
+    pub count: u32,
+}
+
+/// Tasks that run on one machine for equally long, and may move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunningTasks {
+    /// Position of their machine.
+    pub machine: u32,
+    /// For how long, s.
+    pub ran_s: u64,
+    /// How many.
+    pub count: u32,
+}
+
+/// Where tasks of a job may go, where that is not anywhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounds {
+    /// The most on each machine, by position.
+    pub on_machine: Vec<u32>,
+    /// The most in each rack; none named: no bound.
+    pub in_rack: BTreeMap<RackIdx, u32>,
+}
+
+/// A job whose root runs.
+#[derive(Debug, Clone)]
+pub struct RoundJob<'a> {
+    /// Its performance by latency.
+    pub curve: &'a Curve,
+    /// Where its root is.
+    pub root: NodeIdx,
+    /// Tasks that wait.
+    pub waiting: Vec<Waiting>,
+    /// Tasks that run and may move.
+    pub running: Vec<RunningTasks>,
+    /// Bounds of the tasks that wait.
+    pub bounds: Option<Bounds>,
+}
+
+/// What is decided together.
+#[derive(Clone)]
+#[allow(missing_debug_implementations)] // a trait object has nothing to show
+pub struct Round<'a> {
+    /// Machines; none twice.
+    pub machines: &'a [Machine],
+    /// Jobs whose root runs.
+    pub jobs: Vec<RoundJob<'a>>,
+    /// Roots that wait: one goes anywhere, at cost 0.
+    pub roots: Vec<Waiting>,
+    /// Between machines.
+    pub latency: &'a dyn Latencies,
+    /// What goes anywhere is drawn.
+    pub seed: u64,
+}
+
+/// The cost model's parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CostModel {
+    /// A machine is preferred at this cost or less.
+    pub p_m: u32,
+    /// A rack is preferred if its worst machine is at this cost or less.
+    pub p_r: u32,
+    /// What each second of waiting adds to the cost of waiting on.
+    pub omega: f64,
+    /// The cost of waiting on; above that of any machine.
+    pub gamma: u32,
+    /// What each second that a task has run takes off the cost of the machine that it runs on.
+    pub beta: f64,
+}
+
+/// Where the tasks of a job go.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct JobAnswer {
+    /// Machines, by position, and how many of the waiting tasks each gets, least cost first.
+    pub placed: Vec<(u32, u32)>,
+    /// By [`RoundJob::running`].
+    pub running: Vec<RunningAnswer>,
+}
+
+/// What becomes of tasks that run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunningAnswer {
+    /// Tasks that stay.
+    pub stay: u32,
+    /// Machines, by position, that others move to.
+    pub moved: Vec<(u32, u32)>,
+    /// Tasks that lose their slot and wait again.
+    pub preempted: u32,
+}
+
+/// What a round decided.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RoundAnswer {
+    /// By [`Round::jobs`].
+    pub jobs: Vec<JobAnswer>,
+    /// Machines, by position, one for each root that is placed; those that wait for longest go first.
+    pub roots: Vec<u32>,
+    /// Σ cost of all arcs that are used.
+    pub cost: i128,
+    /// Nothing costs less; false: the round was cut short.
+    pub optimal: bool,
+    /// Vertices and arcs of the network.
+    pub size: (usize, usize),
+    /// Pivots.
+    pub steps: u64,
+}
+
+/// What can't be solved; with costs and counts within their types it does not happen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RoundError {
+    /// The network could not be built.
+    #[error("the round's network: {0}")]
+    Network(#[from] ProblemError),
+    /// The network could not be solved.
+    #[error("the round's flow: {0}")]
+    Flow(#[from] MinCostError),
+}
+
+/// What a job's tasks cost by machine.
+struct JobCosts {
+    /// By machine.
+    machine: Vec<u32>,
+    /// By position of rack: its worst machine with a slot.
+    rack: Vec<u32>,
+    /// The worst rack.
+    anywhere: u32,
+    /// Racks, by position, with an arc of their own.
+    rack_arcs: Vec<u32>,
+    /// Machines with an arc of their own.
+    machine_arcs: Vec<u32>,
+}
+
+/// Racks of the machines, by position.
+struct Racks {
+    /// By machine.
+    of: Vec<u32>,
+    /// Which rack is at a position.
+    list: Vec<RackIdx>,
+    members: Vec<Vec<u32>>,
+    slots: Vec<u32>,
+}
+
+impl Racks {
+    fn new(machines: &[Machine]) -> Self {
+        let mut known: BTreeMap<RackIdx, u32> = BTreeMap::new();
+        let mut racks = Self { of: Vec::with_capacity(machines.len()), list: vec![], members: vec![], slots: vec![] };
+        for (at, machine) in (0..).zip(machines) {
+            let rack = *known.entry(machine.rack).or_insert(racks.list.len() as u32);
+            if rack as usize == racks.list.len() {
+                racks.list.push(machine.rack);
+                racks.members.push(Vec::new());
+                racks.slots.push(0);
+            }
+            racks.of.push(rack);
+            racks.members[rack as usize].push(at);
+            racks.slots[rack as usize] += machine.slots;
+        }
+        racks
+    }
+}
+
+/// What is around places that a root may have.
+#[allow(missing_debug_implementations)] // a trait object has nothing to show
+pub struct Around<'a> {
+    /// Machines with room.
+    pub machines: &'a [Machine],
+    /// Tasks that are to be near.
+    pub wanted: u64,
+    /// Of the job.
+    pub curve: &'a Curve,
+    /// Between machines.
+    pub latency: &'a dyn Latencies,
+    /// What a task without a slot costs.
+    pub gamma: u32,
+}
+
+impl Around<'_> {
+    /// The place around which the tasks cost least, of equal ones the first; the first of all where `work` says to stop.
+    #[must_use]
+    pub fn best(&self, places: &[NodeIdx], work: &dyn Fn(u64) -> bool) -> Option<NodeIdx> {
+        let mut best: Option<(u64, NodeIdx)> = None;
+        for &place in places {
+            let Some(cost) = self.cost(place, work) else { break };
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, place));
+            }
+        }
+        best.map(|(_, place)| place).or_else(|| places.first().copied())
+    }
+
+    fn cost(&self, root: NodeIdx, work: &dyn Fn(u64) -> bool) -> Option<u64> {
+        let mut slots = vec![0_u64; MOST_COST as usize + 1];
+        let costs = costs_from(root, self.curve, self.machines, self.latency, work)?;
+        for (cost, machine) in costs.into_iter().zip(self.machines) {
+            slots[cost as usize] += u64::from(machine.slots);
+        }
+        let (mut cost, mut left) = (0, self.wanted);
+        for (each, slots) in (0_u64..).zip(slots) {
+            cost += each * slots.min(left);
+            left -= slots.min(left);
+        }
+        Some(cost + left * u64::from(self.gamma))
+    }
+}
+
+/// Costs of `curve` from `root` to each machine; `None`: `work` says to stop.
+fn costs_from(
+    root: NodeIdx,
+    curve: &Curve,
+    machines: &[Machine],
+    latency: &dyn Latencies,
+    work: &dyn Fn(u64) -> bool,
+) -> Option<Vec<u32>> {
+    let mut costs = Vec::with_capacity(machines.len());
+    for chunk in machines.chunks(CHUNK) {
+        if !work(LOOK_UP * chunk.len() as u64) {
+            return None;
+        }
+        costs.extend(chunk.iter().map(|machine| curve.cost(latency.rtt(root, machine.node))));
+    }
+    Some(costs)
+}
+
+impl JobCosts {
+    fn new(machine: Vec<u32>, machines: &[Machine], racks: &Racks, model: &CostModel) -> Self {
+        let mut rack = vec![0; racks.list.len()];
+        for ((cost, of), known) in machine.iter().zip(&racks.of).zip(machines) {
+            if known.slots > 0 {
+                let worst: &mut u32 = &mut rack[*of as usize];
+                *worst = (*worst).max(*cost);
+            }
+        }
+        let anywhere = rack.iter().copied().max().unwrap_or(0);
+        let mut costs = Self { machine, rack, anywhere, rack_arcs: Vec::new(), machine_arcs: Vec::new() };
+        costs.rack_arcs = (0..racks.list.len() as u32).filter(|at| costs.needs_rack_arc(model, *at as usize)).collect();
+        let has_arc = |at: &u32| {
+            let at = *at as usize;
+            machines[at].slots > 0 && costs.needs_arc(model, at, racks.of[at] as usize)
+        };
+        costs.machine_arcs = (0..machines.len() as u32).filter(has_arc).collect();
+        costs
+    }
+
+    /// The cheapest way to a machine: by an arc of its own, by its rack's, or by that to anywhere.
+    fn least(&self, model: &CostModel, machine: usize, rack: usize) -> u32 {
+        match (self.machine[machine], self.rack[rack]) {
+            (own, _) if own <= model.p_m => own,
+            (_, worst) if worst <= model.p_r => worst,
+            _ => self.anywhere,
+        }
+    }
+
+    /// Whether a machine needs an arc of its own.
+    fn needs_arc(&self, model: &CostModel, machine: usize, rack: usize) -> bool {
+        let (own, worst) = (self.machine[machine], self.rack[rack]);
+        own <= model.p_m && own < self.anywhere && !(own == worst && worst <= model.p_r)
+    }
+
+    fn needs_rack_arc(&self, model: &CostModel, rack: usize) -> bool {
+        self.rack[rack] <= model.p_r && self.rack[rack] < self.anywhere
+    }
+}
+
+/// Tasks that are one vertex.
+#[derive(Debug, Clone, Copy)]
+struct Source {
+    job: u32,
+    /// Position in [`RoundJob::running`]; `None`: those that wait.
+    running: Option<u32>,
+}
+
+/// What flow on an arc says.
+#[derive(Debug, Clone, Copy)]
+enum Meaning {
+    /// Tasks of a source go to a machine.
+    Machine(Source, u32),
+    /// They stay where they are.
+    Stay(Source),
+    /// They go to a rack.
+    Rack(Source, u32),
+    /// They go anywhere.
+    Anywhere(Source),
+    /// Roots go anywhere.
+    Roots,
+}
+
+/// The network in the making.
+struct Builder<'r, 'a> {
+    round: &'r Round<'a>,
+    model: &'r CostModel,
+    racks: &'r Racks,
+    costs: &'r [JobCosts],
+    problem: MinCostProblem,
+    sink: NodeId,
+    anywhere: NodeId,
+    rack: Vec<NodeId>,
+    /// By machine that has a vertex.
+    machine: Vec<Option<NodeId>>,
+    meanings: Vec<(ArcId, Meaning)>,
+    tasks: i64,
+}
+
+impl<'r, 'a> Builder<'r, 'a> {
+    fn new(
+        round: &'r Round<'a>,
+        model: &'r CostModel,
+        racks: &'r Racks,
+        costs: &'r [JobCosts],
+    ) -> Result<Self, ProblemError> {
+        let mut problem = MinCostProblem::new();
+        let (sink, anywhere) = (problem.add_node(0)?, problem.add_node(0)?);
+        let rack = racks.list.iter().map(|_| problem.add_node(0)).collect::<Result<Vec<_>, _>>()?;
+        let machine = vec![None; round.machines.len()];
+        let mut builder =
+            Self { round, model, racks, costs, problem, sink, anywhere, rack, machine, meanings: vec![], tasks: 0 };
+        for (at, slots) in racks.slots.iter().enumerate() {
+            builder.arc(anywhere, builder.rack[at], i64::from(*slots), 0)?;
+        }
+        Ok(builder)
+    }
+
+    fn arc(&mut self, from: NodeId, to: NodeId, capacity: i64, cost: i64) -> Result<ArcId, ProblemError> {
+        self.problem.add_arc(ArcRow { from, to, capacity, cost: UNIT * cost })
+    }
+
+    fn mean(
+        &mut self,
+        (from, to): (NodeId, NodeId),
+        capacity: u32,
+        cost: i64,
+        meaning: Meaning,
+    ) -> Result<(), ProblemError> {
+        let arc = self.arc(from, to, i64::from(capacity), cost)?;
+        self.meanings.push((arc, meaning));
+        Ok(())
+    }
+
+    /// Tasks stay on their machine at this cost.
+    fn stay(&mut self, from: NodeId, at: u32, count: u32, cost: i64, source: Source) -> Result<(), ProblemError> {
+        let to = self.machine(at)?;
+        let row = ArcRow { from, to, capacity: i64::from(count), cost: UNIT * cost - 1 };
+        let arc = self.problem.add_arc(row)?;
+        self.meanings.push((arc, Meaning::Stay(source)));
+        Ok(())
+    }
+
+    /// The machine's vertex, behind its rack's and before the sink.
+    fn machine(&mut self, at: u32) -> Result<NodeId, ProblemError> {
+        if let Some(node) = self.machine[at as usize] {
+            return Ok(node);
+        }
+        let (slots, node) = (i64::from(self.round.machines[at as usize].slots), self.problem.add_node(0)?);
+        self.arc(self.rack[self.racks.of[at as usize] as usize], node, slots, 0)?;
+        self.arc(node, self.sink, slots, 0)?;
+        self.machine[at as usize] = Some(node);
+        Ok(node)
+    }
+
+    /// A vertex of so many tasks, which may stay out at these costs.
+    fn tasks(&mut self, waiting: &[Waiting]) -> Result<Option<(NodeId, u32)>, ProblemError> {
+        let count = waiting.iter().map(|waiting| waiting.count).sum();
+        if count == 0 {
+            return Ok(None);
+        }
+        let node = self.problem.add_node(i64::from(count))?;
+        self.tasks += i64::from(count);
+        for Waiting { wait_s, count } in waiting {
+            let waited = (self.model.omega * *wait_s as f64).min(MOST_WAIT) as i64;
+            self.arc(node, self.sink, i64::from(*count), waited + i64::from(self.model.gamma))?;
+        }
+        Ok(Some((node, count)))
+    }
+
+    fn job(&mut self, at: u32) -> Result<(), ProblemError> {
+        let round = self.round;
+        let job = &round.jobs[at as usize];
+        if let Some((node, count)) = self.tasks(&job.waiting)? {
+            let source = Source { job: at, running: None };
+            match &job.bounds {
+                Some(bounds) => self.bounded(node, source, bounds)?,
+                None => self.free(node, count, source, None)?,
+            }
+        }
+        for (running, tasks) in (0..).zip(&job.running) {
+            let source = Source { job: at, running: Some(running) };
+            let Some((node, count)) = self.tasks(&[Waiting { wait_s: 0, count: tasks.count }])? else { continue };
+            let off = (self.model.beta * tasks.ran_s as f64).min(MOST_WAIT) as i64;
+            let own = i64::from(self.costs[at as usize].machine[tasks.machine as usize]);
+            self.stay(node, tasks.machine, count, (own - off).max(0), source)?;
+            self.free(node, count, source, Some(tasks.machine))?;
+        }
+        Ok(())
+    }
+
+    /// Arcs of tasks that may go anywhere, but for the one to a machine that they have already.
+    fn free(&mut self, node: NodeId, count: u32, source: Source, has: Option<u32>) -> Result<(), ProblemError> {
+        let costs = &self.costs[source.job as usize];
+        for &rack in &costs.rack_arcs {
+            let (to, cost) = (self.rack[rack as usize], i64::from(costs.rack[rack as usize]));
+            self.mean((node, to), count, cost, Meaning::Rack(source, rack))?;
+        }
+        for &machine in costs.machine_arcs.iter().filter(|machine| has != Some(**machine)) {
+            let slots = self.round.machines[machine as usize].slots;
+            let (to, cost) = (self.machine(machine)?, i64::from(costs.machine[machine as usize]));
+            self.mean((node, to), count.min(slots), cost, Meaning::Machine(source, machine))?;
+        }
+        self.mean((node, self.anywhere), count, i64::from(costs.anywhere), Meaning::Anywhere(source))
+    }
+
+    /// Arcs of tasks with bounds: one to each machine that they may go to, through a vertex for each rack, at the cost of the
+    /// cheapest way that free tasks would have there.
+    fn bounded(&mut self, node: NodeId, source: Source, bounds: &Bounds) -> Result<(), ProblemError> {
+        let (racks, model) = (self.racks, self.model);
+        let costs = &self.costs[source.job as usize];
+        for (at, members) in racks.members.iter().enumerate() {
+            let open: Vec<u32> = members.iter().copied().filter(|at| bounds.on_machine[*at as usize] > 0).collect();
+            let most = bounds.in_rack.get(&racks.list[at]).copied().unwrap_or(racks.slots[at]).min(racks.slots[at]);
+            if open.is_empty() || most == 0 {
+                continue;
+            }
+            let rack = self.problem.add_node(0)?;
+            self.arc(node, rack, i64::from(most), 0)?;
+            for machine in open {
+                let slots = self.round.machines[machine as usize].slots.min(bounds.on_machine[machine as usize]);
+                let cost = i64::from(costs.least(model, machine as usize, at));
+                let to = self.machine(machine)?;
+                self.mean((rack, to), slots, cost, Meaning::Machine(source, machine))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn roots(&mut self) -> Result<(), ProblemError> {
+        let round = self.round;
+        if let Some((node, count)) = self.tasks(&round.roots)? {
+            self.mean((node, self.anywhere), count, 0, Meaning::Roots)?;
+        }
+        Ok(())
+    }
+
+    /// What racks have beside the machines with vertices, and the sink's demand.
+    fn finish(&mut self) -> Result<(), ProblemError> {
+        let mut left: Vec<i64> = self.racks.slots.iter().map(|slots| i64::from(*slots)).collect();
+        for (at, _) in self.machine.iter().enumerate().filter(|(_, node)| node.is_some()) {
+            left[self.racks.of[at] as usize] -= i64::from(self.round.machines[at].slots);
+        }
+        for (at, left) in left.into_iter().enumerate() {
+            self.arc(self.rack[at], self.sink, left, 0)?;
+        }
+        self.problem.set_supply(self.sink, -self.tasks)
+    }
+}
+
+/// Decides a round. `work` is told of units of work (some ten nanoseconds each) and says whether to go on.
+///
+/// # Errors
+/// [`RoundError`].
+pub fn solve(round: &Round<'_>, model: &CostModel, work: &dyn Fn(u64) -> bool) -> Result<RoundAnswer, RoundError> {
+    let racks = Racks::new(round.machines);
+    let mut costs = Vec::with_capacity(round.jobs.len());
+    for job in &round.jobs {
+        let Some(by_machine) = costs_from(job.root, job.curve, round.machines, round.latency, work) else {
+            return Ok(Taker::new(round, &racks, &costs).finish());
+        };
+        costs.push(JobCosts::new(by_machine, round.machines, &racks, model));
+    }
+    let mut builder = Builder::new(round, model, &racks, &costs)?;
+    (0..round.jobs.len() as u32).try_for_each(|job| builder.job(job))?;
+    builder.roots()?;
+    builder.finish()?;
+    let Builder { problem, meanings, .. } = builder;
+    let arcs = problem.arcs().count();
+    // The solver asks every 64 pivots; each searches a block of arcs.
+    let each = 64 * (arcs.isqrt().max(16) as u64);
+    let flow = Simplex::new().solve(&problem, &mut || !work(each))?;
+    let mut taker = Taker::new(round, &racks, &costs);
+    taker.take(&flow, &meanings);
+    let stay = meanings.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Stay(_)));
+    let stay: i64 = stay.map(|(arc, _)| flow.flows[arc.at()]).sum();
+    let answer = RoundAnswer {
+        cost: (flow.cost + i128::from(stay)) / i128::from(UNIT),
+        optimal: flow.optimal,
+        size: (problem.supplies().len(), arcs),
+        steps: flow.steps,
+        ..taker.finish()
+    };
+    Ok(answer)
+}
+
+/// Reads tasks' machines off a flow.
+struct Taker<'r, 'a> {
+    round: &'r Round<'a>,
+    racks: &'r Racks,
+    costs: &'r [JobCosts],
+    free: Vec<u32>,
+    /// By job: machines of waiting tasks.
+    placed: Vec<BTreeMap<u32, u32>>,
+    running: Vec<Vec<RunningAnswer>>,
+    roots: Vec<u32>,
+}
+
+impl<'r, 'a> Taker<'r, 'a> {
+    /// All that runs loses its slot so far.
+    fn new(round: &'r Round<'a>, racks: &'r Racks, costs: &'r [JobCosts]) -> Self {
+        let running = |job: &RoundJob<'_>| vec![RunningAnswer::default(); job.running.len()];
+        Self {
+            round,
+            racks,
+            costs,
+            free: round.machines.iter().map(|machine| machine.slots).collect(),
+            placed: vec![BTreeMap::new(); round.jobs.len()],
+            running: round.jobs.iter().map(running).collect(),
+            roots: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, flow: &MinCostFlow, meanings: &[(ArcId, Meaning)]) {
+        if !flow.optimal {
+            self.stay();
+        }
+        // What was cut short sends more into a machine or rack than goes out: nobody gets more than is free.
+        let carries = meanings.iter().map(|(arc, meaning)| (flow.flows[arc.at()] as u32, *meaning));
+        let carries: Vec<(u32, Meaning)> = carries.filter(|(count, _)| *count > 0).collect();
+        let counts = |source: Source| flow.optimal || source.running.is_none();
+        for &(count, meaning) in &carries {
+            match meaning {
+                Meaning::Machine(source, machine) if counts(source) => _ = self.put(source, machine, count),
+                Meaning::Stay(source) if counts(source) => {
+                    let running = &self.round.jobs[source.job as usize].running;
+                    let machine = source.running.map(|at| running[at as usize].machine);
+                    machine.into_iter().for_each(|machine| _ = self.put(source, machine, count));
+                }
+                _ => {}
+            }
+        }
+        for &(mut count, meaning) in &carries {
+            let Meaning::Rack(source, rack) = meaning else { continue };
+            if counts(source) {
+                let costs = &self.costs[source.job as usize].machine;
+                let mut members = self.racks.members[rack as usize].clone();
+                members.sort_by_key(|machine| (costs[*machine as usize], *machine));
+                for machine in members {
+                    count -= self.put(source, machine, count);
+                }
+            }
+        }
+        let mut draw = Draw::new(self.round.seed, &self.free);
+        for &(count, meaning) in &carries {
+            match meaning {
+                Meaning::Anywhere(source) if counts(source) => {
+                    for _ in 0..count {
+                        let Some(machine) = draw.next(&self.free) else { break };
+                        self.put(source, machine, 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for &(count, _) in carries.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Roots)) {
+            for _ in 0..count {
+                let Some(machine) = draw.next(&self.free) else { break };
+                self.free[machine as usize] -= 1;
+                self.roots.push(machine);
+            }
+        }
+    }
+
+    /// What runs stays.
+    fn stay(&mut self) {
+        for (job, answers) in self.round.jobs.iter().zip(&mut self.running) {
+            for (tasks, answer) in job.running.iter().zip(answers) {
+                answer.stay = tasks.count;
+                self.free[tasks.machine as usize] = self.free[tasks.machine as usize].saturating_sub(tasks.count);
+            }
+        }
+    }
+
+    /// As many as are free, of so many; how many.
+    fn put(&mut self, source: Source, machine: u32, count: u32) -> u32 {
+        let count = count.min(self.free[machine as usize]);
+        self.free[machine as usize] -= count;
+        if count == 0 {
+            return 0;
+        }
+        let Some(running) = source.running else {
+            *self.placed[source.job as usize].entry(machine).or_default() += count;
+            return count;
+        };
+        let answer = &mut self.running[source.job as usize][running as usize];
+        if self.round.jobs[source.job as usize].running[running as usize].machine == machine {
+            answer.stay += count;
+        } else {
+            answer.moved.push((machine, count));
+        }
+        count
+    }
+
+    fn finish(mut self) -> RoundAnswer {
+        if self.costs.len() < self.round.jobs.len() {
+            self.stay();
+        }
+        let mut jobs = Vec::with_capacity(self.round.jobs.len());
+        for (at, (placed, mut running)) in self.placed.into_iter().zip(self.running).enumerate() {
+            for (answer, tasks) in running.iter_mut().zip(&self.round.jobs[at].running) {
+                let moved: u32 = answer.moved.iter().map(|(_, count)| count).sum();
+                answer.preempted = tasks.count - answer.stay - moved;
+            }
+            let mut placed: Vec<(u32, u32)> = placed.into_iter().collect();
+            if let Some(costs) = self.costs.get(at) {
+                placed.sort_by_key(|(machine, _)| (costs.machine[*machine as usize], *machine));
+            }
+            jobs.push(JobAnswer { placed, running });
+        }
+        RoundAnswer { jobs, roots: self.roots, ..RoundAnswer::default() }
+    }
+}
+
+/// Machines with a free slot, drawn evenly.
+struct Draw {
+    random: ChaCha8Rng,
+    open: Vec<u32>,
+}
+
+impl Draw {
+    fn new(seed: u64, free: &[u32]) -> Self {
+        let open = (0..).zip(free).filter(|(_, free)| **free > 0).map(|(at, _)| at).collect();
+        Self { random: ChaCha8Rng::seed_from_u64(seed), open }
+    }
+
+    fn next(&mut self, free: &[u32]) -> Option<u32> {
+        while !self.open.is_empty() {
+            let at = self.random.random_range(0..self.open.len());
+            if free[self.open[at] as usize] > 0 {
+                return Some(self.open[at]);
+            }
+            self.open.swap_remove(at);
+        }
+        None
+    }
+}

@@ -1,0 +1,187 @@
+//! Requests placed by `nomora`.
+
+use super::{Nomora, NomoraParams};
+use crate::params::{self, Params};
+use crate::problem::{Anchor, EdgeProblem, Owner};
+use crate::sample::{Sample, cluster};
+use crate::{Budget, Definition, Ended, GroupProblem, Place, PlaceProblem, Placement, check};
+use hintd_model::cluster::{EdgePattern, Resource};
+use hintd_model::network::build::{TreeSpec, tree};
+use hintd_model::units::{Bytes, GroupIdx, Micros, NodeIdx, RackIdx};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const UNIT: Resource = Resource::new(1024, 1);
+
+/// Four racks of four nodes with room for two units each.
+fn testbed() -> Sample {
+    let spec = TreeSpec { racks: 4, hosts_per_rack: 4, ..TreeSpec::default() };
+    cluster(&tree(&spec).unwrap(), UNIT.times(2), Bytes(1))
+}
+
+fn place_by(params: NomoraParams, problem: &PlaceProblem<'_>) -> Placement {
+    let placement = Nomora::new(params).place(problem, &mut Budget::new(4_000, &mut || false)).unwrap();
+    assert_eq!(check(problem, &placement), []);
+    placement
+}
+
+fn place(problem: &PlaceProblem<'_>) -> Placement {
+    place_by(NomoraParams::default(), problem)
+}
+
+fn star(to: u32) -> EdgeProblem {
+    EdgeProblem { from: GroupIdx(to), to: GroupIdx(0), pattern: EdgePattern::AllToAll, bytes: Bytes(1) }
+}
+
+fn nodes(placement: &Placement, group: usize) -> Vec<(u32, u32)> {
+    placement.groups[group].iter().map(|share| (share.node.0, share.count)).collect()
+}
+
+fn measure(sample: &mut Sample, pairs: &[(u32, u32, u64)]) {
+    let pairs = pairs.iter().map(|&(a, b, rtt)| ((NodeIdx(a), NodeIdx(b)), Micros(rtt)));
+    sample.snapshot.latency = Arc::new(pairs.collect());
+}
+
+const AT_5: &[Anchor] = &[Anchor { node: NodeIdx(5), count: 1 }];
+
+#[test]
+fn workers_go_round_the_application_master_by_distance_where_nobody_measured() {
+    let sample = testbed();
+    let problem = sample.problem(vec![sample.group("worker", 9, UNIT)], vec![], AT_5.to_vec());
+    let placement = place(&problem);
+    let first = &nodes(&placement, 0)[..4];
+    assert_eq!(first, [(5, 2), (4, 2), (6, 2), (7, 2)], "its host, its rack");
+    assert_eq!((placement.placed(0), placement.ended), (9, Ended::Optimal));
+    let [same_host, same_rack, beyond] = [1.0, 1.08, 1.68];
+    let expected = 2.0 * same_host + 6.0 * same_rack + beyond;
+    assert!((placement.objective - expected).abs() < 1e-9, "{}", placement.objective);
+}
+
+#[test]
+fn measured_latency_counts_before_distance_and_not_where_it_is_too_old() {
+    let mut sample = testbed();
+    measure(&mut sample, &[(5, 15, 20), (4, 5, 400), (5, 6, 400), (5, 7, 400)]);
+    let mut problem = sample.problem(vec![sample.group("worker", 4, UNIT)], vec![], AT_5.to_vec());
+    assert_eq!(nodes(&place(&problem), 0), [(5, 2), (15, 2)]);
+    problem.degraded.no_latency = true;
+    assert_eq!(nodes(&place(&problem), 0), [(5, 2), (4, 2)]);
+}
+
+#[test]
+fn the_group_of_one_that_edges_name_is_the_root_and_has_its_workers_around_it() {
+    let mut sample = testbed();
+    // Rack 2 is the only one with room for all.
+    for node in (0..8).chain(12..16) {
+        sample.snapshot.occupied[node] = UNIT;
+    }
+    let groups = vec![sample.group("master", 1, UNIT), sample.group("worker", 7, UNIT)];
+    let problem = sample.problem(groups, vec![star(1)], vec![]);
+    let together = NomoraParams { root_choices: 16, ..NomoraParams::default() };
+    let placement = place_by(together, &problem);
+    let racks = |placement: &Placement| {
+        let all = placement.groups.iter().flatten().map(|share| problem.snapshot.rack(share.node));
+        all.collect::<std::collections::BTreeSet<RackIdx>>()
+    };
+    assert_eq!((placement.placed_all(), racks(&placement)), (8, [RackIdx(2)].into()));
+    let anywhere = |seed| {
+        let paper = NomoraParams { root_choices: 1, ..NomoraParams::default() };
+        place_by(paper, &PlaceProblem { seed, ..problem.clone() }).groups[0][0].node
+    };
+    let drawn: std::collections::BTreeSet<NodeIdx> = (0..40).map(anywhere).collect();
+    assert!(drawn.len() > 8, "one choice is anywhere: {drawn:?}");
+}
+
+#[test]
+fn the_queue_names_the_curve() {
+    let sample = testbed();
+    let text = "curve = \"tensorflow\"\n[queues]\n\"root.mine\" = \"own\"\n[curves]\nown = [[0, 1], [100, 0.5]]\n";
+    let read = |text: &str| params::read::<NomoraParams>("nomora", toml::de::DeTable::parse(text).unwrap());
+    let params = read(text).unwrap();
+    let objective = |queue| {
+        let mut problem = sample.problem(vec![sample.group("worker", 1, UNIT)], vec![], AT_5.to_vec());
+        problem.owner = Some(Owner { application: ["", ""], queue });
+        problem.groups[0].candidates = [NodeIdx(15)].into();
+        place_by(params.clone(), &problem).objective
+    };
+    assert_eq!((objective("root.mine"), objective("root.other")), (2.0, 1.08));
+    for (text, says) in [
+        (
+            "curve = \"redis\"",
+            "policies.nomora.curve: there is no curve \"redis\" (there are memcached, strads, spark, tensorflow)",
+        ),
+        (
+            "[queues]\na = \"b\"",
+            "policies.nomora.queues: \"a\": there is no curve \"b\" (there are memcached, strads, spark, tensorflow)",
+        ),
+        (
+            "[curves]\nown = [[0, 0.5], [10, 0.75]]",
+            "policies.nomora.curves: \"own\": point 1: performance grows from 0.5 to 0.75 at 10 µs",
+        ),
+        (
+            "[curves]\nspark = [[0, 0.5]]",
+            "policies.nomora.curves: \"spark\" is built in: an own curve needs another name",
+        ),
+        ("p_m = 99", "policies.nomora.p_m: 99 is not within 100 and 1000"),
+        ("gamma = 1000", "policies.nomora.gamma: 1000 is not above 1000 and at most 1000000"),
+        ("omega = -1.0", "policies.nomora.omega: -1 is not within 0 and 1000000"),
+        ("beta = nan", "policies.nomora.beta: NaN is not within 0 and 1000000"),
+        ("beyond_us = 0", "policies.nomora.beyond_us: 0 µs is not within 1 and 1000000"),
+        ("root_choices = 0", "policies.nomora.root_choices: 0 is not within 1 and 64"),
+    ] {
+        assert_eq!(read(text).unwrap_err().to_string(), says);
+    }
+    NomoraParams::default().validate().unwrap();
+}
+
+#[test]
+fn a_search_without_steps_places_one_by_one() {
+    let sample = testbed();
+    let problem = sample.problem(vec![sample.group("worker", 9, UNIT)], vec![], AT_5.to_vec());
+    let cut = Nomora::default().place(&problem, &mut Budget::new(0, &mut || false)).unwrap();
+    let whole = place(&problem);
+    assert_eq!((check(&problem, &cut), cut.ended), (vec![], Ended::Budget));
+    assert_eq!(cut.objective, whole.objective, "one group goes by cost alone");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn what_fits_is_placed_within_all_bounds(
+        shape in prop::collection::vec((1_u32..12, 1_u64..3, 0_u32..3, 0_u32..5, any::<bool>()), 1..4),
+        occupied in 0_u64..3, seed in any::<u64>(), anchored in any::<bool>(), p in prop::sample::select(vec![100_u32, 105, 110, 1_000]),
+    ) {
+        let mut sample = testbed();
+        sample.occupy(UNIT, occupied, seed);
+        let group = |&(count, units, per_node, per_rack, half): &(u32, u64, u32, u32, bool)| -> GroupProblem {
+            let mut group = sample.group("g", count, UNIT.times(units));
+            group.max_per_node = if per_node == 0 { u32::MAX } else { per_node };
+            group.max_per_rack = if per_rack == 0 { u32::MAX } else { per_rack };
+            if half {
+                group.candidates = group.candidates.iter().copied().filter(|node| node.0 % 2 == 0).collect();
+            }
+            group
+        };
+        let groups: Vec<GroupProblem> = shape.iter().map(group).collect();
+        let edges = (1..groups.len() as u32).map(star).collect();
+        let mut problem = sample.problem(groups, edges, if anchored { AT_5.to_vec() } else { vec![] });
+        problem.seed = seed;
+        let params = NomoraParams { p_m: p, p_r: p, ..NomoraParams::default() };
+        let placement = place_by(params.clone(), &problem);
+        prop_assert_eq!(&place_by(params.clone(), &problem), &placement);
+        let objective = Nomora::new(params).objective(&problem, &placement);
+        prop_assert_eq!(objective.map(|found| found.value), Some(placement.objective).filter(|_| placement.placed_all() > 0 || anchored));
+        // Nobody else could have one container more.
+        let mut room: Vec<Resource> = (0..16).map(|node| problem.room(NodeIdx(node))).collect();
+        for (group, shares) in problem.groups.iter().zip(&placement.groups) {
+            for share in shares {
+                room[share.node.at()] = room[share.node.at()].minus(&group.size.times(u64::from(share.count)));
+            }
+        }
+        for (at, group) in problem.groups.iter().enumerate() {
+            let unbound = group.max_per_node == u32::MAX && group.max_per_rack == u32::MAX;
+            let open = group.candidates.iter().any(|node| problem.snapshot.rules.feasible(&group.size, &room[node.at()]));
+            prop_assert!(!(unbound && open && placement.placed(at) < group.count), "group {at} is short with room left");
+        }
+    }
+}

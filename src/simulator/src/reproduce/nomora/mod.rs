@@ -1,0 +1,12 @@
+//! Paper 003 (Popescu and Moore, *No Delay: Latency-Driven, Application Performance-Aware, Cluster Scheduling*), §6.
+//!
+//! # Code map
+//! - `series`: synthetic latency of all pairs of machines over time. `workload`: jobs, of the Google trace where it is there.
+//! - `run`: rounds of one policy over the jobs. `quality`: Figure 5, performance of jobs.
+
+mod quality;
+mod run;
+mod series;
+mod workload;
+
+pub use quality::QUALITY;

@@ -1,0 +1,471 @@
+//! Rounds of one policy over the jobs of a run, and how jobs perform by where their tasks are.
+
+use super::series::Series;
+use super::workload::{Job, Machines, Workload, times, workload};
+use crate::reproduce::Scale;
+use crate::reproduce::hit::systems::Failure;
+use hintd_model::network::latency::Latencies;
+use hintd_model::units::NodeIdx;
+use hintd_policy::nomora::curve::Curve;
+use hintd_policy::nomora::round::{
+    Around, CostModel, JobAnswer, Machine, Round, RoundAnswer, RoundJob, RunningTasks, Waiting, solve,
+};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+/// How tasks are placed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum System {
+    /// Anywhere with a free slot.
+    Random,
+    /// To the machine with fewest tasks.
+    Spread,
+    /// By the latency to the root.
+    Nomora {
+        model: CostModel,
+        /// Whether running tasks may move.
+        moves: bool,
+        /// Places drawn for a root; 1: anywhere, and the others a round later, as the paper.
+        choices: u32,
+    },
+}
+
+impl System {
+    pub(super) const fn nomora(p_m: u32, p_r: u32) -> Self {
+        let model = CostModel { p_m, p_r, omega: 1.0, gamma: 1_001, beta: 1.0 };
+        Self::Nomora { model, moves: false, choices: 1 }
+    }
+
+    pub(super) const fn with_moves(self, beta: f64) -> Self {
+        match self {
+            Self::Nomora { model, choices, .. } => {
+                Self::Nomora { model: CostModel { beta, ..model }, moves: true, choices }
+            }
+            other => other,
+        }
+    }
+
+    pub(super) const fn together(self) -> Self {
+        match self {
+            Self::Nomora { model, moves, .. } => Self::Nomora { model, moves, choices: 8 },
+            other => other,
+        }
+    }
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Outcome {
+    /// Of each job that ran, 0 to 1.
+    pub(super) performance: Vec<f64>,
+    /// Of running tasks, per cent that moved in a round that could move them, mean.
+    pub(super) moved: f64,
+    /// Tasks that lost their slot.
+    pub(super) preempted: u64,
+    /// Seconds that tasks waited, mean.
+    pub(super) waited_s: f64,
+    /// Of all looks at jobs' tasks: the most on a machine at a time, never above its slots.
+    pub(super) most_on_machine: u32,
+}
+
+impl Outcome {
+    /// Per cent.
+    pub(super) fn area(&self) -> f64 {
+        100.0 * self.performance.iter().sum::<f64>() / self.performance.len().max(1) as f64
+    }
+}
+
+/// Tasks that run together.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    machine: u32,
+    since_s: u64,
+    ends_s: u64,
+    count: u32,
+}
+
+/// Tasks that wait together.
+#[derive(Debug, Clone, Copy)]
+struct Queued {
+    since_s: u64,
+    left_s: u64,
+    count: u32,
+}
+
+struct LiveJob<'w> {
+    curve: &'w Curve,
+    arrived_s: u64,
+    root: Option<u32>,
+    waiting: Vec<Queued>,
+    running: Vec<Running>,
+    sum: f64,
+    looks: u32,
+}
+
+impl<'w> LiveJob<'w> {
+    fn new(job: &Job, curve: &'w Curve) -> Self {
+        let waiting = vec![Queued { since_s: job.arrives_s, left_s: job.runs_s, count: job.tasks - 1 }];
+        Self { curve, arrived_s: job.arrives_s, root: None, waiting, running: vec![], sum: 0.0, looks: 0 }
+    }
+
+    fn waits(&self) -> u32 {
+        self.waiting.iter().map(|queued| queued.count).sum()
+    }
+
+    fn look(&mut self, latency: &dyn Latencies) {
+        let Some(root) = self.root.filter(|_| !self.running.is_empty()) else { return };
+        let (mut sum, mut count) = (0.0, 0.0);
+        for running in &self.running {
+            let rtt = latency.rtt(NodeIdx(root), NodeIdx(running.machine));
+            sum += f64::from(running.count) * self.curve.performance(rtt);
+            count += f64::from(running.count);
+        }
+        self.sum += sum / count;
+        self.looks += 1;
+    }
+}
+
+struct Cluster<'w> {
+    machines: Machines,
+    slots: u32,
+    free: Vec<u32>,
+    jobs: BTreeMap<usize, LiveJob<'w>>,
+    /// When something ends.
+    ends: BinaryHeap<Reverse<u64>>,
+    random: ChaCha8Rng,
+    outcome: Outcome,
+    waits: (u64, u64),
+    moved: Vec<f64>,
+}
+
+/// A run of a seed; the same jobs and latencies for every system.
+pub(super) fn run(system: System, scale: Scale, seed: u64) -> Result<Outcome, Failure> {
+    run_for(system, scale, seed, times(scale).0)
+}
+
+/// The same for so many seconds.
+pub(super) fn run_for(system: System, scale: Scale, seed: u64, span_s: u64) -> Result<Outcome, Failure> {
+    let (Workload { jobs, slots }, machines) = (workload(scale, seed, span_s), Machines::of(scale));
+    let (_, tick_s) = times(scale);
+    let series = Series::new(machines, span_s, tick_s, seed);
+    let mut curves: BTreeMap<&str, Curve> = BTreeMap::new();
+    for job in &jobs {
+        curves.insert(job.curve, Curve::built_in(job.curve).ok_or("no such curve")?);
+    }
+    let mut cluster = Cluster {
+        machines,
+        slots,
+        free: vec![slots; machines.count as usize],
+        jobs: BTreeMap::new(),
+        ends: BinaryHeap::new(),
+        random: ChaCha8Rng::seed_from_u64(seed ^ 0x0063_6c75_7374_6572),
+        outcome: Outcome::default(),
+        waits: (0, 0),
+        moved: Vec::new(),
+    };
+    let moves = matches!(system, System::Nomora { moves: true, .. });
+    let (mut next, mut now) = (0, 0);
+    while now < span_s {
+        let (before, tick) = (next, now % tick_s == 0);
+        while next < jobs.len() && jobs[next].arrives_s <= now {
+            cluster.jobs.insert(next, LiveJob::new(&jobs[next], &curves[jobs[next].curve]));
+            next += 1;
+        }
+        let mut again = false;
+        if cluster.end(now) || next > before || cluster.asks(now) || (tick && moves) {
+            again = cluster.round(system, &series, now, tick)?;
+        }
+        if tick {
+            cluster.jobs.values_mut().for_each(|job| job.look(&series.at(now)));
+        }
+        cluster.check();
+        let arrival = jobs.get(next).map_or(span_s, |job| job.arrives_s);
+        let end = cluster.ends.peek().map_or(span_s, |Reverse(end)| *end);
+        let due = if again { now + 1 } else { span_s };
+        now = arrival.min(end).min((now / tick_s + 1) * tick_s).min(due).max(now + 1);
+    }
+    Ok(cluster.finish())
+}
+
+impl Cluster<'_> {
+    /// Ends what is over; whether anything was.
+    fn end(&mut self, now: u64) -> bool {
+        let mut ended = false;
+        while self.ends.peek().is_some_and(|Reverse(end)| *end <= now) {
+            self.ends.pop();
+            ended = true;
+        }
+        if !ended {
+            return false;
+        }
+        let (free, mut over) = (&mut self.free, Vec::new());
+        for (&at, job) in &mut self.jobs {
+            job.running.retain(|running| {
+                if running.ends_s <= now {
+                    free[running.machine as usize] += running.count;
+                }
+                running.ends_s > now
+            });
+            // A root stays as long as its job.
+            if let Some(root) = job.root.filter(|_| job.running.is_empty() && job.waiting.is_empty()) {
+                free[root as usize] += 1;
+                over.push(at);
+            }
+        }
+        over.into_iter().for_each(|at| self.leave(at));
+        true
+    }
+
+    fn leave(&mut self, at: usize) {
+        if let Some(job) = self.jobs.remove(&at).filter(|job| job.looks > 0) {
+            self.outcome.performance.push(job.sum / f64::from(job.looks));
+        }
+    }
+
+    /// Whether the round before left roots' jobs to this one.
+    fn asks(&self, now: u64) -> bool {
+        let fresh = |job: &LiveJob<'_>| job.root.is_some() && job.running.is_empty() && job.arrived_s < now;
+        self.jobs.values().any(|job| fresh(job) && job.looks == 0)
+    }
+
+    /// Whether another round is due at once.
+    fn round(&mut self, system: System, series: &Series, now: u64, tick: bool) -> Result<bool, Failure> {
+        match system {
+            System::Random => {
+                let mut open: Vec<u32> = (0..self.machines.count).filter(|at| self.free[*at as usize] > 0).collect();
+                self.one_by_one(now, series, |random, free| {
+                    while !open.is_empty() {
+                        let at = random.random_range(0..open.len());
+                        if free[open[at] as usize] > 0 {
+                            return Some(open[at]);
+                        }
+                        open.swap_remove(at);
+                    }
+                    None
+                });
+                Ok(false)
+            }
+            System::Spread => {
+                let seed: u32 = self.random.random_range(0..u32::MAX);
+                let key = |at: u32, free: u32| (Reverse(free), (at ^ seed).wrapping_mul(0x9e37_79b1), at);
+                let mut open: BTreeSet<_> = (0..).zip(&self.free).map(|(at, free)| key(at, *free)).collect();
+                self.one_by_one(now, series, |_, free| {
+                    let (_, _, at) = open.pop_first()?;
+                    let left = free[at as usize];
+                    open.insert(key(at, left.saturating_sub(1)));
+                    (left > 0).then_some(at)
+                });
+                Ok(false)
+            }
+            System::Nomora { model, moves, choices } => self.by_flow(&model, (moves && tick, choices), series, now),
+        }
+    }
+
+    /// Places all that waits, root first, where `choose` says.
+    fn one_by_one(
+        &mut self,
+        now: u64,
+        series: &Series,
+        mut choose: impl FnMut(&mut ChaCha8Rng, &[u32]) -> Option<u32>,
+    ) {
+        let mut jobs: Vec<usize> =
+            self.jobs.iter().filter(|(_, job)| !job.waiting.is_empty()).map(|(at, _)| *at).collect();
+        jobs.sort_by_key(|at| (self.jobs[at].arrived_s, *at));
+        for at in jobs {
+            let Some(job) = self.jobs.get_mut(&at) else { continue };
+            if job.root.is_none() {
+                let Some(machine) = choose(&mut self.random, &self.free) else { return };
+                self.free[machine as usize] -= 1;
+                job.root = Some(machine);
+            }
+            let mut machines = Vec::new();
+            while machines.len() < job.waits() as usize {
+                let Some(machine) = choose(&mut self.random, &self.free) else { break };
+                self.free[machine as usize] -= 1;
+                machines.push((machine, 1));
+            }
+            start(job, &machines, now, (&mut self.ends, &mut self.waits));
+            if job.looks == 0 {
+                job.look(&series.at(now));
+            }
+        }
+    }
+
+    fn by_flow(
+        &mut self,
+        model: &CostModel,
+        (moves, choices): (bool, u32),
+        series: &Series,
+        now: u64,
+    ) -> Result<bool, Failure> {
+        let latency = series.at(now);
+        if choices > 1 {
+            self.roots_together(model, choices, &latency);
+        }
+        let mut slots = self.free.clone();
+        if moves {
+            self.jobs
+                .values()
+                .flat_map(|job| &job.running)
+                .for_each(|tasks| slots[tasks.machine as usize] += tasks.count);
+        }
+        let (machines, positions) = self.open(&slots);
+        let waits = |since: u64| now.saturating_sub(since);
+        let mut roots: Vec<usize> = self.jobs.iter().filter(|(_, job)| job.root.is_none()).map(|(at, _)| *at).collect();
+        roots.sort_by_key(|at| (self.jobs[at].arrived_s, *at));
+        let mut round = Round { machines: &machines, jobs: vec![], roots: vec![], latency: &latency, seed: 0 };
+        round.seed = self.random.random_range(0..u64::MAX);
+        round.roots = roots.iter().map(|at| Waiting { wait_s: waits(self.jobs[at].arrived_s), count: 1 }).collect();
+        let mut asked = Vec::new();
+        for (&at, job) in &self.jobs {
+            let Some(root) = job.root.filter(|_| !job.waiting.is_empty() || moves) else { continue };
+            let waiting = job.waiting.iter().map(|it| Waiting { wait_s: waits(it.since_s), count: it.count });
+            let running = job.running.iter().filter(|_| moves).map(|tasks| RunningTasks {
+                machine: positions[tasks.machine as usize],
+                ran_s: waits(tasks.since_s),
+                count: tasks.count,
+            });
+            let (waiting, running) = (waiting.collect(), running.collect());
+            round.jobs.push(RoundJob { curve: job.curve, root: NodeIdx(root), waiting, running, bounds: None });
+            asked.push(at);
+        }
+        let answer = solve(&round, model, &|_| true)?;
+        self.apply(&asked, &roots, &answer, &machines, (moves, now));
+        for at in asked {
+            if let Some(job) = self.jobs.get_mut(&at).filter(|job| job.looks == 0) {
+                job.look(&latency);
+            }
+        }
+        Ok(!answer.roots.is_empty())
+    }
+
+    /// Machines with slots, and their positions.
+    fn open(&self, slots: &[u32]) -> (Vec<Machine>, Vec<u32>) {
+        let (mut machines, mut positions) = (Vec::new(), vec![u32::MAX; slots.len()]);
+        for (at, &slots) in (0_u32..).zip(slots).filter(|(_, slots)| **slots > 0) {
+            positions[at as usize] = machines.len() as u32;
+            machines.push(Machine { node: NodeIdx(at), rack: self.machines.rack(at), slots });
+        }
+        (machines, positions)
+    }
+
+    /// Roots go where there is most around them, of some places drawn; their jobs' tasks are of the same round.
+    fn roots_together(&mut self, model: &CostModel, choices: u32, latency: &dyn Latencies) {
+        let waiting: Vec<usize> = self.jobs.iter().filter(|(_, job)| job.root.is_none()).map(|(at, _)| *at).collect();
+        for at in waiting {
+            let (machines, _) = self.open(&self.free);
+            if machines.is_empty() {
+                return;
+            }
+            let draw = |_| machines[self.random.random_range(0..machines.len())].node;
+            let places: Vec<NodeIdx> = (0..choices).map(draw).collect();
+            let Some(job) = self.jobs.get_mut(&at) else { continue };
+            let (wanted, curve, gamma) = (u64::from(job.waits()), job.curve, model.gamma);
+            let best = Around { machines: &machines, wanted, curve, latency, gamma }.best(&places, &|_| true);
+            if let Some(place) = best {
+                job.root = Some(place.0);
+                self.free[place.at()] -= 1;
+            }
+        }
+    }
+
+    fn apply(
+        &mut self,
+        asked: &[usize],
+        roots: &[usize],
+        answer: &RoundAnswer,
+        machines: &[Machine],
+        (moves, now): (bool, u64),
+    ) {
+        let node = |position: u32| machines[position as usize].node.0;
+        let (mut ran, mut moved) = (0_u64, 0_u64);
+        // All that moves goes before anything comes: a slot may change hands.
+        for (at, JobAnswer { running, .. }) in asked.iter().zip(&answer.jobs) {
+            let Some(job) = self.jobs.get_mut(at).filter(|_| moves) else { continue };
+            let mut after = Vec::with_capacity(job.running.len());
+            for (tasks, found) in job.running.iter().zip(running) {
+                ran += u64::from(tasks.count);
+                self.free[tasks.machine as usize] += tasks.count - found.stay;
+                let parts = [(tasks.machine, found.stay)].into_iter().filter(|(_, count)| *count > 0);
+                after.extend(parts.map(|(machine, count)| Running { machine, count, ..*tasks }));
+                for &(machine, count) in &found.moved {
+                    moved += u64::from(count);
+                    after.push(Running { machine: node(machine), count, ..*tasks });
+                }
+                if found.preempted > 0 {
+                    self.outcome.preempted += u64::from(found.preempted);
+                    let left_s = tasks.ends_s - now;
+                    job.waiting.push(Queued { since_s: now, left_s, count: found.preempted });
+                }
+            }
+            job.running = after;
+        }
+        for (at, machine) in roots.iter().zip(&answer.roots) {
+            if let Some(job) = self.jobs.get_mut(at) {
+                job.root = Some(node(*machine));
+                self.free[node(*machine) as usize] -= 1;
+            }
+        }
+        for JobAnswer { running, placed } in &answer.jobs {
+            let comes = running.iter().flat_map(|found| &found.moved).chain(placed);
+            for &(machine, count) in comes {
+                self.free[node(machine) as usize] -= count;
+            }
+        }
+        for (at, JobAnswer { placed, .. }) in asked.iter().zip(&answer.jobs) {
+            let placed: Vec<(u32, u32)> = placed.iter().map(|(machine, count)| (node(*machine), *count)).collect();
+            if let Some(job) = self.jobs.get_mut(at) {
+                start(job, &placed, now, (&mut self.ends, &mut self.waits));
+            }
+        }
+        if moves && ran > 0 {
+            self.moved.push(100.0 * moved as f64 / ran as f64);
+        }
+    }
+
+    /// Slots and tasks are one sum.
+    fn check(&mut self) {
+        let mut used = vec![0_u32; self.free.len()];
+        for job in self.jobs.values() {
+            job.running.iter().for_each(|running| used[running.machine as usize] += running.count);
+            job.root.into_iter().for_each(|root| used[root as usize] += 1);
+        }
+        debug_assert!(used.iter().zip(&self.free).all(|(used, free)| used + free == self.slots));
+        self.outcome.most_on_machine = self.outcome.most_on_machine.max(used.into_iter().max().unwrap_or(0));
+    }
+
+    fn finish(mut self) -> Outcome {
+        let live: Vec<usize> = self.jobs.keys().copied().collect();
+        live.into_iter().for_each(|at| self.leave(at));
+        self.outcome.waited_s = self.waits.0 as f64 / self.waits.1.max(1) as f64;
+        self.outcome.moved = self.moved.iter().sum::<f64>() / self.moved.len().max(1) as f64;
+        self.outcome
+    }
+}
+
+/// Tasks that wait for longest begin on these machines.
+fn start(
+    job: &mut LiveJob<'_>,
+    machines: &[(u32, u32)],
+    now: u64,
+    (ends, waits): (&mut BinaryHeap<Reverse<u64>>, &mut (u64, u64)),
+) {
+    job.waiting.sort_by_key(|queued| queued.since_s);
+    let mut first = 0;
+    for &(machine, mut count) in machines {
+        while let Some(queued) = job.waiting.get_mut(first).filter(|_| count > 0) {
+            let begin = count.min(queued.count);
+            let ends_s = now + queued.left_s;
+            job.running.push(Running { machine, since_s: now, ends_s, count: begin });
+            ends.push(Reverse(ends_s));
+            waits.0 += u64::from(begin) * now.saturating_sub(queued.since_s);
+            waits.1 += u64::from(begin);
+            queued.count -= begin;
+            count -= begin;
+            first += usize::from(queued.count == 0);
+        }
+    }
+    job.waiting.retain(|queued| queued.count > 0);
+}
