@@ -24,7 +24,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Maps: rows elsewhere are left out and {@code *} is strict. Reduces, once a map ran at home: rows of hosts in
  * proportion to those maps, and {@code *} is strict. Either way all usable hosts of the homes have rows for all that is
- * outstanding after {@code hosts-for-ms}, for YARN serves no rack's row beside a strict {@code *}.
+ * outstanding after {@code hosts-for-ms}, 30 s at most, for YARN serves no rack's row beside a strict {@code *}.
  *
  * <p>They are asked for as the application asks again once none came for as long as hintd says, {@code homes-wait-ms} at
  * most; at once where not all maps that are outstanding have a row at home, no node of the homes can take them, hintd
@@ -36,6 +36,8 @@ final class HomeKeeper {
   static final long AGAIN_MS = 1_000;
   /** Where hintd says homes and not how long to wait there: it is older than that. */
   private static final int PATIENCE_MS = 30_000;
+  /** All usable hosts of the homes have rows by then. */
+  private static final long HOSTS_FOR_MAX_MS = 30_000;
 
   private static final class Stay {
     final boolean maps;
@@ -277,7 +279,8 @@ final class HomeKeeper {
   }
 
   private HomeRows.Target target(Key key, Stay stay, TreeMap<String, String> hosts, Settings settings, long now) {
-    boolean early = !stay.narrowed || now - stay.began < settings.hostsForMs;
+    // Hosts of its blocks alone may never have room, whatever is set for hints.
+    boolean early = !stay.narrowed || now - stay.began < Math.min(settings.hostsForMs, HOSTS_FOR_MAX_MS);
     TreeMap<String, Integer> added = new TreeMap<>();
     if (early && !stay.maps) {
       shares(rows.outstanding(key), stay.came, hosts).forEach((host, count) -> {

@@ -447,6 +447,16 @@ class HomeKeeperTest {
   }
 
   @Test
+  void howeverLongHintsKeepTheirHostsAllOfTheHomeHaveRowsInTime() throws Exception {
+    patient();
+    use("hosts-for-ms=3600000");
+    register();
+    allocate(maps(3));
+    assertEquals("", pass(29));
+    assertEquals(atHome(MAPS, 3, 3, 3, ""), pass(1));
+  }
+
+  @Test
   void howeverPatientNobodyWaitsWhereNothingCanCome() throws Exception {
     patient();
     for (boolean maps : new boolean[] {true, false}) {
