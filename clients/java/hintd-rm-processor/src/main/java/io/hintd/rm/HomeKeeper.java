@@ -28,8 +28,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>They are asked for as the application asks again once none came for as long as hintd says, {@code homes-wait-ms} at
  * most; at once where not all maps that are outstanding have a row at home, no node of the homes can take them, hintd
- * refuses or is silent or says that there are no homes any more, or the queue is switched off. Maps then go elsewhere for good, reduces until all that were asked
- * for have come. That homes are full is no reason.
+ * refuses or is silent or says that there are no homes any more, or the queue is switched off. Maps then go elsewhere for
+ * good, reduces until all that were asked for have come. That homes are full is no reason.
  */
 final class HomeKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(HomeKeeper.class);
