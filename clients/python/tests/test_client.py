@@ -239,6 +239,24 @@ def test_the_example_runs_with_a_daemon_and_without(daemon: Daemon, nodes: Nodes
         assert words in ran.stdout, ran.stdout
 
 
+def test_homes_of_input_are_told_to_their_asker_and_why_there_are_none(
+    daemon: Daemon, client: Client, nodes: Nodes
+) -> None:
+    asked = placement_pb2.InputHomesRequest(application_id=APPLICATION, attempt=1, group="map")
+    assert client.input_homes(asked, patience=10).reason == "no_key"
+    asked.recurring_job_key = "nightly"
+    found = client.input_homes(asked, patience=10)
+    assert (list(found.homes), found.reason, found.patience_ms) == ([], "none_given", 0)
+    assert not asked.nonce, "what the caller has is not changed"
+    client.request_hints(Request(APPLICATION, MAPS), patience=10)
+    assert client.input_homes(asked, patience=10).reason == "none_given"
+    with Client(daemon.address) as stranger, pytest.raises(Refused) as caught:
+        stranger.input_homes(asked, patience=10)
+    assert caught.value.reason == "bad_token"
+    with Client(f"127.0.0.1:{free_port()}") as nobody, pytest.raises(OutOfTime):
+        nobody.input_homes(asked, patience=0.1)
+
+
 def test_hints_that_are_kept_back_say_why() -> None:
     hints = common_pb2.HintSet(withheld=common_pb2.Withheld(reason="no_gain"))
     answer = Answer.of(placement_pb2.RequestHintsResponse(hints=hints))

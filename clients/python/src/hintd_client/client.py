@@ -98,6 +98,24 @@ class Client:
 
         return retry.until(time.monotonic() + patience, call)
 
+    def input_homes(
+        self, request: placement_pb2.InputHomesRequest, patience: float = 5.0
+    ) -> placement_pb2.InputHomesResponse:
+        """Racks to which the attempt's input was sent, and how long its tasks are best waited for there (`patience_ms`).
+
+        Without a token the client's nonce is added. Raises `Refused` and `OutOfTime`; then ask YARN as before.
+        """
+        wire = placement_pb2.InputHomesRequest()
+        wire.CopyFrom(request)
+        if not wire.token and not wire.nonce:
+            wire.nonce = self._secret.nonce(wire.application_id)
+
+        def call(left: float) -> placement_pb2.InputHomesResponse:
+            response: placement_pb2.InputHomesResponse = self._placement.InputHomes(wire, timeout=left)
+            return response
+
+        return retry.until(time.monotonic() + patience, call)
+
     def follow(self, attempt: Attempt, token: str = "", after: int = 0, patience: float = 60.0) -> Following:
         """Follows an attempt: advice down, task events up; see `Following`. `after`: the last number seen before.
 

@@ -148,8 +148,8 @@ public final class HintdClient implements AutoCloseable {
   }
 
   /**
-   * Racks to which an attempt's input was sent. As {@link #ask} it asks once and does not wait; who gets no answer asks YARN as
-   * before. The client's nonce is added.
+   * Racks to which an attempt's input was sent, and for how long its tasks are best waited for there ({@code patience_ms}, at
+   * 0 30 s). As {@link #ask} it asks once and does not wait; who gets no answer asks YARN as before. The client's nonce is added.
    */
   public CompletableFuture<InputHomesResponse> inputHomes(InputHomesRequest.Builder request, Duration deadline) {
     InputHomesRequest whole = request.setNonce(nonce(request.getApplicationId())).build();

@@ -2,8 +2,10 @@ package io.hintd.rm;
 
 import io.hintd.client.Attempt;
 import java.util.Map;
+import java.util.function.Predicate;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.NodeId;
+import org.apache.hadoop.yarn.api.records.Resource;
 
 /** What the processor must know of the ResourceManager. */
 interface Cluster {
@@ -50,8 +52,11 @@ interface Cluster {
   /** Rack by node name, of all nodes. */
   Map<String, String> racks();
 
-  /** Whether the node takes containers: it is there, healthy, and not being decommissioned. */
-  boolean usable(String node);
+  /**
+   * Nodes that take containers of that size, without a label, sooner or later: they are there, healthy, not being
+   * decommissioned, in no partition of labelled nodes, and large enough when they are empty.
+   */
+  Predicate<String> takes(Resource size);
 
   /** Whether the scheduler has reserved a node for a container of the key; one that does not say has not. */
   boolean reserved(Attempt attempt, Key key);

@@ -24,16 +24,20 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Maps: rows elsewhere are left out and {@code *} is strict. Reduces, once a map ran at home: rows of hosts in
  * proportion to those maps, and {@code *} is strict. Either way all usable hosts of the homes have rows for all that is
- * outstanding after {@code hosts-for-ms}, for YARN serves no rack's row beside a strict {@code *}.
+ * outstanding after {@code hosts-for-ms}, 30 s at most, for YARN serves no rack's row beside a strict {@code *}.
  *
- * <p>They are asked for as the application asks again once none came for {@code homes-wait-ms}; at once where not all maps
- * that are outstanding have a row at home, no node of the homes is usable, hintd refuses or is silent or says that there
- * are no homes any more, or the queue is switched off. Maps then go elsewhere for good, reduces until all that were asked
- * for have come. That homes are full is no reason.
+ * <p>They are asked for as the application asks again once none came for as long as hintd says, {@code homes-wait-ms} at
+ * most; at once where not all maps that are outstanding have a row at home, no node of the homes can take them, hintd
+ * refuses or is silent or says that there are no homes any more, or the queue is switched off. Maps then go elsewhere for
+ * good, reduces until all that were asked for have come. That homes are full is no reason.
  */
 final class HomeKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(HomeKeeper.class);
   static final long AGAIN_MS = 1_000;
+  /** Where hintd says homes and not how long to wait there: it is older than that. */
+  private static final int PATIENCE_MS = 30_000;
+  /** All usable hosts of the homes have rows by then. */
+  private static final long HOSTS_FOR_MAX_MS = 30_000;
 
   private static final class Stay {
     final boolean maps;
@@ -72,6 +76,8 @@ final class HomeKeeper {
   private boolean shadow;
   private String reason = "";
   private long holdsUntil;
+  /** Tasks go without a container at home for so long, as told last with homes; unsigned, 0: not told. */
+  private int patienceMs;
   /** Something was to stay at the last allocate. */
   private boolean went;
   private final Homes homes;
@@ -197,7 +203,13 @@ final class HomeKeeper {
     // Maps whose blocks lie elsewhere are no reason against reduces beside those that ran at home.
     if (!found.isEmpty() || !reason.equals("not_at_home")) {
       homes.are(found);
+      patienceMs = told.getPatienceMs();
     }
+  }
+
+  /** How long tasks go without a container at home, ms, where hintd says {@code patienceMs}: unsigned, 0: it does not say. */
+  static long waitMs(int patienceMs, Settings settings) {
+    return Math.min(Integer.toUnsignedLong(patienceMs == 0 ? PATIENCE_MS : patienceMs), settings.homesWaitMs);
   }
 
   /** There may be a reason to stay later. */
@@ -215,7 +227,7 @@ final class HomeKeeper {
   }
 
   private void decide(Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
-    boolean late = now - stay.since >= settings.homesWaitMs;
+    boolean late = now - stay.since >= waitMs(patienceMs, settings);
     String why = stay.maps ? notMaps(key) : notReduces(key, stay);
     if (NOT_YET.equals(why)) {
       if (late) {
@@ -229,11 +241,11 @@ final class HomeKeeper {
     if (why == null && !rows.fresh(key) && outstanding(key) == 0) {
       return; // all of it was given, and is on its way to the application
     }
-    TreeMap<String, String> hosts = homes.usable(blacklisted);
+    TreeMap<String, String> hosts = homes.usable(blacklisted, rows.last(key).getCapability());
     if (why != null || late || hosts.isEmpty()) {
       end(key, stay, why != null ? why : late ? "waited" : "no_nodes");
     } else {
-      stay(key, stay, target(key, stay, hosts, settings, now), mode == Mode.ON && !shadow, now);
+      stay(key, stay, target(key, stay, hosts, settings, now), mode == Mode.ON && !shadow, settings, now);
     }
   }
 
@@ -267,7 +279,8 @@ final class HomeKeeper {
   }
 
   private HomeRows.Target target(Key key, Stay stay, TreeMap<String, String> hosts, Settings settings, long now) {
-    boolean early = !stay.narrowed || now - stay.began < settings.hostsForMs;
+    // Hosts of its blocks alone may never have room, whatever is set for hints.
+    boolean early = !stay.narrowed || now - stay.began < Math.min(settings.hostsForMs, HOSTS_FOR_MAX_MS);
     TreeMap<String, Integer> added = new TreeMap<>();
     if (early && !stay.maps) {
       shares(rows.outstanding(key), stay.came, hosts).forEach((host, count) -> {
@@ -309,7 +322,7 @@ final class HomeKeeper {
     return shares;
   }
 
-  private void stay(Key key, Stay stay, HomeRows.Target target, boolean used, long now) {
+  private void stay(Key key, Stay stay, HomeRows.Target target, boolean used, Settings settings, long now) {
     // YARN would keep a node for a container that it may not give there any more.
     if (used && rows.narrows(key, target) && cluster.reserved(attempt, key)) {
       return;
@@ -318,7 +331,9 @@ final class HomeKeeper {
       stay.narrowed = true;
       stay.began = now;
       counters.homes((used ? "" : "shadow_") + (stay.maps ? "narrowed" : "reduces"), rows.outstanding(key));
-      LOG.info("hintd: {} of {}, {} containers, {} asked for in {} alone", key, attempt, rows.outstanding(key), used ? "are" : "would be", homes);
+      LOG.info(
+          "hintd: {} of {}, {} containers, {} asked for in {} alone, until none came for {} ms", key, attempt,
+          rows.outstanding(key), used ? "are" : "would be", homes, waitMs(patienceMs, settings));
     }
     stay.kept = used;
     rows.keepTo(key, used ? target : null);

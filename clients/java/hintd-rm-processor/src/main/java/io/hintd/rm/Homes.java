@@ -6,6 +6,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.Predicate;
+import org.apache.hadoop.yarn.api.records.Resource;
 
 /** Home racks of an application, and their hosts as the ResourceManager has them. */
 final class Homes {
@@ -47,11 +49,18 @@ final class Homes {
     return names;
   }
 
-  /** Rack by host, of those hosts that take containers and are not blacklisted. */
-  TreeMap<String, String> usable(Collection<String> blacklisted) {
+  /** Rack by host, of those hosts that take containers of that size, and neither they nor their racks are blacklisted. */
+  TreeMap<String, String> usable(Collection<String> blacklisted, Resource size) {
     look();
-    TreeMap<String, String> usable = new TreeMap<>(hosts);
-    usable.keySet().removeIf(host -> blacklisted.contains(host) || !cluster.usable(host));
+    TreeMap<String, String> usable = new TreeMap<>();
+    if (!hosts.isEmpty()) {
+      Predicate<String> takes = cluster.takes(size);
+      hosts.forEach((host, rack) -> {
+        if (!blacklisted.contains(host) && !blacklisted.contains(rack) && takes.test(host)) {
+          usable.put(host, rack);
+        }
+      });
+    }
     return usable;
   }
 

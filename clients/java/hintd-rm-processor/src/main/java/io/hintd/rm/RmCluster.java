@@ -3,9 +3,9 @@ package io.hintd.rm;
 import io.hintd.client.Attempt;
 import java.io.IOException;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Predicate;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.ApplicationId;
@@ -13,6 +13,7 @@ import org.apache.hadoop.yarn.api.records.ApplicationSubmissionContext;
 import org.apache.hadoop.yarn.api.records.Container;
 import org.apache.hadoop.yarn.api.records.NodeId;
 import org.apache.hadoop.yarn.api.records.NodeState;
+import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.resourcemanager.RMContext;
 import org.apache.hadoop.yarn.server.resourcemanager.rmapp.RMApp;
@@ -20,13 +21,17 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttempt;
 import org.apache.hadoop.yarn.server.resourcemanager.rmnode.RMNode;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.AbstractYarnScheduler;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerApplicationAttempt;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.YarnScheduler;
+import org.apache.hadoop.yarn.util.resource.ResourceCalculator;
+import org.apache.hadoop.yarn.util.resource.Resources;
 
 /** The ResourceManager that the processor runs in. */
 final class RmCluster implements Cluster {
   private final RMContext rm;
   private final boolean withPort;
   private volatile Map<String, String> racks = new HashMap<>();
-  private volatile Set<String> usable = new HashSet<>();
+  /** Of nodes that take containers without a label: what they have in all. */
+  private volatile Map<String, Resource> usable = new HashMap<>();
 
   RmCluster(RMContext rm, Configuration conf) {
     this.rm = rm;
@@ -81,8 +86,16 @@ final class RmCluster implements Cluster {
   }
 
   @Override
-  public boolean usable(String node) {
-    return usable.contains(node);
+  public Predicate<String> takes(Resource size) {
+    Map<String, Resource> nodes = usable;
+    YarnScheduler scheduler = rm.getScheduler();
+    if (size == null || scheduler == null) {
+      return nodes::containsKey;
+    }
+    // As the scheduler rounds it up, and by what it goes by: memory alone, or cores as well.
+    Resource rounded = scheduler.getNormalizedResource(size, scheduler.getMaximumResourceCapability());
+    ResourceCalculator calculator = scheduler.getResourceCalculator();
+    return node -> nodes.containsKey(node) && Resources.fitsIn(calculator, rounded, nodes.get(node));
   }
 
   @Override
@@ -110,17 +123,22 @@ final class RmCluster implements Cluster {
   /** Takes the nodes in; now and then. */
   void refresh() {
     Map<String, String> found = new HashMap<>();
-    Set<String> running = new HashSet<>();
+    Map<String, Resource> running = new HashMap<>();
     for (RMNode node : rm.getRMNodes().values()) {
       found.put(nodeName(node.getNodeID()), node.getRackName());
-      if (node.getState() == NodeState.RUNNING) {
-        running.add(nodeName(node.getNodeID()));
+      if (node.getState() == NodeState.RUNNING && !labelled(node)) {
+        running.put(nodeName(node.getNodeID()), node.getTotalCapability());
       }
     }
     usable = running;
     if (!found.equals(racks)) {
       racks = found;
     }
+  }
+
+  private static boolean labelled(RMNode node) {
+    Set<String> labels = node.getNodeLabels();
+    return labels != null && labels.stream().anyMatch(label -> !label.isEmpty());
   }
 
   private static String text(String text) {

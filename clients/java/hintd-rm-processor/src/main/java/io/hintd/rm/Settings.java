@@ -45,7 +45,7 @@ final class Settings {
   final boolean prefetch;
   /** An attempt's receivers are held for no longer in all, ms. */
   final long holdMaxMs;
-  /** Maps and reduces are asked for in the homes of the input alone until none came for so long, ms. */
+  /** Maps and reduces are asked for in the homes of the input alone until none came for as long as hintd says; for so long at most, ms. */
   final long homesWaitMs;
   private final boolean homes;
   private final Map<String, Boolean> homesOf;
@@ -69,7 +69,7 @@ final class Settings {
     prefetch = from.flag("prefetch", true);
     mode = from.word("mode", Mode.SHADOW);
     holdMaxMs = from.number("hold-max-ms", 3_600_000, 0, 86_400_000);
-    homesWaitMs = from.number("homes-wait-ms", 30_000, 0, 600_000);
+    homesWaitMs = from.number("homes-wait-ms", 3_600_000, 0, 3_600_000);
     homes = from.flag("homes", true);
     homesOf = from.each("homes.", key -> from.flag(key, true));
     hold = from.flag("hold", false);

@@ -28,6 +28,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import org.apache.hadoop.yarn.ams.ApplicationMasterServiceContext;
 import org.apache.hadoop.yarn.ams.ApplicationMasterServiceProcessor;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateRequest;
@@ -315,8 +316,8 @@ class HintProcessorTest {
   }
 
   private ApplicationAttemptId withHomes() throws Exception {
-    startWithDaemon("mode=on", "wait-ms=1000", "deadline-ms=20000", "homes-wait-ms=600000");
-    assertFalse(HomeKeeperTest.runReader(client, nodes, yarn.app(null).recurringKey()).isEmpty());
+    startWithDaemon("mode=on", "wait-ms=1000", "deadline-ms=20000");
+    assertFalse(HomeKeeperTest.runReader(client, nodes, yarn.app(null).recurringKey(), 1_000L << 30).isEmpty());
     ApplicationAttemptId app = register();
     until(() -> processor.counters().getCounts().getOrDefault("homes_answered", 0L) > 0);
     return app;
@@ -558,8 +559,8 @@ class HintProcessorTest {
     }
 
     @Override
-    public boolean usable(String node) {
-      return !nodesGone;
+    public Predicate<String> takes(Resource size) {
+      return node -> !nodesGone;
     }
 
     @Override

@@ -11,6 +11,7 @@ import io.hintd.client.HintRequest;
 import io.hintd.client.HintdClient;
 import io.hintd.client.TestDaemon;
 import io.hintd.rm.Settings.Mode;
+import io.hintd.v1.InputHomesRequest;
 import io.hintd.v1.ReplicasRequest;
 import io.hintd.v1.ReplicasResponse;
 import java.time.Duration;
@@ -26,8 +27,10 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.NodeId;
+import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -382,13 +385,120 @@ class HomeKeeperTest {
     assertEquals(1, count("asked"), "and nobody asks again");
   }
 
+  /** Its last run shuffled so much that hintd is patient; seconds, up. */
+  private int patient() throws Exception {
+    run(client, nodes, app.recurringKey(), "application_1700000000000_0050", 100L << 30);
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
+    while (true) {
+      InputHomesRequest.Builder asked =
+          InputHomesRequest.newBuilder()
+              .setApplicationId("application_1700000000000_0051")
+              .setAttempt(1)
+              .setQueue(app.queue)
+              .setRecurringJobKey(app.recurringKey())
+              .setGroup(MAPS.group());
+      int found = client.inputHomes(asked, Duration.ofSeconds(20)).join().getPatienceMs();
+      if (found > 100_000) {
+        return (found + 999) / 1_000;
+      }
+      assertTrue(System.nanoTime() < end, () -> "patience " + found);
+      Thread.sleep(20);
+    }
+  }
+
+  @Test
+  void mapsAndReducesWaitAsLongAsHintdSays() throws Exception {
+    int patience = patient();
+    register();
+    assertEquals(rows(3, 0, "*=3!"), allocate(maps(3)));
+    assertEquals(atHome(MAPS, 3, 3, 3, ""), pass(3));
+    assertEquals("", pass(patience - 4));
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    assertEquals("", pass(patience - 1), "since the last one");
+    assertTrue(pass(1).startsWith("*=2 "));
+    assertEquals(1, count("ended_waited"));
+    register();
+    allocate(maps(1));
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    allocate(maps(0));
+    assertTrue(allocate(Yarn.row(REDUCES, "*", 2)).startsWith("*=2! "));
+    pass(3);
+    long asked = count("asked");
+    assertEquals("", pass(patience - 4));
+    assertTrue(count("asked") >= asked + patience - 5, "while reduces alone wait, hintd is asked each second");
+    assertTrue(pass(1).startsWith("*=2 "));
+    assertEquals(1, count("reduces_ended_waited"));
+  }
+
+  @Test
+  void nobodyWaitsForLongerThanHisSettingsLet() throws Exception {
+    patient();
+    use("homes-wait-ms=45000");
+    register();
+    allocate(maps(3));
+    pass(3);
+    assertEquals("", pass(41));
+    assertEquals(atHome(MAPS, 3, 3, 0, "*=3 ", away(), 3, host(0, false), 3), pass(1));
+    assertEquals(45_000, HomeKeeper.waitMs(50_000, settings));
+    assertEquals(40_000, HomeKeeper.waitMs(40_000, settings));
+    assertEquals(30_000, HomeKeeper.waitMs(0, settings), "an older hintd");
+    use("mode=on");
+    assertEquals(3_600_000, HomeKeeper.waitMs(-1, settings), "it is unsigned");
+  }
+
+  @Test
+  void howeverLongHintsKeepTheirHostsAllOfTheHomeHaveRowsInTime() throws Exception {
+    patient();
+    use("hosts-for-ms=3600000");
+    register();
+    allocate(maps(3));
+    assertEquals("", pass(29));
+    assertEquals(atHome(MAPS, 3, 3, 3, ""), pass(1));
+  }
+
+  @Test
+  void howeverPatientNobodyWaitsWhereNothingCanCome() throws Exception {
+    patient();
+    for (boolean maps : new boolean[] {true, false}) {
+      for (String why : new String[] {"gone", "hosts", "racks", "size"}) {
+        register();
+        allocate(maps(2));
+        if (!maps) {
+          keeper.delivered(MAPS, host(0, true), rack(), now);
+          allocate(maps(0));
+          assertTrue(allocate(Yarn.row(REDUCES, "*", 2)).startsWith("*=2! "));
+        }
+        pass(4);
+        long ended = count((maps ? "" : "reduces_") + "ended_no_nodes");
+        cluster.unusable.addAll(why.equals("gone") ? Arrays.asList(host(0, true), host(1, true)) : Collections.emptyList());
+        blacklisted = why.equals("hosts") ? Arrays.asList(host(0, true), host(1, true)) : blacklisted;
+        blacklisted = why.equals("racks") ? Arrays.asList(rack()) : blacklisted;
+        cluster.roomMb = why.equals("size") ? 1_023 : cluster.roomMb;
+        assertTrue(allocate().startsWith("*=2 "), why);
+        assertEquals(ended + 1, count((maps ? "" : "reduces_") + "ended_no_nodes"), why);
+        cluster.unusable.clear();
+        blacklisted = Collections.emptyList();
+        cluster.roomMb = 8_192;
+      }
+    }
+  }
+
   /** The job ran before, and the NameNode asked where its next input should go; returns that. */
   static String runReader(HintdClient client, TestDaemon.Nodes nodes, String recurringKey) throws Exception {
+    return runReader(client, nodes, recurringKey, 10L << 30);
+  }
+
+  private static void run(HintdClient client, TestDaemon.Nodes nodes, String recurringKey, String id, long bytes) throws Exception {
     nodes.beat();
-    HintRequest request = new HintRequest(new Attempt("application_1700000000000_0001", 1)).recurringJobKey(recurringKey);
+    HintRequest request = new HintRequest(new Attempt(id, 1)).recurringJobKey(recurringKey);
     request.group(new Group("p20", 4, 1_024, 1).role("map").priority(20).inputPaths(Collections.singletonList("/in")));
-    request.group(new Group("p10", 4, 1_024, 1).role("reduce").priority(10)).edge("p20", "p10", 10L << 30);
+    request.group(new Group("p10", 4, 1_024, 1).role("reduce").priority(10)).edge("p20", "p10", bytes);
     TestDaemon.run(client, request, "p20", "p10");
+  }
+
+  /** {@code bytes}: what it shuffled. */
+  static String runReader(HintdClient client, TestDaemon.Nodes nodes, String recurringKey, long bytes) throws Exception {
+    run(client, nodes, recurringKey, "application_1700000000000_0001", bytes);
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
     while (true) {
       ReplicasRequest asked = ReplicasRequest.newBuilder().setPath("/in").build();
@@ -405,6 +515,7 @@ class HomeKeeperTest {
     boolean reserved;
     final Set<String> unusable = new HashSet<>();
     int outstanding = -1;
+    int roomMb = 8_192;
     private final Map<String, String> racks = new HashMap<>();
 
     Nodes() {
@@ -434,8 +545,8 @@ class HomeKeeperTest {
     }
 
     @Override
-    public boolean usable(String node) {
-      return racks.containsKey(node) && !unusable.contains(node);
+    public Predicate<String> takes(Resource size) {
+      return node -> racks.containsKey(node) && !unusable.contains(node) && size.getMemorySize() <= roomMb;
     }
 
     @Override

@@ -340,4 +340,25 @@ class HomesOnYarnTest {
     assertEquals(1, count("ended_no_nodes"), job::say);
     assertEquals(0, count("narrowed"), job::say);
   }
+
+  @Test
+  void nobodyWaitsForAHomeOfLabelledNodes() throws Exception {
+    yarn.label(host(0), "gpu");
+    yarn.label(host(1), "gpu");
+    Job job = new Job(5, 1024, 1).maps(4, host(0), away());
+    assertTrue(run(60, this::allDone) < 30, job::say);
+    assertEquals(1, count("ended_no_nodes"), job::say);
+    assertEquals(0, count("narrowed"), job::say);
+  }
+
+  @Test
+  void nobodyWaitsForNodesThatNeverHoldTheContainer() throws Exception {
+    yarn.node("large", "/large", 2 * ROOM);
+    Job job = new Job(5, 1024 * ROOM + 1, 1).maps(2, host(0), "large");
+    assertTrue(run(60, this::allDone) < 30, job::say);
+    assertEquals(Collections.nCopies(2, "large"), job.mapsAt, job::say);
+    assertEquals(1, count("ended_no_nodes"), job::say);
+    assertEquals(0, count("narrowed"), job::say);
+    assertTrue(yarn.cluster.takes(Resource.newInstance(1024 * ROOM, 100)).test(host(0)), "this scheduler goes by memory alone");
+  }
 }

@@ -52,6 +52,7 @@ final class RealYarn implements AutoCloseable {
   private final CapacityScheduler scheduler = new CapacityScheduler();
   private final Map<String, RMNode> nodes = new HashMap<>();
   private final Map<String, NodeState> states = new HashMap<>();
+  private final Map<String, Map<String, Object>> answers = new HashMap<>();
   /** As the processor sees it. */
   final RmCluster cluster;
 
@@ -120,6 +121,7 @@ final class RealYarn implements AutoCloseable {
     answers.put("getRMContext", context);
     answers.put("isUpdatedCapability", false);
     states.put(host, NodeState.RUNNING);
+    this.answers.put(host, answers);
     RMNode node = mock(RMNode.class, answers, host);
     nodes.put(host, node);
     context.getRMNodes().put(id, node);
@@ -130,6 +132,12 @@ final class RealYarn implements AutoCloseable {
   /** What the ResourceManager knows of the node; the scheduler goes on. */
   void state(String host, NodeState state) {
     states.put(host, state);
+    cluster.refresh();
+  }
+
+  /** As {@link #state}. */
+  void label(String host, String label) {
+    answers.get(host).put("getNodeLabels", Collections.singleton(label));
     cluster.refresh();
   }
 

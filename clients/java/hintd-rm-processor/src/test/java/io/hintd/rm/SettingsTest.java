@@ -45,7 +45,7 @@ class SettingsTest {
     assertFalse(settings.homes("root.etl.daily"));
     assertTrue(settings.homes("root.etl.late") && settings.homes("root.q"));
     assertEquals(500, settings.homesWaitMs);
-    assertEquals(30_000, of("").homesWaitMs);
+    assertEquals(3_600_000, of("").homesWaitMs);
     assertFalse(of("homes=false").homes("root.q"));
   }
 
