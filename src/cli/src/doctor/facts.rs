@@ -128,10 +128,19 @@ fn config_file(given: Option<&Path>, named: Option<String>, pid: Option<u32>) ->
     match (given, named.filter(|name| !name.is_empty())) {
         (Some(given), _) => given.to_owned(),
         (None, None) => PathBuf::from(super::CONFIG_FILE),
-        (None, Some(name)) => {
-            let folder = pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok());
-            folder.unwrap_or_default().join(name)
-        }
+        (None, Some(name)) => folder(pid).join(name),
+    }
+}
+
+/// Where the daemon runs; empty where that is not visible.
+fn folder(pid: Option<u32>) -> PathBuf {
+    pid.and_then(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).ok()).unwrap_or_default()
+}
+
+impl Facts {
+    /// A path that the daemon's configuration names: from the daemon's folder where it is relative.
+    pub(super) fn as_the_daemon_has_it(&self, path: &Path) -> PathBuf {
+        folder(self.pid).join(path)
     }
 }
 

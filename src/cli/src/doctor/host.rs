@@ -248,16 +248,16 @@ fn open_files(pid: u32, connections: Option<u64>) -> Check {
 }
 
 /// The journal's disk, and what it keeps.
-pub(super) fn journal(on_disk: &OnDisk) -> Check {
+pub(super) fn journal(facts: &Facts) -> Check {
     const NAME: &str = "journal";
-    let OnDisk::Sound(config) = on_disk else {
+    let OnDisk::Sound(config) = &facts.on_disk else {
         return Check::not_checked(
             NAME,
             page::JOURNAL,
             "The configuration, which names it, can't be read from here, or is wrong.",
         );
     };
-    let path = &config.options.store.path;
+    let path = &facts.as_the_daemon_has_it(&config.options.store.path);
     let shown = path.display();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let disk = match rustix::fs::statvfs(folder) {

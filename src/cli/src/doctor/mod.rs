@@ -85,7 +85,7 @@ fn checks(facts: &Facts) -> Vec<Check> {
             host::unit(facts),
             host::configuration(facts),
             host::exposure(&facts.on_disk),
-            host::journal(&facts.on_disk),
+            host::journal(facts),
         ]);
         return checks;
     };
@@ -102,7 +102,7 @@ fn checks(facts: &Facts) -> Vec<Check> {
     checks.push(cluster::plan(status));
     checks.extend(hints::refused(status));
     checks.extend(host::process(facts, answers));
-    checks.extend([hints::log(status), host::journal(&facts.on_disk)]);
+    checks.extend([hints::log(status), host::journal(facts)]);
     checks
 }
 

@@ -4,12 +4,15 @@ use super::daemon::Daemon;
 use dashmap::DashMap;
 use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
 use hintd_engine::{Generation, Mode, Proof, Refusal, TaskEvent, TaskWhat};
-use hintd_model::units::{AttemptId, HostName, QueueName, RackPath, Timestamp};
+use hintd_model::units::{AttemptId, HostName, Micros, QueueName, RackPath, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 /// Groups of attempts that are remembered; beyond it the one goes that was told the longest ago.
 pub(super) const TOLD_MAX: usize = 1_000;
+
+/// A group whose homes nobody asked for in so long has left them, or who kept it there is gone.
+const STAYS_FOR: Micros = Micros::from_secs(30);
 
 /// A group of an attempt.
 pub type AttemptGroup = (AttemptId, Arc<str>);
@@ -31,6 +34,13 @@ pub struct HomedGroup {
 pub(super) struct ToldHomes(DashMap<AttemptGroup, HomedGroup>);
 
 impl ToldHomes {
+    /// Who asks again while none of its own containers is outstanding keeps others at home that go by them.
+    fn told_again(&self, attempt: AttemptId, group: &Arc<str>, now: Timestamp) {
+        if let Some(mut told) = self.0.get_mut(&(attempt, Arc::clone(group))) {
+            told.last_told = now;
+        }
+    }
+
     fn told(&self, attempt: AttemptId, group: &Arc<str>, racks: Vec<RackPath>, now: Timestamp) {
         let fresh = HomedGroup { racks: Vec::new(), at_home: 0, elsewhere: 0, last_told: now };
         {
@@ -66,9 +76,10 @@ impl ToldHomes {
         Some(at_home)
     }
 
-    /// Racks that the attempt stays in: it was told of them, and containers came there.
-    pub(super) fn stays(&self, attempt: AttemptId) -> Vec<RackPath> {
-        let there = self.0.iter().filter(|told| told.key().0 == attempt && told.at_home > 0);
+    /// Racks that the attempt stays in: who keeps it there asks every second and is told of them, and most containers came there.
+    pub(super) fn stays(&self, attempt: AttemptId, now: Timestamp) -> Vec<RackPath> {
+        let stays = |told: &HomedGroup| told.at_home > told.elsewhere && now.since(told.last_told) < STAYS_FOR;
+        let there = self.0.iter().filter(|told| told.key().0 == attempt && stays(told));
         let racks: BTreeSet<RackPath> = there.flat_map(|told| told.racks.clone()).collect();
         racks.into_iter().collect()
     }
@@ -115,9 +126,14 @@ impl Daemon {
             }
         };
         self.metrics().input_homes(found.as_str());
-        if let (InputHomes::Homes { racks, .. }, Mode::On, 1..) = (&found, mode, tasks.outstanding) {
-            let racks = racks.iter().map(|(rack, _)| rack.clone()).collect();
-            self.0.shared.told_homes.told(attempt, &group, racks, now);
+        let told_homes = &self.0.shared.told_homes;
+        match (&found, mode, tasks.outstanding) {
+            (InputHomes::Homes { .. }, Mode::On, 0) => told_homes.told_again(attempt, &group, now),
+            (InputHomes::Homes { racks, .. }, Mode::On, _) => {
+                let racks = racks.iter().map(|(rack, _)| rack.clone()).collect();
+                told_homes.told(attempt, &group, racks, now);
+            }
+            _ => {}
         }
         Ok((found, mode == Mode::Shadow))
     }

@@ -1,4 +1,4 @@
-//! What a cluster and its racks can carry, worked out once for a snapshot: jobs ask every second, and it changes with the snapshot only.
+//! What links of a cluster and its racks can carry, worked out once for a snapshot: jobs ask every second, and it changes with the snapshot only.
 
 use super::{Lane, LaneCapacity};
 use hintd_model::cluster::Snapshot;
@@ -13,6 +13,8 @@ pub(crate) struct FabricScans {
     uplinks: OnceLock<f64>,
     /// By rack: bytes a second into all of its nodes together.
     access: OnceLock<Vec<f64>>,
+    /// By rack: bytes a second out of it over its uplinks.
+    up: OnceLock<Vec<f64>>,
     /// Containers by their memory, MB, for the first few sizes; more are counted anew each time.
     containers: [OnceLock<(u64, u32)>; SIZES_KEPT],
     /// Looks at all racks or all nodes.
@@ -31,6 +33,16 @@ impl FabricScans {
         }
     }
 
+    /// Bytes a second that the uplinks of those racks carry together, out of them; infinite where one can't be full.
+    pub(crate) fn up(&self, snapshot: &Snapshot, racks: impl Iterator<Item = RackIdx>) -> f64 {
+        let up = self.up.get_or_init(|| {
+            let rates = LinkRates::capacities(snapshot);
+            (0..snapshot.statics.racks.len()).map(|rack| rates.rack(RackIdx::new(rack)).up).collect()
+        });
+        racks.map(|rack| up[rack.at()]).sum()
+    }
+
+    /// Nodes of one rack are few enough to be counted each time.
     fn rack(&self, snapshot: &Snapshot, rack: RackIdx, memory_mb: u64) -> LaneCapacity {
         let access = self.access.get_or_init(|| {
             self.looks.fetch_add(1, Ordering::Relaxed);

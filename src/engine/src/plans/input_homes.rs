@@ -100,7 +100,7 @@ impl InputHomes {
                 let last = generation.history.get(key).and_then(|job| job.last);
                 let shuffle = last.map_or(Bytes::ZERO, |run| run.shuffle);
                 let home = |(rack, _): &(RackPath, _)| snapshot.statics.by_rack.get(rack).copied();
-                let patience = patience(shuffle, uplinks(snapshot, homes.iter().filter_map(home)));
+                let patience = patience(shuffle, generation.scans.fabric().up(snapshot, homes.iter().filter_map(home)));
                 Self::Homes { racks: homes, patience }
             }
         }

@@ -3,7 +3,7 @@
 //! One rack keeps the shuffle off the uplinks and has few containers; all racks have many and send (1 − 1 ÷ racks) of it up.
 //! For each number of racks the job's end is estimated by what it did before: waves of containers, and bytes against
 //! uplinks and access links, each behind what jobs homed there before still have to do. To that comes what the job's bytes on
-//! uplinks cost the others. The least wins; all racks means that HDFS puts the blocks as ever.
+//! uplinks cost the others. The least wins, among those where the job itself does not end much later than in all racks; all racks means that HDFS puts the blocks as ever.
 
 use crate::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, ReplicaAdvice};
 use crate::terms::link_time::LinkRates;
@@ -14,6 +14,8 @@ use hintd_model::units::{Bytes, Micros, RackIdx, Timestamp};
 const WORTH_A_HOME_S: f64 = 0.01;
 /// How many jobs wait for the uplinks beside this one: a second of all uplinks costs each of them a second (docs/decisions.md).
 const OTHERS: f64 = 2.0;
+/// For others' sake a job's own end in its homes becomes at most so many times what it is in all racks.
+const OWN_END_MAX: f64 = 1.5;
 
 /// A rack, its rates and what is to be done there.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +60,8 @@ pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
     let best = |width| best_of_width(problem, &homes, width);
     let cost = |racks: &Vec<Home>| cost(problem.run, racks, uplinks);
     // Of equal costs the fewest racks.
-    let chosen = (1..=homes.len()).filter_map(best).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    let bearable = |racks: &Vec<Home>| bearable(problem.run, racks, &homes);
+    let chosen = (1..=homes.len()).filter_map(best).filter(bearable).min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let mut racks: Vec<RackIdx> = chosen.unwrap_or_default().iter().map(|home| home.rack).collect();
     racks.sort_unstable();
     if racks.len() == homes.len() { Vec::new() } else { racks }
@@ -126,7 +129,17 @@ fn end(run: &EarlierRun, home: &Home, width: usize) -> f64 {
 pub(super) fn cost(run: &EarlierRun, homes: &[Home], uplinks: f64) -> f64 {
     let width = homes.len();
     let up = Part::of(run, width).up * width as f64;
-    homes.iter().map(|home| end(run, home, width)).fold(0.0, f64::max) + OTHERS * up / uplinks
+    last(run, homes) + OTHERS * up / uplinks
+}
+
+/// Seconds until the job is done in those racks.
+fn last(run: &EarlierRun, homes: &[Home]) -> f64 {
+    homes.iter().map(|home| end(run, home, homes.len())).fold(0.0, f64::max)
+}
+
+/// Whether the job itself does not end much later there than in all racks.
+pub(super) fn bearable(run: &EarlierRun, homes: &[Home], all: &[Home]) -> bool {
+    homes.len() == all.len() || last(run, homes) <= OWN_END_MAX * last(run, all)
 }
 
 /// Advice for one block: a replica in one of the homes, in turns; the others as HDFS puts them, in another rack.

@@ -269,7 +269,8 @@ fn least_cost(problem: &HomesProblem<'_>) -> f64 {
         let part = problem.run.input.as_f64() / set.len() as f64;
         set.iter().all(|home| part <= problem.racks[home.rack.at()].disk.as_f64())
     };
-    let costs = sets.filter(has_room).map(|set| homes::cost(problem.run, &set, uplinks));
+    let bearable = |set: &Vec<Home>| homes::bearable(problem.run, set, &all);
+    let costs = sets.filter(has_room).filter(bearable).map(|set| homes::cost(problem.run, &set, uplinks));
     costs.fold(f64::INFINITY, f64::min)
 }
 
@@ -304,6 +305,7 @@ proptest! {
             prop_assert_eq!(taken.len(), chosen.len(), "a rack without containers");
             let part = run.input.as_f64() / chosen.len() as f64;
             prop_assert!(chosen.iter().all(|rack| part <= racks[rack.at()].disk.as_f64()), "no room for its part");
+            prop_assert!(homes::bearable(&run, &taken, &homes::homes(&problem)), "its own end is too late");
             let cost = homes::cost(&run, &taken, uplinks);
             prop_assert!(cost <= least, "{} above {}", cost, least);
         }

@@ -66,6 +66,11 @@ impl HintRows {
         self.hosts.values().sum()
     }
 
+    /// Whether some of what was hinted waits anywhere by now.
+    pub(super) fn left(&self) -> bool {
+        self.stage == Stage::Anywhere && self.hinted() > 0
+    }
+
     /// Whether all of so many outstanding have rows beside `*`.
     pub(super) fn names(&self, any: u32) -> bool {
         let at_home = self.stage == Stage::Racks && !self.homes.is_empty();

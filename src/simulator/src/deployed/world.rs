@@ -37,7 +37,6 @@ enum Happening {
     Received(AttemptId),
 }
 
-/// See the module.
 /// How receivers are held, and what each lane can carry.
 #[derive(Debug)]
 struct Hold {
@@ -68,6 +67,7 @@ impl Hold {
     }
 }
 
+/// See the module.
 #[derive(Debug)]
 pub(super) struct World {
     scheduler: CapacityScheduler,
@@ -270,7 +270,8 @@ impl World {
         let Some(master) = self.masters.get_mut(&attempt) else { return 0 };
         let turn = match (&self.hold, master.shuffle()) {
             (Some(hold), Some(shuffle)) if master.asked_reduces > 0 => {
-                let homes = self.homes.homes(attempt);
+                let left = self.hints.get(&attempt).is_some_and(HintRows::left);
+                let homes = if left { &[] } else { self.homes.homes(attempt) };
                 let lane = Lane::of(homes);
                 self.holding.wishes(attempt, shuffle.over_links_of(homes.len()), lane, now);
                 self.holding.turn(attempt, &hold.settings, hold.capacity(lane), now)
