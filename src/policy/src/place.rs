@@ -41,6 +41,12 @@ pub trait Place: Send + Sync {
     fn knows_senders(&self) -> bool {
         false
     }
+
+    /// Whether its placements can be judged by when the links have carried the bytes; false: it seeks something else, and
+    /// hints are not kept back for the bytes' sake.
+    fn weighs_bytes(&self) -> bool {
+        true
+    }
 }
 
 /// The problem as the policy can read it.

@@ -1,7 +1,8 @@
 //! Do no harm: hints are given only where the job's busiest link is done earlier than where YARN would put the containers
 //! by itself, by more than the estimate can be wrong.
 //!
-//! Whoever asks for what YARN can't do by itself (a gang, bounds, racks of a plan, chains of middleboxes) is not held back.
+//! Whoever asks for what YARN can't do by itself (a gang, bounds, racks of a plan, chains of middleboxes) is not held back,
+//! nor is a policy that seeks something else than short transfers ([`Place::weighs_bytes`](hintd_policy::Place::weighs_bytes)).
 
 use super::compile::Compiled;
 use crate::decision::{Withheld, WithheldReason};

@@ -200,7 +200,7 @@ pub fn propose(
         Err(reason) => return Ok(not_searched(generation, (request, reason), compiled, chosen, settings, now)),
     };
     let planned = plan(&mut compiled, request, chosen.policy, settings, now);
-    let guard = settings.guard.filter(|_| Guard::applies(request, &compiled));
+    let guard = settings.guard.filter(|_| place.weighs_bytes() && Guard::applies(request, &compiled));
     if guard.is_some() && request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
         let why = (request, WithheldReason::NothingKnown);
         return Ok(not_searched(generation, why, compiled, chosen, settings, now));

@@ -131,6 +131,21 @@ fn what_yarn_can_not_do_by_itself_is_not_kept_back() {
     assert_eq!((reason(&bound), bound.decision.hints.len()), (None, 6));
 }
 
+/// `nomora` seeks latency: when links have carried the bytes says nothing of it.
+#[test]
+fn a_policy_that_does_not_weigh_bytes_is_not_kept_back_for_them() {
+    let (mut harness, hosts) = cluster("nomora");
+    let asked = |id: &str, recurs| {
+        let asked = HintRequest { am_host: Some(hosts[2].as_str().into()), ..reduces(3, recurs) };
+        HintRequest { id: id.into(), ..asked }
+    };
+    let unknown = harness.ask(asked("unknown", false));
+    assert_eq!((reason(&unknown), by_rack(&unknown, &hosts)), (None, [0, 3, 0]), "round the ApplicationMaster");
+    maps_came(&mut harness, &hosts, &[0, 0, 6]);
+    let known = harness.ask(asked("known", true));
+    assert_eq!((reason(&known), by_rack(&known, &hosts)), (None, [0, 3, 0]));
+}
+
 #[test]
 fn without_the_guard_all_is_given_and_without_time_nothing() {
     let (mut harness, _) = cluster("container");

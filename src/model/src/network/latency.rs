@@ -190,7 +190,12 @@ struct PathSamples {
 }
 
 impl PathSamples {
-    fn keep(&mut self, rtt: u32, at: Timestamp) {
+    /// After a gap of more than `max_age` what was kept is too old to count with the new one.
+    fn keep(&mut self, rtt: u32, at: Timestamp, max_age: Micros) {
+        if at.since(self.newest) > max_age {
+            self.rtts.clear();
+            self.next = 0;
+        }
         if self.rtts.len() < KEPT {
             self.rtts.push(rtt);
         } else {
@@ -248,7 +253,7 @@ impl LatencyModel {
         if paths.len() <= path {
             paths.resize_with(path + 1, PathSamples::default);
         }
-        paths[path].keep(rtt, trip.at.min(now));
+        paths[path].keep(rtt, trip.at.min(now), self.settings.max_age);
         Ok(())
     }
 
@@ -405,6 +410,22 @@ mod tests {
         let later = NOW.plus(Micros::from_secs(61));
         model.observe(&RoundTrip { at: later, ..trip(host(0), host(1), 1, 80.0) }, later).unwrap();
         assert_eq!(estimate(&model, (0, 0), (1, 0), later), (80, Basis::Hosts));
+    }
+
+    #[test]
+    fn after_a_gap_the_round_trips_before_it_count_no_more() {
+        let mut model = LatencyModel::default();
+        for _ in 0..KEPT + 3 {
+            model.observe(&trip(host(0), host(1), 0, 900.0), NOW).unwrap();
+        }
+        let soon = NOW.plus(Micros::from_secs(60));
+        model.observe(&RoundTrip { at: soon, ..trip(host(0), host(1), 0, 80.0) }, soon).unwrap();
+        assert_eq!(estimate(&model, (0, 0), (1, 0), soon), (900, Basis::Hosts), "60 s are no gap");
+        let later = soon.plus(Micros::from_secs(61));
+        for at in 1_u32..=3 {
+            model.observe(&RoundTrip { at: later, ..trip(host(0), host(1), 0, 80.0 + f64::from(at)) }, later).unwrap();
+            assert_eq!(estimate(&model, (0, 0), (1, 0), later), (u64::from(80 + at), Basis::Hosts));
+        }
     }
 
     #[test]

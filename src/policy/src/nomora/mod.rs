@@ -12,7 +12,7 @@
 //! Latency is as measured between hosts; pairs that nobody measured have that of their distance: same host, same rack, beyond.
 //!
 //! # Code map
-//! `curve`: performance by latency. `round`: many jobs by one flow. `request`: a request's groups as rounds. `params`.
+//! `curve`: performance by latency. `round`: many jobs by one flow; `taker` reads it. `request`: a request's groups as rounds. `params`.
 
 pub mod curve;
 mod params;
@@ -20,6 +20,7 @@ mod request;
 pub mod round;
 #[cfg(test)]
 mod round_tests;
+mod taker;
 #[cfg(test)]
 mod tests;
 
@@ -66,5 +67,9 @@ impl Place for Nomora {
 
     fn knows_senders(&self) -> bool {
         true // latency counts, bytes do not
+    }
+
+    fn weighs_bytes(&self) -> bool {
+        false
     }
 }

@@ -2,7 +2,7 @@
 
 use super::curve::{Curve, MOST_COST};
 use super::params::NomoraParams;
-use super::round::{Around, Bounds, JobAnswer, Machine, Round, RoundJob, Waiting, solve};
+use super::round::{Around, Bounds, JobAnswer, LOOK_UP, Machine, Round, RoundJob, Waiting, solve};
 use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::{Budget, Ended, Objective, PlaceProblem, Placement, Work};
 use hintd_model::cluster::Snapshot;
@@ -12,6 +12,9 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+
+/// Arcs of a request's flow, at most: a group with bounds takes one for each machine. Beyond that containers are placed one by one.
+pub(super) const MOST_ARCS: usize = 200_000;
 
 /// What nobody measured, by distance; the rest as measured.
 struct Measured<'a> {
@@ -181,8 +184,10 @@ impl<'p, 's> Asked<'p, 's> {
         nodes.dedup();
         let snapshot = self.problem.snapshot;
         let size = groups.first().map(|&group| self.problem.groups[group].size).unwrap_or_default();
+        let wanted = u32::try_from(self.problem.containers()).unwrap_or(u32::MAX);
         let machine = |node: NodeIdx| {
-            let slots = snapshot.rules.how_many(&size, &filling.room(node));
+            // No more than could be used, so that rooms of any size add up.
+            let slots = snapshot.rules.how_many(&size, &filling.room(node)).min(wanted);
             (slots > 0).then(|| Machine { node, rack: snapshot.rack(node), slots })
         };
         nodes.into_iter().filter_map(machine).collect()
@@ -202,6 +207,11 @@ impl<'p, 's> Asked<'p, 's> {
             return;
         }
         let machines = self.machines(&groups, filling);
+        // Each group looks at each machine.
+        if !work(LOOK_UP * (machines.len() * left.len()) as u64) {
+            outcome.optimal = false;
+            return;
+        }
         let whole = |group: usize| {
             let here = |machine: &Machine| self.problem.groups[group].candidates.binary_search(&machine.node).is_ok();
             !self.is_bound(group) && machines.iter().all(here)
@@ -212,7 +222,12 @@ impl<'p, 's> Asked<'p, 's> {
         };
         // Groups without bounds are one supply.
         let (free, bound): (Vec<usize>, Vec<usize>) = (0..left.len()).partition(|at| whole(left[*at].group));
-        let mut jobs = vec![job(free.iter().map(|at| count(&left[*at])).sum(), None)];
+        if bound.len().saturating_mul(machines.len()) > MOST_ARCS {
+            outcome.optimal = false;
+            return;
+        }
+        let of_free = free.iter().fold(0, |sum: u32, at| sum.saturating_add(count(&left[*at])));
+        let mut jobs = vec![job(of_free, None)];
         jobs.extend(
             bound.iter().map(|at| job(count(&left[*at]), Some(self.bounds(left[*at].group, &machines, filling)))),
         );
@@ -269,7 +284,7 @@ impl<'p, 's> Asked<'p, 's> {
     /// What a round that was cut short left out, where it costs least.
     fn fill(&self, root: NodeIdx, left: &mut Left, filling: &mut PlacementBuilder<'_, '_>, budget: &Budget<'_>) {
         let asked = &self.problem.groups[left.group];
-        if left.next == asked.count || budget.over() {
+        if left.next == asked.count || budget.over() || !budget.work(LOOK_UP * asked.candidates.len() as u64) {
             return;
         }
         let open = asked.candidates.iter().copied().filter(|&node| filling.fits(left.group, node));

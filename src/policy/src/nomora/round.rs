@@ -13,20 +13,21 @@
 //! - A round that is cut short leaves what runs where it is.
 
 use super::curve::{Curve, MOST_COST};
+use super::taker::Taker;
 use hintd_model::network::latency::Latencies;
-use hintd_model::solve::mincost::{
-    ArcId, ArcRow, MinCostError, MinCostFlow, MinCostProblem, NodeId, ProblemError, Simplex,
-};
+use hintd_model::solve::mincost::{ArcId, ArcRow, MinCostError, MinCostProblem, NodeId, ProblemError, Simplex};
 use hintd_model::units::{NodeIdx, RackIdx};
-use rand::rngs::ChaCha8Rng;
-use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// Machines whose costs are looked up between two looks at the probe.
 const CHUNK: usize = 1_024;
 
 /// Units of work for one cost.
-const LOOK_UP: u64 = 4;
+pub(super) const LOOK_UP: u64 = 4;
+
+/// Units of work for one arc.
+const ARC: u64 = 16;
 
 /// The largest cost of leaving a task out: waits without end add up to no more.
 const MOST_WAIT: f64 = 1e9;
@@ -169,9 +170,9 @@ pub enum RoundError {
 }
 
 /// What a job's tasks cost by machine.
-struct JobCosts {
+pub(super) struct JobCosts {
     /// By machine.
-    machine: Vec<u32>,
+    pub(super) machine: Vec<u32>,
     /// By position of rack: its worst machine with a slot.
     rack: Vec<u32>,
     /// The worst rack.
@@ -183,13 +184,14 @@ struct JobCosts {
 }
 
 /// Racks of the machines, by position.
-struct Racks {
+pub(super) struct Racks {
     /// By machine.
     of: Vec<u32>,
     /// Which rack is at a position.
     list: Vec<RackIdx>,
-    members: Vec<Vec<u32>>,
-    slots: Vec<u32>,
+    pub(super) members: Vec<Vec<u32>>,
+    /// Of all machines there; beyond what one machine can have.
+    slots: Vec<i64>,
 }
 
 impl Racks {
@@ -205,7 +207,7 @@ impl Racks {
             }
             racks.of.push(rack);
             racks.members[rack as usize].push(at);
-            racks.slots[rack as usize] += machine.slots;
+            racks.slots[rack as usize] += i64::from(machine.slots);
         }
         racks
     }
@@ -315,15 +317,15 @@ impl JobCosts {
 
 /// Tasks that are one vertex.
 #[derive(Debug, Clone, Copy)]
-struct Source {
-    job: u32,
+pub(super) struct Source {
+    pub(super) job: u32,
     /// Position in [`RoundJob::running`]; `None`: those that wait.
-    running: Option<u32>,
+    pub(super) running: Option<u32>,
 }
 
 /// What flow on an arc says.
 #[derive(Debug, Clone, Copy)]
-enum Meaning {
+pub(super) enum Meaning {
     /// Tasks of a source go to a machine.
     Machine(Source, u32),
     /// They stay where they are.
@@ -341,7 +343,7 @@ struct Builder<'r, 'a> {
     round: &'r Round<'a>,
     model: &'r CostModel,
     racks: &'r Racks,
-    costs: &'r [JobCosts],
+    costs: &'r [Rc<JobCosts>],
     problem: MinCostProblem,
     sink: NodeId,
     anywhere: NodeId,
@@ -357,7 +359,7 @@ impl<'r, 'a> Builder<'r, 'a> {
         round: &'r Round<'a>,
         model: &'r CostModel,
         racks: &'r Racks,
-        costs: &'r [JobCosts],
+        costs: &'r [Rc<JobCosts>],
     ) -> Result<Self, ProblemError> {
         let mut problem = MinCostProblem::new();
         let (sink, anywhere) = (problem.add_node(0)?, problem.add_node(0)?);
@@ -366,7 +368,7 @@ impl<'r, 'a> Builder<'r, 'a> {
         let mut builder =
             Self { round, model, racks, costs, problem, sink, anywhere, rack, machine, meanings: vec![], tasks: 0 };
         for (at, slots) in racks.slots.iter().enumerate() {
-            builder.arc(anywhere, builder.rack[at], i64::from(*slots), 0)?;
+            builder.arc(anywhere, builder.rack[at], *slots, 0)?;
         }
         Ok(builder)
     }
@@ -410,7 +412,7 @@ impl<'r, 'a> Builder<'r, 'a> {
 
     /// A vertex of so many tasks, which may stay out at these costs.
     fn tasks(&mut self, waiting: &[Waiting]) -> Result<Option<(NodeId, u32)>, ProblemError> {
-        let count = waiting.iter().map(|waiting| waiting.count).sum();
+        let count = waiting.iter().fold(0, |sum: u32, waiting| sum.saturating_add(waiting.count));
         if count == 0 {
             return Ok(None);
         }
@@ -421,6 +423,14 @@ impl<'r, 'a> Builder<'r, 'a> {
             self.arc(node, self.sink, i64::from(*count), waited + i64::from(self.model.gamma))?;
         }
         Ok(Some((node, count)))
+    }
+
+    /// About how many arcs a job's tasks need.
+    fn arcs_of(&self, at: u32) -> u64 {
+        let (job, costs) = (&self.round.jobs[at as usize], &self.costs[at as usize]);
+        let free = costs.machine_arcs.len() + costs.rack_arcs.len() + 1;
+        let waiting = job.bounds.as_ref().map_or(free, |bounds| bounds.on_machine.len());
+        (waiting + job.running.len() * free) as u64
     }
 
     fn job(&mut self, at: u32) -> Result<(), ProblemError> {
@@ -466,12 +476,15 @@ impl<'r, 'a> Builder<'r, 'a> {
         let costs = &self.costs[source.job as usize];
         for (at, members) in racks.members.iter().enumerate() {
             let open: Vec<u32> = members.iter().copied().filter(|at| bounds.on_machine[*at as usize] > 0).collect();
-            let most = bounds.in_rack.get(&racks.list[at]).copied().unwrap_or(racks.slots[at]).min(racks.slots[at]);
+            let most = bounds
+                .in_rack
+                .get(&racks.list[at])
+                .map_or(racks.slots[at], |most| i64::from(*most).min(racks.slots[at]));
             if open.is_empty() || most == 0 {
                 continue;
             }
             let rack = self.problem.add_node(0)?;
-            self.arc(node, rack, i64::from(most), 0)?;
+            self.arc(node, rack, most, 0)?;
             for machine in open {
                 let slots = self.round.machines[machine as usize].slots.min(bounds.on_machine[machine as usize]);
                 let cost = i64::from(costs.least(model, machine as usize, at));
@@ -492,7 +505,7 @@ impl<'r, 'a> Builder<'r, 'a> {
 
     /// What racks have beside the machines with vertices, and the sink's demand.
     fn finish(&mut self) -> Result<(), ProblemError> {
-        let mut left: Vec<i64> = self.racks.slots.iter().map(|slots| i64::from(*slots)).collect();
+        let mut left = self.racks.slots.clone();
         for (at, _) in self.machine.iter().enumerate().filter(|(_, node)| node.is_some()) {
             left[self.racks.of[at] as usize] -= i64::from(self.round.machines[at].slots);
         }
@@ -503,21 +516,48 @@ impl<'r, 'a> Builder<'r, 'a> {
     }
 }
 
+/// What the tasks of each job cost: one table for all jobs of one root and one curve. `None`: `work` says to stop.
+fn costs_of_jobs(
+    round: &Round<'_>,
+    model: &CostModel,
+    racks: &Racks,
+    work: &dyn Fn(u64) -> bool,
+) -> Option<Vec<Rc<JobCosts>>> {
+    let mut known: BTreeMap<(NodeIdx, *const Curve), Rc<JobCosts>> = BTreeMap::new();
+    let mut costs = Vec::with_capacity(round.jobs.len());
+    for job in &round.jobs {
+        let key = (job.root, std::ptr::from_ref(job.curve));
+        if let Some(table) = known.get(&key) {
+            costs.push(Rc::clone(table));
+            continue;
+        }
+        let by_machine = costs_from(job.root, job.curve, round.machines, round.latency, work)?;
+        let table = Rc::new(JobCosts::new(by_machine, round.machines, racks, model));
+        known.insert(key, Rc::clone(&table));
+        costs.push(table);
+    }
+    Some(costs)
+}
+
 /// Decides a round. `work` is told of units of work (some ten nanoseconds each) and says whether to go on.
 ///
 /// # Errors
 /// [`RoundError`].
 pub fn solve(round: &Round<'_>, model: &CostModel, work: &dyn Fn(u64) -> bool) -> Result<RoundAnswer, RoundError> {
     let racks = Racks::new(round.machines);
-    let mut costs = Vec::with_capacity(round.jobs.len());
-    for job in &round.jobs {
-        let Some(by_machine) = costs_from(job.root, job.curve, round.machines, round.latency, work) else {
-            return Ok(Taker::new(round, &racks, &costs).finish());
-        };
-        costs.push(JobCosts::new(by_machine, round.machines, &racks, model));
-    }
+    let cut_short = || {
+        let mut taker = Taker::new(round, &racks, &[]);
+        taker.stay();
+        Ok(taker.finish())
+    };
+    let Some(costs) = costs_of_jobs(round, model, &racks, work) else { return cut_short() };
     let mut builder = Builder::new(round, model, &racks, &costs)?;
-    (0..round.jobs.len() as u32).try_for_each(|job| builder.job(job))?;
+    for job in 0..round.jobs.len() as u32 {
+        if !work(ARC * builder.arcs_of(job)) {
+            return cut_short();
+        }
+        builder.job(job)?;
+    }
     builder.roots()?;
     builder.finish()?;
     let Builder { problem, meanings, .. } = builder;
@@ -537,156 +577,4 @@ pub fn solve(round: &Round<'_>, model: &CostModel, work: &dyn Fn(u64) -> bool) -
         ..taker.finish()
     };
     Ok(answer)
-}
-
-/// Reads tasks' machines off a flow.
-struct Taker<'r, 'a> {
-    round: &'r Round<'a>,
-    racks: &'r Racks,
-    costs: &'r [JobCosts],
-    free: Vec<u32>,
-    /// By job: machines of waiting tasks.
-    placed: Vec<BTreeMap<u32, u32>>,
-    running: Vec<Vec<RunningAnswer>>,
-    roots: Vec<u32>,
-}
-
-impl<'r, 'a> Taker<'r, 'a> {
-    /// All that runs loses its slot so far.
-    fn new(round: &'r Round<'a>, racks: &'r Racks, costs: &'r [JobCosts]) -> Self {
-        let running = |job: &RoundJob<'_>| vec![RunningAnswer::default(); job.running.len()];
-        Self {
-            round,
-            racks,
-            costs,
-            free: round.machines.iter().map(|machine| machine.slots).collect(),
-            placed: vec![BTreeMap::new(); round.jobs.len()],
-            running: round.jobs.iter().map(running).collect(),
-            roots: Vec::new(),
-        }
-    }
-
-    fn take(&mut self, flow: &MinCostFlow, meanings: &[(ArcId, Meaning)]) {
-        if !flow.optimal {
-            self.stay();
-        }
-        // What was cut short sends more into a machine or rack than goes out: nobody gets more than is free.
-        let carries = meanings.iter().map(|(arc, meaning)| (flow.flows[arc.at()] as u32, *meaning));
-        let carries: Vec<(u32, Meaning)> = carries.filter(|(count, _)| *count > 0).collect();
-        let counts = |source: Source| flow.optimal || source.running.is_none();
-        for &(count, meaning) in &carries {
-            match meaning {
-                Meaning::Machine(source, machine) if counts(source) => _ = self.put(source, machine, count),
-                Meaning::Stay(source) if counts(source) => {
-                    let running = &self.round.jobs[source.job as usize].running;
-                    let machine = source.running.map(|at| running[at as usize].machine);
-                    machine.into_iter().for_each(|machine| _ = self.put(source, machine, count));
-                }
-                _ => {}
-            }
-        }
-        for &(mut count, meaning) in &carries {
-            let Meaning::Rack(source, rack) = meaning else { continue };
-            if counts(source) {
-                let costs = &self.costs[source.job as usize].machine;
-                let mut members = self.racks.members[rack as usize].clone();
-                members.sort_by_key(|machine| (costs[*machine as usize], *machine));
-                for machine in members {
-                    count -= self.put(source, machine, count);
-                }
-            }
-        }
-        let mut draw = Draw::new(self.round.seed, &self.free);
-        for &(count, meaning) in &carries {
-            match meaning {
-                Meaning::Anywhere(source) if counts(source) => {
-                    for _ in 0..count {
-                        let Some(machine) = draw.next(&self.free) else { break };
-                        self.put(source, machine, 1);
-                    }
-                }
-                _ => {}
-            }
-        }
-        for &(count, _) in carries.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Roots)) {
-            for _ in 0..count {
-                let Some(machine) = draw.next(&self.free) else { break };
-                self.free[machine as usize] -= 1;
-                self.roots.push(machine);
-            }
-        }
-    }
-
-    /// What runs stays.
-    fn stay(&mut self) {
-        for (job, answers) in self.round.jobs.iter().zip(&mut self.running) {
-            for (tasks, answer) in job.running.iter().zip(answers) {
-                answer.stay = tasks.count;
-                self.free[tasks.machine as usize] = self.free[tasks.machine as usize].saturating_sub(tasks.count);
-            }
-        }
-    }
-
-    /// As many as are free, of so many; how many.
-    fn put(&mut self, source: Source, machine: u32, count: u32) -> u32 {
-        let count = count.min(self.free[machine as usize]);
-        self.free[machine as usize] -= count;
-        if count == 0 {
-            return 0;
-        }
-        let Some(running) = source.running else {
-            *self.placed[source.job as usize].entry(machine).or_default() += count;
-            return count;
-        };
-        let answer = &mut self.running[source.job as usize][running as usize];
-        if self.round.jobs[source.job as usize].running[running as usize].machine == machine {
-            answer.stay += count;
-        } else {
-            answer.moved.push((machine, count));
-        }
-        count
-    }
-
-    fn finish(mut self) -> RoundAnswer {
-        if self.costs.len() < self.round.jobs.len() {
-            self.stay();
-        }
-        let mut jobs = Vec::with_capacity(self.round.jobs.len());
-        for (at, (placed, mut running)) in self.placed.into_iter().zip(self.running).enumerate() {
-            for (answer, tasks) in running.iter_mut().zip(&self.round.jobs[at].running) {
-                let moved: u32 = answer.moved.iter().map(|(_, count)| count).sum();
-                answer.preempted = tasks.count - answer.stay - moved;
-            }
-            let mut placed: Vec<(u32, u32)> = placed.into_iter().collect();
-            if let Some(costs) = self.costs.get(at) {
-                placed.sort_by_key(|(machine, _)| (costs.machine[*machine as usize], *machine));
-            }
-            jobs.push(JobAnswer { placed, running });
-        }
-        RoundAnswer { jobs, roots: self.roots, ..RoundAnswer::default() }
-    }
-}
-
-/// Machines with a free slot, drawn evenly.
-struct Draw {
-    random: ChaCha8Rng,
-    open: Vec<u32>,
-}
-
-impl Draw {
-    fn new(seed: u64, free: &[u32]) -> Self {
-        let open = (0..).zip(free).filter(|(_, free)| **free > 0).map(|(at, _)| at).collect();
-        Self { random: ChaCha8Rng::seed_from_u64(seed), open }
-    }
-
-    fn next(&mut self, free: &[u32]) -> Option<u32> {
-        while !self.open.is_empty() {
-            let at = self.random.random_range(0..self.open.len());
-            if free[self.open[at] as usize] > 0 {
-                return Some(self.open[at]);
-            }
-            self.open.swap_remove(at);
-        }
-        None
-    }
 }

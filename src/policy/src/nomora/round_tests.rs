@@ -350,6 +350,55 @@ impl Latencies for ByRack {
 }
 
 #[test]
+fn rooms_of_any_size_add_up() {
+    let answer = four([u32::MAX; 4], FAR, vec![memcached(0, 4)]).solved(1, &|_| true);
+    assert_eq!((answer.optimal, &answer.jobs[0].placed[..]), (true, &[(0, 4)][..]));
+    let mut bound = memcached(0, 4);
+    bound.bounds = Some(Bounds { on_machine: vec![1; 4], in_rack: BTreeMap::new() });
+    let answer = four([u32::MAX; 4], FAR, vec![bound]).solved(1, &|_| true);
+    assert_eq!(answer.jobs[0].placed.len(), 4);
+}
+
+/// How often it was asked.
+struct Counted(std::cell::Cell<usize>);
+
+impl Latencies for Counted {
+    fn rtt(&self, a: NodeIdx, b: NodeIdx) -> Micros {
+        self.0.set(self.0.get() + 1);
+        ByRack.rtt(a, b)
+    }
+}
+
+#[test]
+fn jobs_of_one_root_and_curve_share_their_costs_and_the_probe_is_looked_at_while_arcs_are_made() {
+    let machines: Vec<Machine> =
+        (0..96).map(|at| Machine { node: NodeIdx(at), rack: RackIdx(at / 48), slots: 4 }).collect();
+    let curves = ["memcached", "spark"].map(|name| Curve::built_in(name).unwrap());
+    let job = |at: usize| RoundJob {
+        curve: &curves[at % 2],
+        root: NodeIdx(7),
+        waiting: vec![Waiting { wait_s: 0, count: 1 }],
+        running: vec![],
+        bounds: Some(Bounds { on_machine: vec![1; 96], in_rack: BTreeMap::new() }),
+    };
+    let latency = Counted(std::cell::Cell::new(0));
+    let jobs = (0..20).map(job).collect();
+    let round = Round { machines: &machines, jobs, roots: vec![], latency: &latency, seed: 1 };
+    let model = CostModel { p_m: 1_000, p_r: 1_000, omega: 1.0, gamma: 1_001, beta: 1.0 };
+    let answer = solve(&round, &model, &|_| true).unwrap();
+    assert!(answer.optimal && answer.jobs.iter().all(|job| job.placed.len() == 1));
+    assert_eq!(latency.0.get(), 2 * 96, "two curves");
+    // Two tables of costs, then ten of twenty jobs' arcs.
+    let looks = std::cell::Cell::new(0);
+    let work = |_: u64| {
+        looks.set(looks.get() + 1);
+        looks.get() <= 12
+    };
+    let answer = solve(&round, &model, &work).unwrap();
+    assert_eq!((answer.optimal, answer.size, looks.get()), (false, (0, 0), 13), "nothing was built to its end");
+}
+
+#[test]
 fn racks_without_preferred_machines_are_one_capacity() {
     let machines: Vec<Machine> =
         (0..4_800).map(|at| Machine { node: NodeIdx(at), rack: RackIdx(at / 48), slots: 4 }).collect();

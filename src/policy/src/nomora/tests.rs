@@ -143,6 +143,34 @@ fn a_search_without_steps_places_one_by_one() {
     assert_eq!(cut.objective, whole.objective, "one group goes by cost alone");
 }
 
+#[test]
+fn nodes_of_any_size_add_up() {
+    let spec = TreeSpec { racks: 2, hosts_per_rack: 4, ..TreeSpec::default() };
+    let sample = cluster(&tree(&spec).unwrap(), UNIT.times(1 << 38), Bytes(1));
+    let problem = sample.problem(vec![sample.group("worker", 9, UNIT)], vec![], AT_5.to_vec());
+    let placement = place(&problem);
+    assert_eq!((nodes(&placement, 0), placement.ended), (vec![(5, 9)], Ended::Optimal));
+}
+
+#[test]
+fn groups_with_bounds_beyond_what_one_flow_takes_are_placed_one_by_one() {
+    let spec = TreeSpec { racks: 40, hosts_per_rack: 50, ..TreeSpec::default() };
+    let sample = cluster(&tree(&spec).unwrap(), UNIT.times(2), Bytes(1));
+    let ended = |groups: usize| {
+        let bound = || GroupProblem { max_per_node: 1, ..sample.group("g", 1, UNIT) };
+        let problem = sample.problem((0..groups).map(|_| bound()).collect(), vec![], AT_5.to_vec());
+        let placement = place(&problem);
+        assert_eq!(placement.placed_all(), groups as u64);
+        (placement.ended, placement.objective)
+    };
+    assert_eq!(ended(2), (Ended::Optimal, 2.0));
+    let beyond = super::request::MOST_ARCS / 2_000 + 1;
+    let (in_rack, elsewhere) = (98.0, beyond as f64 - 100.0);
+    let (ended, objective) = ended(beyond);
+    assert_eq!(ended, Ended::Budget);
+    assert!((objective - (2.0 + in_rack * 1.08 + elsewhere * 1.68)).abs() < 1e-9, "{objective}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
