@@ -27,12 +27,20 @@ const INPUT_BYTES: u64 = GATHERED_BYTES;
 /// # Errors
 /// [`Failure::Input`] naming the file.
 pub fn read_text(path: &Path) -> Result<String, Failure> {
+    read_text_within(path, INPUT_BYTES)
+}
+
+/// The same of a file that may have only so many bytes, whole MiB.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_text_within(path: &Path, most: u64) -> Result<String, Failure> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(INPUT_BYTES + 1).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| file.take(most + 1).read_to_string(&mut text));
     match read {
         Err(error) => Err(Failure::in_file(path, error)),
-        Ok(bytes) if bytes as u64 > INPUT_BYTES => {
-            Err(Failure::in_file(path, format!("it has more than {INPUT_BYTES} bytes")))
+        Ok(bytes) if bytes as u64 > most => {
+            Err(Failure::in_file(path, format!("it has more than {most} bytes ({} MiB)", most >> 20)))
         }
         Ok(_) => Ok(text),
     }

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// Time after a start in which silence says nothing yet.
 const EARLY_MS: u64 = 10 * 60 * 1_000;
+/// So many refused requests, and none answered, are more than somebody's mistakes.
+const REFUSED_MANY: u64 = 20;
 /// Containers on their host below this share: hints are made in vain.
 const FOLLOWED: f64 = 0.5;
 
@@ -72,7 +74,11 @@ pub(super) fn asked(status: &v1::StatusResponse) -> Check {
             "Install the ResourceManager's processor, or let ApplicationMasters ask.",
         ),
         _ if answered == 0 => {
-            Check::problem(NAME, page::REFUSED, finding, "All requests are refused: see the table of refusals.")
+            let advice = "All requests are refused: hintctl status has the table of who was refused, and why.";
+            match refused >= REFUSED_MANY {
+                true => Check::problem(NAME, page::REFUSED, finding, advice),
+                false => Check::warning(NAME, page::REFUSED, finding, advice),
+            }
         }
         _ if issued == 0 && withheld > 0 && shadow == 0 => Check::warning(
             NAME,
@@ -196,5 +202,25 @@ pub(super) fn log(status: &v1::StatusResponse) -> Check {
             format!("{} of the log are missing: whoever reads standard error is too slow.", count(dropped, "line")),
             "systemctl status systemd-journald, or the container's log driver; log.level may be too talkative.",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Verdict;
+    use super::*;
+
+    #[test]
+    fn a_few_refused_requests_are_no_problem() {
+        let verdict = |answered: u64, refused: u64| {
+            let counters = [("requests_answered", answered), ("requests_refused", refused)];
+            let counters = counters.map(|(name, count)| (name.to_owned(), count)).into();
+            let check = asked(&v1::StatusResponse { counters, ..Default::default() });
+            assert_eq!(check.advice.contains("hintctl status"), answered == 0 && refused > 0);
+            check.verdict
+        };
+        let found = [(0, 0), (0, 1), (0, 19), (0, 20), (1, 20)].map(|(answered, refused)| verdict(answered, refused));
+        let (warning, problem) = (Verdict::Warning, Verdict::Problem);
+        assert_eq!(found, [Verdict::NotChecked, warning, warning, problem, Verdict::Ok]);
     }
 }

@@ -1,10 +1,12 @@
 //! Checks of this machine: who listens at the socket, the configuration on disk, the process's bounds, the journal's disk.
 
+use super::super::connect::ADMIN_SOCKET;
 use super::super::output;
 use super::check::{Check, page};
 use super::facts::{Answers, Facts, OnDisk, Standing};
 use super::process;
 use hintd::config::Config;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -42,42 +44,55 @@ pub(super) fn socket(facts: &Facts) -> Check {
 }
 
 fn unanswered(standing: &Standing, path: &Path, why: &str) -> (String, String) {
+    let of_the_unit = path == Path::new(ADMIN_SOCKET);
     let path = path.display();
+    // Of another daemon than the unit's systemd knows nothing.
+    let advice = |unit: &str, other: &str| if of_the_unit { unit.to_owned() } else { other.to_owned() };
     match standing {
         Standing::Nothing => (
             format!("There is no socket at {path}: hintd does not run, or listens elsewhere."),
-            "systemctl start hintd; if listen.admin_socket names another path, give it by --admin-socket.".to_owned(),
+            format!(
+                "{}; if listen.admin_socket names another path, give it by --admin-socket.",
+                advice("systemctl start hintd", "Start the hintd that has it")
+            ),
         ),
-        Standing::Hidden => (
-            format!("You may not look at {path}."),
-            "Run this as root or as the user hintd (sudo -u hintd hintctl doctor).".to_owned(),
-        ),
+        Standing::Hidden => (format!("You may not look at {path}."), run_as("hintd")),
         Standing::Other => {
             (format!("{path} is not a socket."), "Give the daemon's socket by --admin-socket.".to_owned())
         }
         Standing::Unknown(error) => (format!("{path} can't be looked at: {error}."), "Repair the path.".to_owned()),
         Standing::Socket { owner, mode } if why.contains("Permission denied") => {
             let user = process::user(*owner);
-            (
-                format!("You may not open {path}: it belongs to {user} and has mode {mode:04o}."),
-                format!("Run this as root or as {user} (sudo -u {user} hintctl doctor)."),
-            )
+            (format!("You may not open {path}: it belongs to {user} and has mode {mode:04o}."), run_as(&user))
         }
         Standing::Socket { .. } if why.contains("Connection refused") => (
             format!("Nobody listens at {path}: hintd ended without taking its socket away."),
-            "systemctl status hintd says how it ended; start it again.".to_owned(),
+            advice(
+                "systemctl status hintd says how it ended; start it again.",
+                "Its log says how it ended; start it again.",
+            ),
         ),
         Standing::Socket { .. } => (
             format!("Something listens at {path} and does not answer as hintd does: {why}."),
-            "systemctl status hintd; if it hangs, systemctl restart hintd keeps all leases.".to_owned(),
+            advice(
+                "systemctl status hintd; if it hangs, systemctl restart hintd keeps all leases.",
+                "See its log; if it hangs, a restart keeps all leases.",
+            ),
         ),
+    }
+}
+
+fn run_as(user: &str) -> String {
+    match user {
+        "root" => "Run this as root (sudo hintctl doctor).".to_owned(),
+        user => format!("Run this as root or as the user {user} (sudo -u {user} hintctl doctor)."),
     }
 }
 
 /// The unit, where no daemon answers at the place that the unit has.
 pub(super) fn unit(facts: &Facts) -> Check {
     const NAME: &str = "unit";
-    if facts.socket != Path::new(super::super::connect::ADMIN_SOCKET) {
+    if facts.socket != Path::new(ADMIN_SOCKET) {
         return Check::not_checked(NAME, page::DOWN, "The socket is not that of the unit hintd.service.");
     }
     match process::unit() {
@@ -166,33 +181,58 @@ fn in_force(config: &Config, answers: &Answers, file: &Path) -> Check {
     Check::ok(NAME, page::CONFIGURE, format!("{file_shown} is sound and in force (generation {generation}){since}."))
 }
 
-/// Who can reach the daemon without proof.
-pub(super) fn exposure(on_disk: &OnDisk) -> Check {
-    const NAME: &str = "exposure";
-    let OnDisk::Sound(config) = on_disk else {
-        return Check::not_checked(NAME, page::TRUST, "The configuration can't be read from here, or is wrong.");
+/// Who can reach the daemon without proof: by what its process listens on, else by the file on disk. Listeners of the file
+/// take a restart, so that both may differ.
+pub(super) fn exposure(facts: &Facts) -> Check {
+    let process = facts.pid.filter(|_| facts.answers.is_ok()).and_then(process::listeners);
+    let file = match &facts.on_disk {
+        OnDisk::Sound(config) => {
+            let listeners = [("listen.grpc", Some(config.options.listen.grpc)), ("listen.metrics", config.metrics)];
+            Some(listeners.into_iter().filter_map(|(key, address)| Some((key, address?))).collect::<Vec<_>>())
+        }
+        _ => None,
     };
-    let listeners = [("listen.grpc", Some(config.options.listen.grpc)), ("listen.metrics", config.metrics)];
-    let open: Vec<String> = listeners
-        .iter()
-        .filter_map(|(key, address)| address.filter(|address| !address.ip().is_loopback()).map(|at| (key, at)))
-        .map(|(key, address)| format!("{key} {address}"))
-        .collect();
-    match open.is_empty() {
-        true => Check::ok(
+    exposed(process.as_deref(), file.as_deref())
+}
+
+fn exposed(process: Option<&[SocketAddr]>, file: Option<&[(&str, SocketAddr)]>) -> Check {
+    const NAME: &str = "exposure";
+    const TRUSTED: &str = "every process of this machine is trusted, containers included";
+    const ADVICE: &str = "Keep others out by a firewall, or listen on loopback (restart).";
+    let beyond = |address: &SocketAddr| !address.ip().to_canonical().is_loopback();
+    let by_file = file.map(|listeners| {
+        let open = listeners.iter().filter(|(_, address)| beyond(address));
+        open.map(|(key, address)| format!("{key} {address}")).collect::<Vec<_>>().join(", ")
+    });
+    let by_process = process.map(|listeners| {
+        let open = listeners.iter().filter(|address| beyond(address));
+        open.map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    });
+    let warning = |finding: String| Check::warning(NAME, page::TRUST, finding, ADVICE);
+    let ok = |finding: String| Check::ok(NAME, page::TRUST, finding);
+    match (by_process.as_deref(), by_file.as_deref()) {
+        (None, None) => Check::not_checked(
             NAME,
             page::TRUST,
-            "Listeners are on loopback; every process of this machine is trusted, containers included.",
+            "What the process listens on is not visible, and the configuration can't be read from here, or is wrong.",
         ),
-        false => Check::warning(
-            NAME,
-            page::TRUST,
-            format!(
-                "Listeners without TLS beyond loopback: {}. Every machine that can connect is trusted.",
-                open.join(", ")
-            ),
-            "Keep others out by a firewall, or listen on loopback.",
-        ),
+        (Some(""), Some("") | None) => ok(format!("The process listens on loopback only; {TRUSTED}.")),
+        (None, Some("")) => ok(format!("Listeners are on loopback, by the file on disk; {TRUSTED}.")),
+        (Some(""), Some(file)) => warning(format!(
+            "The process listens on loopback only; after a restart, by the file on disk, without TLS beyond it: {file}."
+        )),
+        (None, Some(file)) => warning(format!(
+            "Listeners without TLS beyond loopback, by the file on disk: {file}. Every machine that can connect is trusted."
+        )),
+        (Some(open), file) => {
+            let file = match file {
+                Some("") => " The file on disk has them on loopback, which takes a restart.",
+                _ => "",
+            };
+            warning(format!(
+                "The process listens without TLS beyond loopback: {open}. Every machine that can connect is trusted.{file}"
+            ))
+        }
     }
 }
 
@@ -289,5 +329,56 @@ pub(super) fn journal(facts: &Facts) -> Check {
         free if free < ROOM_GONE => Check::problem(NAME, page::JOURNAL, finding, advice),
         free if free < ROOM_LOW => Check::warning(NAME, page::JOURNAL, finding, advice),
         _ => Check::ok(NAME, page::JOURNAL, finding),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::Verdict;
+    use super::*;
+
+    #[test]
+    fn what_the_process_listens_on_counts_before_the_file() {
+        let at = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let (near, far, near_6) = (at("127.0.0.1:1"), at("0.0.0.0:1"), at("[::ffff:127.0.0.1]:1"));
+        let (warning, ok) = (Verdict::Warning, Verdict::Ok);
+        for (process, file, verdict, words) in [
+            (
+                Some(far),
+                Some(near),
+                warning,
+                "beyond loopback: 0.0.0.0:1. Every machine that can connect is trusted. The file on disk has",
+            ),
+            (Some(far), Some(far), warning, "The process listens without TLS"),
+            (Some(far), None, warning, "The process listens without TLS"),
+            (
+                Some(near),
+                Some(far),
+                warning,
+                "after a restart, by the file on disk, without TLS beyond it: listen.grpc 0.0.0.0:1",
+            ),
+            (Some(near_6), Some(near), ok, "The process listens on loopback only"),
+            (None, Some(near), ok, "by the file on disk"),
+            (None, Some(far), warning, "by the file on disk: listen.grpc 0.0.0.0:1"),
+            (None, None, Verdict::NotChecked, "not visible"),
+        ] {
+            let file = file.map(|address| [("listen.grpc", address)]);
+            let check = exposed(process.as_ref().map(std::slice::from_ref), file.as_ref().map(|rows| &rows[..]));
+            assert!(check.verdict == verdict && check.finding.contains(words), "{process:?} {file:?}: {check:?}");
+        }
+    }
+
+    #[test]
+    fn advice_is_of_the_unit_only_at_its_socket_and_names_a_user_once() {
+        let advice = |standing: Standing, path: &str, why: &str| unanswered(&standing, Path::new(path), why).1;
+        assert!(advice(Standing::Nothing, ADMIN_SOCKET, "").starts_with("systemctl start hintd; "));
+        let socket = || Standing::Socket { owner: 0, mode: 0o600 };
+        for why in ["Connection refused", "silence"] {
+            assert!(advice(socket(), ADMIN_SOCKET, why).contains("systemctl"));
+            assert!(!advice(socket(), "/tmp/x.sock", why).contains("systemctl"));
+        }
+        assert!(!advice(Standing::Nothing, "/tmp/x.sock", "").contains("systemctl"));
+        assert_eq!(advice(socket(), "/tmp/x.sock", "Permission denied"), "Run this as root (sudo hintctl doctor).");
+        assert!(advice(Standing::Hidden, "/tmp/x.sock", "").contains("as root or as the user hintd (sudo -u hintd"));
     }
 }

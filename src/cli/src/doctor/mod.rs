@@ -81,17 +81,12 @@ pub fn run(args: &DoctorArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 fn checks(facts: &Facts) -> Vec<Check> {
     let mut checks = vec![host::socket(facts)];
     let Ok(answers) = &facts.answers else {
-        checks.extend([
-            host::unit(facts),
-            host::configuration(facts),
-            host::exposure(&facts.on_disk),
-            host::journal(facts),
-        ]);
+        checks.extend([host::unit(facts), host::configuration(facts), host::exposure(facts), host::journal(facts)]);
         return checks;
     };
     let status = &answers.status;
     checks.extend(cluster::daemon(status));
-    checks.extend([host::configuration(facts), host::exposure(&facts.on_disk)]);
+    checks.extend([host::configuration(facts), host::exposure(facts)]);
     checks.extend(cluster::feeds(status));
     checks.extend(cluster::servers(status));
     checks.extend(cluster::nodes(status));

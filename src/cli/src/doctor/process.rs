@@ -1,7 +1,9 @@
 //! What the system says of a process, a user and a unit (Linux's /proc and control groups).
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -38,6 +40,42 @@ pub(super) fn open_files_limit(pid: u32) -> Option<u64> {
 /// Open files; `None` where another user's may not be counted.
 pub(super) fn open_files(pid: u32) -> Option<u64> {
     Some(fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64)
+}
+
+/// Where a process listens for TCP; `None` where that is not visible, or it does nowhere.
+pub(super) fn listeners(pid: u32) -> Option<Vec<SocketAddr>> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let inode = |entry: fs::DirEntry| {
+        let target = fs::read_link(entry.path()).ok()?;
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse::<u64>().ok()
+    };
+    let mine: BTreeSet<u64> = descriptors.filter_map(|entry| inode(entry.ok()?)).collect();
+    let tables = ["tcp", "tcp6"].map(|table| read(format!("/proc/{pid}/net/{table}")).unwrap_or_default());
+    let rows = tables.iter().flat_map(|table| table.lines()).filter_map(listening);
+    let found: BTreeSet<SocketAddr> = rows.filter(|(_, inode)| mine.contains(inode)).map(|(at, _)| at).collect();
+    (!found.is_empty()).then(|| found.into_iter().collect())
+}
+
+/// Address and inode of a row of /proc/net/tcp whose socket listens.
+fn listening(row: &str) -> Option<(SocketAddr, u64)> {
+    const LISTEN: &str = "0A";
+    let fields: Vec<&str> = row.split_whitespace().collect();
+    let (local, state, inode) = (*fields.get(1)?, *fields.get(3)?, *fields.get(9)?);
+    let (ip, port) = local.split_once(':').filter(|_| state == LISTEN)?;
+    // Each word of the address, which has the network's order, is written as this machine reads it.
+    let word = |at: usize| Some(u32::from_str_radix(ip.get(at * 8..at * 8 + 8)?, 16).ok()?.to_ne_bytes());
+    let ip: IpAddr = match ip.len() {
+        8 => Ipv4Addr::from(word(0)?).into(),
+        32 => {
+            let mut bytes = [0; 16];
+            for (at, part) in bytes.chunks_exact_mut(4).enumerate() {
+                part.copy_from_slice(&word(at)?);
+            }
+            Ipv6Addr::from(bytes).into()
+        }
+        _ => return None,
+    };
+    Some((SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?), inode.parse().ok()?))
 }
 
 /// Memory that a process may have, and who says so: the least of its control groups, else the machine's.
@@ -99,6 +137,21 @@ pub(super) fn unit() -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_this_process_listens_is_seen() {
+        let pid = std::process::id();
+        let open: Vec<_> =
+            ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0"].map(std::net::TcpListener::bind).into_iter().flatten().collect();
+        let found = listeners(pid).unwrap();
+        assert!(open.len() >= 2);
+        for listener in &open {
+            assert!(found.contains(&listener.local_addr().unwrap()), "{listener:?} is not among {found:?}");
+        }
+        assert_eq!(listeners(u32::MAX), None);
+        assert_eq!(listening("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt"), None);
+        assert_eq!(listening("0: zz:1 0:0 0A 0 0 0 0 0 7"), None);
+    }
 
     #[test]
     fn this_process_has_limits_and_its_user_a_name() {

@@ -7,6 +7,7 @@ use super::super::files;
 use super::super::output::{self, Output};
 use super::super::printable::one_line;
 use clap::Args;
+use hintd::regular_file;
 use hintd_model::cluster::document::Syntax;
 use hintd_model::network::racks::{
     CORE, HostRow, NetworkFile, RACKS_FORMAT, RacksDocument, RateEntry, Spellings, SwitchRow, parse_rate, show_rate,
@@ -16,6 +17,9 @@ use neighbors::{Neighbor, neighbors};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// Bytes of one output of lldpcli: one of a host has some kilobytes, 3 a neighbor.
+const LLDP_BYTES: u64 = 4 << 20;
 
 /// What to make a network of.
 #[derive(Debug, Args)]
@@ -211,7 +215,7 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn place(file: &Path, host: &str, args: &ImportArgs) -> Result<Placed, Trouble> {
-    let text = files::read_text(file).map_err(|failure| Trouble::Wrong(failure.to_string()))?;
+    let text = regular_file::read_text(file, LLDP_BYTES).map_err(|error| Trouble::Wrong(error.to_string()))?;
     // A host that could not be asked leaves an empty file, or what ssh said.
     let value = serde_json::from_str(&text).map_err(|error| Trouble::Unheard(error.to_string()))?;
     let mut found = neighbors(&value).map_err(Trouble::Unheard)?;
@@ -280,4 +284,33 @@ fn text(rows: &[Placed], hosts: usize, args: &ImportArgs) -> String {
     });
     let table = output::table(["host", "interface", "switch", "port", "not used", "rate"], 5, rows);
     format!("{table}\n{}: {hosts} hosts, {} left out", args.output.display(), left_out.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_of_a_bounded_size_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(at("fifo.json")).status().unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", at("zero.json")).unwrap();
+        std::fs::write(at("large.json"), vec![b' '; LLDP_BYTES as usize + 1]).unwrap();
+        let args = ImportArgs {
+            lldp: vec![folder.path().to_owned()],
+            nic: None,
+            uplink: None,
+            interface: None,
+            partial: true,
+            output: at("network.toml"),
+        };
+        let said = run(&args, Output::new(false)).unwrap_err().to_string();
+        for words in
+            ["fifo.json: it is a FIFO", "zero.json: it is a device", "large.json: it has more than 4194304 bytes"]
+        {
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(!at("network.toml").exists());
+    }
 }

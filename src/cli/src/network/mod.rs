@@ -9,8 +9,10 @@ use super::files;
 use super::output::{self, Output};
 use super::printable::one_line;
 use clap::{Args, Subcommand};
+use hintd::regular_file::NETWORK_BYTES;
 use hintd_client::wire::v1;
 use hintd_model::cluster::document::Syntax;
+use hintd_model::network::racks::{FileProblem, NetworkFile};
 use serde_json::json;
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
@@ -72,14 +74,31 @@ pub fn run(command: &NetworkCommand, daemon: &DaemonArgs, output: Output) -> Res
 async fn ask(file: &Path, daemon: &DaemonArgs) -> Result<(String, v1::DiffNetworkResponse), Failure> {
     let syntax = Syntax::of_file(&file.to_string_lossy());
     let syntax = syntax.ok_or_else(|| Failure::in_file(file, "the name must end in .toml or .json"))?;
-    let text = files::read_text(file)?;
+    let text = files::read_text_within(file, NETWORK_BYTES)?;
     let request = v1::DiffNetworkRequest { text: text.clone().into_bytes(), json: syntax == Syntax::Json };
     let answer = daemon.operator().await?.diff_network(request).await;
     let answer = answer.map_err(|status| match status.code() {
-        tonic::Code::InvalidArgument => Failure::in_file(file, Failure::from(status)),
+        tonic::Code::InvalidArgument => {
+            mistakes(file, syntax, &text).unwrap_or_else(|| Failure::in_file(file, Failure::from(status)))
+        }
         _ => Failure::from(status),
     })?;
     Ok((text, answer.into_inner()))
+}
+
+/// What is wrong with a file that the daemon refuses, a line each: its answer has all in one. `None`: what is wrong shows only
+/// beside the nodes that it knows, or only to its version.
+fn mistakes(file: &Path, syntax: Syntax, text: &str) -> Option<Failure> {
+    let read = match syntax {
+        Syntax::Toml => NetworkFile::read_toml(text),
+        Syntax::Json => NetworkFile::read_json(text),
+    };
+    let shown = |problem: &FileProblem| {
+        let line = problem.line.map_or_else(String::new, |line| format!("line {line}: "));
+        line + &one_line(&problem.to_string())
+    };
+    let problems = read.err()?.iter().map(shown).collect::<Vec<_>>();
+    Some(files::problems(file, &problems))
 }
 
 /// Every failure is bad input here: 1 is for a file that differs, as `diff` has it.
@@ -109,36 +128,60 @@ fn differences(answer: &v1::DiffNetworkResponse) -> String {
 }
 
 fn load(file: &Path, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let (target, kept, count, reloaded) = block_on(async {
+    let (target, former, count, reloaded) = block_on(async {
         let (text, answer) = ask(file, daemon).await?;
         let target = target(file, &answer.file)?;
-        let kept = keep(&target, &text)?;
-        replace(&target, &text, &target).map_err(|error| Failure::work(format!("{}: {error}", shown(&target))))?;
+        let former = keep(&target, &text)?;
+        if former != Former::Same {
+            replace(&target, &text, &target).map_err(|error| Failure::work(format!("{}: {error}", shown(&target))))?;
+        }
         let reloaded = daemon.operator().await?.reload(v1::ReloadRequest {}).await;
         let reloaded = reloaded.map_err(|status| {
-            let back = kept.as_ref().map(|kept| format!("; the former one is {}", shown(kept))).unwrap_or_default();
+            let back = former.kept().map(|kept| format!("; the former one is {}", shown(kept))).unwrap_or_default();
             Failure::work(format!(
                 "{} is in its place and not in force: {}{back}",
                 shown(&target),
                 Failure::from(status)
             ))
         })?;
-        Ok((target, kept, answer.differences.len(), reloaded.into_inner()))
+        Ok((target, former, answer.differences.len(), reloaded.into_inner()))
     })?;
     let generation = reloaded.config_generation;
-    let document = json!({ "file": target, "previous": kept, "differences": count, "config_generation": generation });
+    let document =
+        json!({ "file": target, "previous": former.kept(), "differences": count, "config_generation": generation });
     output.result(&document, || {
-        let former = match &kept {
-            Some(kept) => format!("the former one is {}", shown(kept)),
-            None => "there was no other before".to_owned(),
+        let former = match &former {
+            Former::Kept(kept) => format!("the former one is {}", shown(kept)),
+            Former::Same => "it is the same to the byte: nothing was replaced".to_owned(),
+            Former::None => "there was no other before".to_owned(),
         };
         format!("{}: in force, {count} differences from before; {former}", shown(&target))
     })
 }
 
+/// The file that was in the place of another before.
+#[derive(Debug, PartialEq, Eq)]
+enum Former {
+    /// There was none.
+    None,
+    /// It says the same to the byte.
+    Same,
+    /// It is kept here.
+    Kept(PathBuf),
+}
+
+impl Former {
+    fn kept(&self) -> Option<&Path> {
+        match self {
+            Self::Kept(kept) => Some(kept),
+            Self::None | Self::Same => None,
+        }
+    }
+}
+
 /// Keeps the configured file beside itself before another takes its place: `network.toml` as `network.previous.toml`. A file
 /// that says the same already is not replaced, and what was kept before it stays.
-fn keep(target: &Path, text: &str) -> Result<Option<PathBuf>, Failure> {
+fn keep(target: &Path, text: &str) -> Result<Former, Failure> {
     let failed = |path: &Path, error: std::io::Error| Failure::work(format!("{}: {error}", shown(path)));
     // A FIFO would be waited for.
     if let Ok(found) = std::fs::metadata(target)
@@ -147,15 +190,15 @@ fn keep(target: &Path, text: &str) -> Result<Option<PathBuf>, Failure> {
         return Err(Failure::in_file(target, "what [network] file names is no regular file, and is not replaced"));
     }
     let former = match std::fs::read(target) {
-        Ok(former) if former == text.as_bytes() => return Ok(None),
+        Ok(former) if former == text.as_bytes() => return Ok(Former::Same),
         Ok(former) => former,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Former::None),
         Err(error) => return Err(failed(target, error)),
     };
     let ending = target.extension().unwrap_or_default().to_string_lossy();
     let kept = target.with_extension(format!("previous.{ending}"));
     replace(&kept, &former, target).map_err(|error| failed(&kept, error))?;
-    Ok(Some(kept))
+    Ok(Former::Kept(kept))
 }
 
 /// The configured file, which has to be written as the new one is.
@@ -235,17 +278,40 @@ mod tests {
     fn what_is_replaced_is_kept_beside_it_and_the_same_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("network.toml");
-        assert_eq!(keep(&file, "a").unwrap(), None, "there was none");
+        assert_eq!(keep(&file, "a").unwrap(), Former::None);
         std::fs::write(&file, "a").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
-        let kept = keep(&file, "b").unwrap().unwrap();
-        assert_eq!(kept, folder.path().join("network.previous.toml"));
+        let kept = folder.path().join("network.previous.toml");
+        assert_eq!(keep(&file, "b").unwrap(), Former::Kept(kept.clone()));
         assert_eq!(std::fs::read_to_string(&kept).unwrap(), "a");
         assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o640);
         std::fs::write(&file, "b").unwrap();
-        assert_eq!(keep(&file, "b").unwrap(), None);
+        assert_eq!(keep(&file, "b").unwrap(), Former::Same);
         assert_eq!(std::fs::read_to_string(&kept).unwrap(), "a", "the way back stays");
         assert!(keep(folder.path(), "b").unwrap_err().to_string().contains("no regular file"));
+    }
+
+    #[test]
+    fn mistakes_stand_a_line_each_and_none_speaks_to_the_terminal() {
+        let file = Path::new("n.toml");
+        let text =
+            "format = \"hintd.racks/1\"\n[racks.\"*\"]\nuplink = \"10GB\"\n[hosts.\"a\\u001bb\"]\nswitch = \"s\"\n";
+        let said = mistakes(file, Syntax::Toml, text).unwrap().to_string();
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines.len() == 2 && lines.iter().all(|line| line.starts_with("n.toml: line ")), "{said}");
+        assert!(said.contains("or a control character") && !said.contains('\u{1b}'), "{said}");
+        assert!(
+            mistakes(file, Syntax::Toml, "format = \"hintd.racks/1\"\n[racks.\"*\"]\nuplink = \"10Gbit\"\n").is_none()
+        );
+    }
+
+    #[test]
+    fn a_file_of_more_than_hintd_reads_is_refused_with_the_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("network.toml");
+        std::fs::write(&file, "#".repeat(9_000_000)).unwrap();
+        let said = files::read_text_within(&file, NETWORK_BYTES).unwrap_err().to_string();
+        assert!(said.ends_with("it has more than 8388608 bytes (8 MiB)"), "{said}");
     }
 
     #[test]

@@ -12,15 +12,18 @@ mod text;
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::output::Output;
-use super::printable::one_line_strings;
+use super::printable::{one_line, one_line_strings};
 use clap::{Args, ValueEnum};
 use frame::{Frame, Look};
-use hintd_client::AdminClient;
 use hintd_client::wire::v1;
+use hintd_client::{AdminClient, ClientError};
 use screen::Screen;
 use serde::Serialize;
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
+use tokio::signal::unix::{SignalKind, signal};
+use tonic::Status;
 
 /// How long one look may take: what takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -87,25 +90,27 @@ pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
         ));
     }
     block_on(async {
-        let admin = daemon.operator().await?;
-        let first = look(&admin).await?;
+        let (admin, socket) = (daemon.operator().await?, daemon.socket());
+        let first = look(&admin, &socket).await?;
         match once {
             true => {
                 tokio::time::sleep(Duration::from_secs_f64(args.every)).await;
-                let frame = Frame::of(&first, &look(&admin).await?, args.sort, args.rows);
+                let frame = Frame::of(&first, &look(&admin, &socket).await?, args.sort, args.rows);
                 output.result(&frame, || text::lines(&frame).join("\n"))
             }
-            false => live(args, &admin, first).await,
+            false => live(args, &admin, &socket, first).await,
         }
     })
 }
 
-async fn look(admin: &AdminClient) -> Result<Look, Failure> {
+async fn look(admin: &AdminClient, socket: &Path) -> Result<Look, Failure> {
+    let nobody = |status| unanswered(status, socket);
     let look = async {
         let links = v1::LinksRequest { users: USERS, ..v1::LinksRequest::default() };
-        let status = admin.clone().status(v1::StatusRequest {}).await?.into_inner();
-        let links = admin.clone().links(links).await?.into_inner();
-        let attempts = admin.clone().list_attempts(v1::ListAttemptsRequest { limit: 0 }).await?.into_inner();
+        let status = admin.clone().status(v1::StatusRequest {}).await.map_err(nobody)?.into_inner();
+        let links = admin.clone().links(links).await.map_err(nobody)?.into_inner();
+        let attempts =
+            admin.clone().list_attempts(v1::ListAttemptsRequest { limit: 0 }).await.map_err(nobody)?.into_inner();
         Ok::<_, Failure>(Look {
             at: Instant::now(),
             status: one_line_strings(&status),
@@ -117,30 +122,45 @@ async fn look(admin: &AdminClient) -> Result<Look, Failure> {
     tokio::time::timeout(PATIENCE, look).await.map_err(late)?
 }
 
+/// A daemon's refusal is its own; that nobody is there to refuse is ours, and names the socket.
+fn unanswered(status: Status, socket: &Path) -> Failure {
+    match ClientError::from(status.clone()) {
+        ClientError::Broken { message } => {
+            let why = message.split(" (os error").next().unwrap_or_default();
+            Failure::work(format!("no daemon answers at {}: {}", socket.display(), one_line(why)))
+        }
+        _ => Failure::from(status),
+    }
+}
+
 /// Shows frames until a key ends it. A daemon that goes away is waited for: what was shown last stays, with the reason.
-async fn live(args: &TopArgs, admin: &AdminClient, first: Look) -> Result<(), Failure> {
+async fn live(args: &TopArgs, admin: &AdminClient, socket: &Path, first: Look) -> Result<(), Failure> {
+    // Unheard, they would end the process before the screen is left.
+    let heard = |kind| signal(kind).map_err(|error| Failure::work(format!("signals: {error}")));
+    let (mut terminate, mut hang_up) = (heard(SignalKind::terminate())?, heard(SignalKind::hangup())?);
     let mut screen = Screen::open().map_err(|error| Failure::work(format!("the terminal: {error}")))?;
     let (mut before, mut now, mut sort, mut trouble) = (None, first, args.sort, None);
     let every = Duration::from_secs_f64(args.every);
     let mut next = tokio::time::Instant::now() + every;
     loop {
         let frame = Frame::of(before.as_ref().unwrap_or(&now), &now, sort, args.rows);
-        let mut lines = text::lines(&frame);
-        lines.insert(0, trouble.clone().unwrap_or_else(|| "hintctl top: q quits, s sorts".to_owned()));
-        screen.draw(&lines).map_err(|error| Failure::work(format!("the terminal: {error}")))?;
+        let head = trouble.as_deref().unwrap_or("hintctl top: q quits, s sorts");
+        screen.draw(head, &text::lines(&frame)).map_err(|error| Failure::work(format!("the terminal: {error}")))?;
         tokio::select! {
             key = screen.key() => match key {
                 None | Some(b'q' | b'Q') => return Ok(()),
                 Some(b's' | b'S') => sort = sort.next(),
                 Some(_) => {}
             },
+            _ = terminate.recv() => return Err(Failure::work("ended by SIGTERM")),
+            _ = hang_up.recv() => return Err(Failure::work("ended by SIGHUP")),
             () = tokio::time::sleep_until(next) => {
-                match look(admin).await {
+                match look(admin, socket).await {
                     Ok(found) => {
                         before = Some(std::mem::replace(&mut now, found));
                         trouble = None;
                     }
-                    Err(failure) => trouble = Some(format!("NO ANSWER: {failure}")),
+                    Err(failure) => trouble = Some(failure.to_string()),
                 }
                 next = tokio::time::Instant::now() + every;
             }

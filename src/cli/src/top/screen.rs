@@ -33,13 +33,13 @@ impl Screen {
         self.keys.recv().await
     }
 
-    /// Shows lines, as many and as much of each as there is room for.
-    pub(super) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+    /// Shows a head, whole, and lines, as many and as much of each as there is room for.
+    pub(super) fn draw(&mut self, head: &str, lines: &[String]) -> io::Result<()> {
         let (height, width) = match termios::tcgetwinsize(io::stdout()) {
             Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (usize::from(size.ws_row), usize::from(size.ws_col)),
             _ => (24, 80),
         };
-        write(&frame(lines, height, width))
+        write(&frame(head, lines, height, width))
     }
 }
 
@@ -52,11 +52,13 @@ impl Drop for Screen {
 }
 
 /// What shows these lines and nothing of what stood there before.
-fn frame(lines: &[String], height: usize, width: usize) -> String {
+fn frame(head: &str, lines: &[String], height: usize, width: usize) -> String {
     let mut text = "\x1b[H".to_owned();
-    for (at, line) in lines.iter().take(height).enumerate() {
+    let head: Vec<char> = one_line(head).chars().collect();
+    let head = head.chunks(width.max(1)).map(|part| part.iter().collect::<String>());
+    let lines = lines.iter().map(|line| one_line(line).chars().take(width).collect());
+    for (at, shown) in head.chain(lines).take(height).enumerate() {
         let end = if at == 0 { "" } else { "\r\n" };
-        let shown: String = one_line(line).chars().take(width).collect();
         let _ = write!(text, "{end}{shown}\x1b[K"); // a string takes all
     }
     text + "\x1b[J"
@@ -86,6 +88,8 @@ mod tests {
     #[test]
     fn a_frame_fits_its_terminal_and_says_nothing_to_it_by_names() {
         let lines = ["a\x1b[2Jb".to_owned(), "0123456789".to_owned(), "c".to_owned()];
-        assert_eq!(frame(&lines, 2, 9), "\x1b[Ha\\u{1b}[2\x1b[K\r\n012345678\x1b[K\x1b[J");
+        assert_eq!(frame("head", &lines, 3, 9), "\x1b[Hhead\x1b[K\r\na\\u{1b}[2\x1b[K\r\n012345678\x1b[K\x1b[J");
+        // Why nobody answers is no line to cut.
+        assert_eq!(frame("0123456789", &lines[2..], 3, 9), "\x1b[H012345678\x1b[K\r\n9\x1b[K\r\nc\x1b[K\x1b[J");
     }
 }
