@@ -50,6 +50,9 @@ pub enum NetworkCommand {
     Import(lldp::ImportArgs),
 }
 
+/// Mistakes of a file that are named.
+const MISTAKES_SHOWN: usize = 100;
+
 /// Which file.
 #[derive(Debug, Args)]
 pub struct FileArgs {
@@ -97,7 +100,11 @@ fn mistakes(file: &Path, syntax: Syntax, text: &str) -> Option<Failure> {
         let line = problem.line.map_or_else(String::new, |line| format!("line {line}: "));
         line + &one_line(&problem.to_string())
     };
-    let problems = read.err()?.iter().map(shown).collect::<Vec<_>>();
+    let found = read.err()?;
+    let mut problems = found.iter().take(MISTAKES_SHOWN).map(shown).collect::<Vec<_>>();
+    if found.len() > MISTAKES_SHOWN {
+        problems.push(format!("{} mistakes more", found.len() - MISTAKES_SHOWN));
+    }
     Some(files::problems(file, &problems))
 }
 
