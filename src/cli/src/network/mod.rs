@@ -50,6 +50,9 @@ pub enum NetworkCommand {
     Import(lldp::ImportArgs),
 }
 
+/// Mistakes of a file that are named.
+const MISTAKES_SHOWN: usize = 100;
+
 /// Which file.
 #[derive(Debug, Args)]
 pub struct FileArgs {
@@ -97,7 +100,11 @@ fn mistakes(file: &Path, syntax: Syntax, text: &str) -> Option<Failure> {
         let line = problem.line.map_or_else(String::new, |line| format!("line {line}: "));
         line + &one_line(&problem.to_string())
     };
-    let problems = read.err()?.iter().map(shown).collect::<Vec<_>>();
+    let found = read.err()?;
+    let mut problems = found.iter().take(MISTAKES_SHOWN).map(shown).collect::<Vec<_>>();
+    if found.len() > MISTAKES_SHOWN {
+        problems.push(format!("{} mistakes more", found.len() - MISTAKES_SHOWN));
+    }
     Some(files::problems(file, &problems))
 }
 
@@ -298,8 +305,8 @@ mod tests {
             "format = \"hintd.racks/1\"\n[racks.\"*\"]\nuplink = \"10GB\"\n[hosts.\"a\\u001bb\"]\nswitch = \"s\"\n";
         let said = mistakes(file, Syntax::Toml, text).unwrap().to_string();
         let lines: Vec<&str> = said.lines().collect();
-        assert!(lines.len() == 2 && lines.iter().all(|line| line.starts_with("n.toml: line ")), "{said}");
-        assert!(said.contains("or a control character") && !said.contains('\u{1b}'), "{said}");
+        assert!(lines.len() == 3 && lines.iter().all(|line| line.starts_with("n.toml: line ")), "{said}");
+        assert!(said.contains("is no name") && !said.contains('\u{1b}'), "{said}");
         assert!(
             mistakes(file, Syntax::Toml, "format = \"hintd.racks/1\"\n[racks.\"*\"]\nuplink = \"10Gbit\"\n").is_none()
         );

@@ -115,7 +115,10 @@ impl Problems {
     /// A name that must be there.
     pub(super) fn name(&mut self, field: impl fmt::Display, name: &str) {
         if name.is_empty() || name.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            self.add(field, format_args!("{name:?} is no name: it is empty or holds white space"));
+            self.add(
+                field,
+                format_args!("{name:?} is no name: it is empty or holds white space or a control character"),
+            );
         }
     }
 

@@ -354,7 +354,7 @@ impl<'d> Checker<'d> {
             self.add(path, format!("\"{pattern}\": a * may stand at the end only"));
         }
         if pattern.is_empty() || pattern.chars().any(|letter| letter.is_control() || letter.is_whitespace()) {
-            self.add(path, format!("{pattern:?} is no name: it is empty or holds white space"));
+            self.add(path, format!("{pattern:?} is no name: it is empty or holds white space or a control character"));
         }
     }
 
