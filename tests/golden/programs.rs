@@ -198,8 +198,10 @@ impl Drop for Daemon {
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// Both are held until both are known: else they may be one.
+fn free_ports() -> [u16; 2] {
+    let held = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    held.each_ref().map(|listener| listener.local_addr().unwrap().port())
 }
 
 impl Daemon {
@@ -226,7 +228,7 @@ impl Daemon {
     }
 
     fn attempt(files: Files, extra: &str, socket: &str) -> Result<Self, (Files, String)> {
-        let [grpc, metrics] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+        let [grpc, metrics] = free_ports().map(|port| format!("127.0.0.1:{port}"));
         files.write("hintd.toml", &configuration(&files, &grpc, &metrics, extra));
         let log = std::fs::File::create(files.path("log")).unwrap();
         let mut command = hintd();

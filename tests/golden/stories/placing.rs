@@ -95,11 +95,6 @@ fn network_files(daemon: &Daemon, notes: &Notes) {
     notes.ask(&daemon.grpc(), "/hintd.v1.Placement/ResolveRacks", &json!({ "hosts": ["r0n0"] }));
     let place = daemon.admin();
     notes.refused("what is no network file", &place, "/hintd.v1.Admin/DiffNetwork", &json!({ "json": true }));
-    notes.refused_command(
-        "another format",
-        daemon,
-        &["network", "diff", &daemon.files.write("x.toml", "format = 1\n")],
-    );
 }
 
 /// A request, its explanation, and its replays.
