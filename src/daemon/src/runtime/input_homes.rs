@@ -4,15 +4,12 @@ use super::daemon::Daemon;
 use dashmap::DashMap;
 use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
 use hintd_engine::{Generation, Mode, Proof, Refusal, TaskEvent, TaskWhat};
-use hintd_model::units::{AttemptId, HostName, Micros, QueueName, RackPath, Timestamp};
+use hintd_model::units::{AttemptId, HostName, QueueName, RackPath, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 /// Groups of attempts that are remembered; beyond it the one goes that was told the longest ago.
 pub(super) const TOLD_MAX: usize = 1_000;
-
-/// A group whose homes nobody asked for in so long has left them, or who kept it there is gone.
-const STAYS_FOR: Micros = Micros::from_secs(30);
 
 /// A group of an attempt.
 pub type AttemptGroup = (AttemptId, Arc<str>);
@@ -76,10 +73,10 @@ impl ToldHomes {
         Some(at_home)
     }
 
-    /// Racks that the attempt stays in: who keeps it there asks every second and is told of them, and most containers came there.
-    pub(super) fn stays(&self, attempt: AttemptId, now: Timestamp) -> Vec<RackPath> {
-        let stays = |told: &HomedGroup| told.at_home > told.elsewhere && now.since(told.last_told) < STAYS_FOR;
-        let there = self.0.iter().filter(|told| told.key().0 == attempt && stays(told));
+    /// Racks that the attempt stays in: it was told of them, and most containers came there. That nobody asks any more says
+    /// nothing: who has all of its receivers does not.
+    pub(super) fn stays(&self, attempt: AttemptId) -> Vec<RackPath> {
+        let there = self.0.iter().filter(|told| told.key().0 == attempt && told.at_home > told.elsewhere);
         let racks: BTreeSet<RackPath> = there.flat_map(|told| told.racks.clone()).collect();
         racks.into_iter().collect()
     }
