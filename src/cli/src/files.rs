@@ -54,7 +54,7 @@ pub fn write<T: serde::Serialize>(path: &Path, document: &T) -> Result<(), Failu
     write_text(path, &text_for(path, document)?)
 }
 
-/// What [`write`] would write.
+/// What [`write()`] would write.
 ///
 /// # Errors
 /// [`Failure::Input`] for another extension.

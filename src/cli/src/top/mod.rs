@@ -1,7 +1,7 @@
 //! `hintctl top`: links, applications, queues and rates of a running daemon, live or as one frame.
 //!
 //! # Code map
-//! - `frame`: [`Frame`], the figures between two looks.
+//! - `frame`: `Frame`, the figures between two looks.
 //! - `text`: the frame as lines.
 //! - `screen`: the terminal: keys as they are pressed, and lines in place of the former ones.
 

@@ -89,6 +89,5 @@ fn containers(snapshot: &Snapshot, nodes: impl Iterator<Item = NodeIdx>, memory_
 #[must_use]
 pub fn access(snapshot: &Snapshot) -> Vec<f64> {
     let rates = LinkRates::capacities(snapshot);
-    let of = |nodes: &Vec<NodeIdx>| nodes.iter().map(|&node| rates.node(node).down).sum();
-    snapshot.statics.members.iter().map(of).collect()
+    (0..snapshot.statics.members.len()).map(|rack| rates.into_rack(RackIdx::new(rack))).collect()
 }

@@ -106,11 +106,11 @@ pub(super) fn uplinks(homes: &[Home]) -> f64 {
 /// Of each rack: its uplink, and all access links of its nodes.
 fn rates_by_rack(snapshot: &Snapshot) -> Vec<[f64; 2]> {
     let rates = LinkRates::capacities(snapshot);
-    let of = |(at, members): (usize, &Vec<_>)| {
-        let uplink = rates.rack(RackIdx::new(at));
-        [uplink.up.min(uplink.down), members.iter().map(|&node| rates.node(node).down).sum()]
+    let of = |rack| {
+        let uplink = rates.rack(rack);
+        [uplink.up.min(uplink.down), rates.into_rack(rack)]
     };
-    snapshot.statics.members.iter().enumerate().map(of).collect()
+    (0..snapshot.statics.members.len()).map(RackIdx::new).map(of).collect()
 }
 
 /// Seconds until the job's part of one of `width` racks is done there.

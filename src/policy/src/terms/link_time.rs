@@ -151,6 +151,12 @@ impl<'p> LinkRates<'p> {
         self.rates.racks[rack.at()]
     }
 
+    /// Bytes a second into all of a rack's nodes together, by their access links alone.
+    #[must_use]
+    pub fn into_rack(&self, rack: RackIdx) -> f64 {
+        self.snapshot.statics.members[rack.at()].iter().map(|&node| self.node(node).down).sum()
+    }
+
     /// A node's access link.
     #[must_use]
     pub fn node(&self, node: NodeIdx) -> Duplex {
