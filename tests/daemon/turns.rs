@@ -47,6 +47,24 @@ async fn in_a_queue_that_holds_the_two_smallest_heavy_shuffles_ask() {
     assert_eq!(turn(&world, wish(3, 40)).await, (at_most, 0, "turn".to_owned()));
 }
 
+fn racks(names: &[&str]) -> Option<v1::ReceiverRacks> {
+    Some(v1::ReceiverRacks { racks: names.iter().map(|&name| name.to_owned()).collect() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_where_it_asks_for_receivers_takes_turns_with_those_there() {
+    let world = world("hold = true").await;
+    let (anywhere, at_home) = (Some(8), Some(8)); // a quarter of 32 containers, half of a rack's 16
+    for application in [1, 2] {
+        assert_eq!(turn(&world, wish(application, 30)).await, (anywhere, 0, "turn".to_owned()));
+    }
+    assert_eq!(turn(&world, wish(3, 40)).await, (Some(0), 2, "held".to_owned()));
+    let home = v1::ShuffleTurnRequest { asked_in: racks(&["/rack0"]), ..wish(3, 40) };
+    assert_eq!(turn(&world, home).await, (at_home, 0, "turn".to_owned()), "nobody is before it there");
+    let left = v1::ShuffleTurnRequest { asked_in: racks(&[]), ..wish(3, 40) };
+    assert_eq!(turn(&world, left).await, (Some(0), 2, "held".to_owned()), "it gave its home up");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn elsewhere_nobody_is_held() {
     let world = world("hold = false").await;
@@ -63,6 +81,8 @@ async fn wishes_that_make_no_sense_are_refused_by_field_and_strangers_by_their_n
         (v1::ShuffleTurnRequest { received: 5, ..wish(1, 30) }, "received"),
         (v1::ShuffleTurnRequest { attempt: 0, ..wish(1, 30) }, "attempt"),
         (v1::ShuffleTurnRequest { group: "g".repeat(2_000), ..wish(1, 30) }, "group"),
+        (v1::ShuffleTurnRequest { asked_in: racks(&[&"r".repeat(2_000)]), ..wish(1, 30) }, "asked_in"),
+        (v1::ShuffleTurnRequest { asked_in: racks(&vec!["r"; 10_001]), ..wish(1, 30) }, "asked_in"),
         (v1::ShuffleTurnRequest { application_id: "job_1".to_owned(), ..wish(1, 30) }, "application_id"),
     ];
     for (wish, field) in bad {

@@ -38,6 +38,7 @@ fn wish(number: u32, mb: u64) -> ShuffleWish {
         shuffle: shuffle(mb),
         seen: None,
         memory_mb: 1_024,
+        asked_in: None,
         homes: Vec::new(),
     }
 }
@@ -147,6 +148,36 @@ fn who_stays_in_its_home_rack_takes_turns_with_those_there_alone() {
     assert_eq!(turn(&mut harness, &at(9, 30, &["/rack-01", "/rack-02"])), Turn::Held { before: 2 });
     assert_eq!(turn(&mut harness, &at(9, 80, &["/gone", "/rack-02"])), Turn::AtMost(8));
     assert_eq!(turn(&mut harness, &at(9, 80, &["/gone"])), Turn::Held { before: 2 });
+}
+
+#[test]
+fn where_the_caller_asks_for_receivers_says_whose_turn_it_waits_for() {
+    let mut harness = cluster();
+    let homes = || vec!["/rack-01".into()];
+    let at_home = |number, mb| ShuffleWish { homes: homes(), ..wish(number, mb) };
+    let asked = |racks: &[&str], wish| {
+        let asked_in = Some(racks.iter().map(|&rack| rack.into()).collect());
+        ShuffleWish { asked_in, ..wish }
+    };
+    // Half of the 16 containers at home; what hintd takes for its home stands where the caller does not say.
+    for number in [1, 2] {
+        assert_eq!(turn(&mut harness, &at_home(number, 60)), Turn::AtMost(8));
+    }
+    assert_eq!(turn(&mut harness, &at_home(3, 90)), Turn::Held { before: 2 });
+    // It gave its home up: a quarter of all 48, and nobody at home waits for it any more.
+    assert_eq!(turn(&mut harness, &asked(&[], at_home(2, 60))), Turn::AtMost(12));
+    assert_eq!(turn(&mut harness, &at_home(3, 90)), Turn::AtMost(8));
+    // On the uplinks it stands before others.
+    assert_eq!(turn(&mut harness, &wish(4, 70)), Turn::AtMost(12));
+    assert_eq!(turn(&mut harness, &wish(5, 80)), Turn::Held { before: 2 });
+    // It is back, and hintd knew nothing of a home of the next.
+    assert_eq!(turn(&mut harness, &asked(&["/rack-01"], at_home(2, 60))), Turn::AtMost(8));
+    assert_eq!(
+        turn(&mut harness, &asked(&["/rack-02", "/rack-02"], wish(5, 80))),
+        Turn::AtMost(8),
+        "a rack twice is one"
+    );
+    assert_eq!(turn(&mut harness, &asked(&["/gone"], wish(6, 80))), Turn::AtMost(12), "one that is not there is none");
 }
 
 #[test]

@@ -278,7 +278,8 @@ impl World {
             }
             _ => Turn::Free,
         };
-        let more = turn.may_ask(master.asked_reduces - master.passed, master.reduces_held());
+        let may_ask = turn.may_ask(master.asked_reduces - master.passed, master.reduces_held());
+        let more = if self.homes.holds_reduces(attempt) { 0 } else { may_ask };
         master.passed += more;
         if master.passed < master.asked_reduces {
             self.held.insert(attempt);
