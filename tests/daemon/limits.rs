@@ -34,6 +34,13 @@
 // history_server.answer_bytes: tests/daemon/history_server.rs
 // history_server.jobs_per_poll: tests/daemon/history_server.rs
 // history_server.lookback: tests/daemon/history_server.rs
+// hold.at_once: tests/daemon/turns.rs
+// hold.heavy: tests/daemon/turns.rs
+// hold.share: tests/daemon/turns.rs
+// hold.home_share: src/engine/src/holding/mod.rs
+// hold.patience: src/engine/src/holding/mod.rs
+// hold.longest: tests/daemon/turns.rs
+// hold.progress: tests/daemon/job_progress.rs
 // worth.keys: src/engine/worth/book/tests.rs
 // placer.steps: src/policy/budget.rs
 // placer.commit_retries: tests/daemon/contention.rs

@@ -38,6 +38,7 @@ mod replay;
 mod resource_manager;
 mod resource_manager_apps;
 mod searches;
+mod shells;
 mod streams;
 mod tokens;
 mod turns;

@@ -1,11 +1,21 @@
 //! Turns of heavy shuffles over gRPC: who may ask for receivers, and who asks YARN as before.
 
-use crate::world::{World, refusal, request};
+use crate::world::{SOON, World, refusal, request};
 use hintd_client::Client;
 use hintd_client::wire::v1;
+use std::time::{Duration, Instant};
 use tonic::Code;
 
 const GB: u64 = 1_000_000_000;
+
+/// A daemon that holds, by these settings of `[hold]`.
+async fn holding(hold: &[&'static str]) -> World {
+    let mut extra = vec![("queues.\"*\"", "hold = true")];
+    extra.extend(hold.iter().map(|line| ("hold", *line)));
+    let world = World::with(&extra).await;
+    drop(world.cluster(2, 2, 8_192).await);
+    world
+}
 
 /// Two racks of two nodes without a network that anybody told of: uplinks are taken to carry 1 GB a second together.
 async fn world(hold: &'static str) -> World {
@@ -94,4 +104,32 @@ async fn wishes_that_make_no_sense_are_refused_by_field_and_strangers_by_their_n
     let (code, message) = refusal(stranger.shuffle_turn(wish(1, 30)).await);
     assert_eq!(code, Code::PermissionDenied, "{message}");
     assert_eq!(turn(&world, wish(1, 30)).await.2, "turn");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_hold_at_their_edges() {
+    let world = holding(&["at_once = 1", "heavy = \"3s\"", "share = 0.5", "longest = \"1s\""]).await;
+    // At 1 GB a second three are not heavy, and one byte more is.
+    let bytes = |application, shuffle_bytes| v1::ShuffleTurnRequest { shuffle_bytes, ..wish(application, 0) };
+    assert_eq!(turn(&world, bytes(1, 3 * GB)).await, (None, 0, "free".to_owned()));
+    let began = Instant::now();
+    assert_eq!(turn(&world, bytes(1, 3 * GB + 1)).await, (Some(16), 0, "turn".to_owned()), "half of 32 containers");
+    let second = turn(&world, wish(2, 30)).await;
+    // Unless the machine took a second for it: nobody is held for longer, and who was is before nobody.
+    let held = (Some(0), 1, "held".to_owned());
+    assert!(second == held || began.elapsed() >= Duration::from_secs(1), "{second:?}");
+    let asked = Instant::now();
+    while turn(&world, wish(2, 30)).await.2 != "free" {
+        assert!(asked.elapsed() < SOON, "it is held for ever");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(began.elapsed() >= Duration::from_secs(1), "it was let go before its time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_smallest_share_is_one_container_and_the_largest_is_all() {
+    for (share, containers) in [("share = 0.001", 1), ("share = 1.0", 32)] {
+        let world = holding(&[share]).await;
+        assert_eq!(turn(&world, wish(1, 30)).await, (Some(containers), 0, "turn".to_owned()));
+    }
 }

@@ -1,7 +1,7 @@
 //! `hintctl simulate`: a trace replayed on a cluster under policies side by side.
 //!
 //! # Code map
-//! - `inputs`: cluster and trace, from files or by name. `policies`: those to compare, their parameters, and the one
+//! - `inputs`: cluster and trace, from files or by name. `hold`: settings of `[hold]`. `policies`: those to compare, their parameters, and the one
 //!   place where a dispatcher is made of policy and authority. `matrix`: all runs. `pool`: several at once. `single`: one
 //!   run. `progress`: how far they are, and the interrupt. `document`: JSON. `table`: the same for people. `plots`: SVG.
 //!
@@ -11,6 +11,7 @@
 //! - An interrupt ends the runs, not the command: what is printed and written then is whole in form.
 
 mod document;
+mod hold;
 mod inputs;
 mod matrix;
 mod plots;
@@ -21,7 +22,8 @@ pub mod script;
 mod single;
 mod table;
 
-pub(crate) use document::{ClusterView, ModelView, SettingsView};
+pub(crate) use document::{ClusterView, HoldView, ModelView, SettingsView};
+pub(crate) use hold::{HoldArgs, describe as describe_hold};
 pub(crate) use inputs::{Cluster, Trace, cluster};
 pub(crate) use inputs::{in_trace, skipped, unpacked};
 pub(crate) use policies::{Chosen, choose};
@@ -33,7 +35,6 @@ use super::files;
 use super::output::Output;
 use super::plan::objective::ObjectiveArg;
 use clap::{Args, ValueEnum};
-use hintd_engine::holding::HoldSettings;
 use hintd_model::units::Micros;
 use hintd_policy::baselines::capacity;
 use hintd_simulator::shape::Joined;
@@ -100,6 +101,8 @@ pub struct SimulateArgs {
     /// As deployed: input of recurring jobs was written where the policy says, where it places data
     #[arg(long, requires = "recurring")]
     data_placement: bool,
+    #[command(flatten)]
+    hold_args: HoldArgs,
     #[command(flatten)]
     trace_options: TraceArgs,
     #[command(flatten)]
@@ -248,7 +251,8 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
         std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error))?;
     }
     let mut settings = args.settings.read(&cluster)?;
-    settings.hold = args.hold.then(HoldSettings::default);
+    args.hold_args.has_a_use(args.hold, "--hold")?;
+    settings.hold = args.hold.then(|| args.hold_args.settings());
     settings.recurring = args.recurring.unwrap_or(settings.recurring);
     settings.history_error = args.history_error.unwrap_or(settings.history_error);
     settings.data_placement = args.data_placement;

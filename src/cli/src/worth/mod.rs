@@ -1,8 +1,8 @@
 //! `hintctl worth`: what hints would be worth on an operator's own trace.
 //!
 //! # Code map
-//! - `variants`: what is compared, one line each. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
-//!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document. `table`: the same for
+//! - `variants`: what is compared, one line each; `parts`: what can be left out of it. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
+//!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document; `without`: what parts are worth in it. `table`: the same for
 //!   people. `page`: docs/worth.md. `plot`: SVG. The measure itself is `hintd_simulator::worth`.
 //!
 //! # Invariants
@@ -13,16 +13,18 @@ mod keep;
 mod matrix;
 mod outcome;
 mod page;
+mod parts;
 mod plot;
 mod table;
 #[cfg(test)]
 mod tests;
 mod variants;
+mod without;
 
 use super::failure::Failure;
 use super::files;
 use super::output::Output;
-use super::simulate::{ContainerArgs, SettingArgs, factor, history_error, threads, whole_share};
+use super::simulate::{ContainerArgs, HoldArgs, SettingArgs, factor, history_error, threads, whole_share};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use std::num::NonZeroU64;
@@ -51,6 +53,9 @@ pub struct WorthArgs {
     /// jobs are known by an earlier run; data: their input is where the policy says too; data-when: all of it
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "where,when", value_parser = PossibleValuesParser::new(variants::names()))]
     levers: Vec<String>,
+    /// Leave these parts out of the fullest lever, one at a time, to see what each is worth; all: each that it has
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(parts::names()))]
+    without: Vec<String>,
     /// The share of recurring jobs, for levers with history [default: 0.7]
     #[arg(long, value_name = "SHARE", value_parser = whole_share)]
     recurring: Option<f64>,
@@ -97,6 +102,8 @@ pub struct WorthArgs {
     /// The source's commit, for the page
     #[arg(long, requires = "markdown")]
     commit: Option<String>,
+    #[command(flatten)]
+    hold: HoldArgs,
     #[command(flatten)]
     container: ContainerArgs,
     #[command(flatten)]

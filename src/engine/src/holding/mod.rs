@@ -329,6 +329,30 @@ mod tests {
     }
 
     #[test]
+    fn shares_patience_and_the_longest_time_hold_at_their_edges() {
+        let settings = HoldSettings { share: 0.5, home_share: 0.1, ..HoldSettings::default() };
+        let home = Lane::of(&[RackIdx(0)]);
+        let mut holding = Holding::default();
+        holding.wishes_anywhere(attempt(1), shuffle(100, 10), at(0));
+        holding.wishes(attempt(2), shuffle(100, 10), home, at(0));
+        let of = |number: u32, settings: &HoldSettings, now| holding.turn(attempt(number), settings, FABRIC, now);
+        assert_eq!(of(1, &settings, at(0)), Turn::AtMost(160), "half of 320 containers");
+        assert_eq!(of(2, &settings, at(0)), Turn::AtMost(32), "a tenth of those at home");
+        let least = HoldSettings { share: 0.001, home_share: 0.001, ..settings };
+        assert_eq!([1, 2].map(|number| of(number, &least, at(0))), [Turn::AtMost(1); 2], "one at least");
+        let last = Timestamp(at(3_600).0 - 1);
+        assert_eq!((of(1, &settings, last), of(1, &settings, at(3_600))), (Turn::AtMost(160), Turn::Free));
+        // 100 GB that waited for one span of patience count as 50.
+        for (gb, expected) in [(50, Turn::Held { before: 1 }), (51, Turn::AtMost(160))] {
+            let mut holding = Holding::default();
+            holding.wishes_anywhere(attempt(3), shuffle(100, 10), at(0));
+            holding.wishes_anywhere(attempt(2), shuffle(gb, 10), at(600));
+            let one = HoldSettings { at_once: 1, ..settings };
+            assert_eq!(holding.turn(attempt(3), &one, FABRIC, at(600)), expected, "beside {gb} GB");
+        }
+    }
+
+    #[test]
     fn who_says_nothing_any_more_stands_before_nobody() {
         let mut holding = Holding::default();
         for number in 1..=3 {
