@@ -38,6 +38,7 @@
 // hold.heavy: tests/daemon/turns.rs
 // hold.share: tests/daemon/turns.rs
 // hold.home_share: src/engine/src/holding/mod.rs
+// hold.next_share: src/engine/src/holding/mod.rs
 // hold.patience: src/engine/src/holding/mod.rs
 // hold.longest: tests/daemon/turns.rs
 // hold.progress: tests/daemon/job_progress.rs

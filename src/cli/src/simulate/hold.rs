@@ -21,6 +21,9 @@ pub(crate) struct HoldArgs {
     /// The same of a home rack's containers, for jobs that stay there (hold.home_share) [default: 0.5]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     hold_home_share: Option<f64>,
+    /// Of the share of the one before it in the order, what the next one may hold (hold.next_share) [default: 0.25]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    hold_next_share: Option<f64>,
     /// Who has waited so long counts as having half of its bytes left (hold.patience) [default: 600]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     hold_patience_s: Option<u64>,
@@ -38,6 +41,7 @@ impl HoldArgs {
             heavy: self.hold_heavy_ms.map_or(usual.heavy, Micros::from_millis),
             share: self.hold_share.unwrap_or(usual.share),
             home_share: self.hold_home_share.unwrap_or(usual.home_share),
+            next_share: self.hold_next_share.unwrap_or(usual.next_share),
             patience: self.hold_patience_s.map_or(usual.patience, Micros::from_secs),
             longest: self.hold_longest_s.map_or(usual.longest, Micros::from_secs),
         }
@@ -52,6 +56,7 @@ impl HoldArgs {
             ("--hold-heavy-ms", text(self.hold_heavy_ms)),
             ("--hold-share", share(self.hold_share)),
             ("--hold-home-share", share(self.hold_home_share)),
+            ("--hold-next-share", share(self.hold_next_share)),
             ("--hold-patience-s", text(self.hold_patience_s)),
             ("--hold-longest-s", text(self.hold_longest_s)),
         ];
@@ -77,10 +82,10 @@ impl HoldArgs {
 
 /// How receivers are held, in words.
 pub(crate) fn describe(hold: &HoldSettings) -> String {
-    let HoldSettings { at_once, heavy, share, home_share, patience, longest } = hold;
+    let HoldSettings { at_once, heavy, share, home_share, next_share, patience, longest } = hold;
     format!(
-        "{at_once} heavy shuffles at once, heavy from {} s, {share} of the containers each, {home_share} of a home rack's, \
-         patience {} s, held for {} s at most",
+        "{at_once} heavy shuffles at once, heavy from {} s, {share} of the containers for the first, {home_share} of a home rack's, \
+         {next_share} of that for the next, patience {} s, held for {} s at most",
         heavy.as_secs_f64(),
         patience.as_secs_f64(),
         longest.as_secs_f64()
@@ -116,25 +121,33 @@ mod tests {
             ["--hold-heavy-ms", "500"],
             ["--hold-share", "0.4"],
             ["--hold-home-share", "1"],
+            ["--hold-next-share", "0.3"],
             ["--hold-patience-s", "60"],
             ["--hold-longest-s", "900"],
         ];
         let all = parsed(&args.concat()).unwrap();
-        let [at_once, share, home_share] = [3.0, 0.4, 1.0];
+        let [at_once, share, home_share, next_share] = [3.0, 0.4, 1.0, 0.3];
         let expected = HoldSettings {
             at_once: at_once as u32,
             heavy: Micros::from_millis(500),
             share,
             home_share,
+            next_share,
             patience: Micros::from_secs(60),
             longest: Micros::from_secs(900),
         };
         assert_eq!(all.settings(), expected);
         assert_eq!(all.words(), args.map(|pair| pair.join(" ")));
         let words = describe(&expected);
-        for part in
-            ["3 heavy", "0.5 s", "0.4 of the containers", "1 of a home rack's", "patience 60 s", "900 s at most"]
-        {
+        for part in [
+            "3 heavy",
+            "0.5 s",
+            "0.4 of the containers",
+            "1 of a home rack's",
+            "0.3 of that",
+            "patience 60 s",
+            "900 s at most",
+        ] {
             assert!(words.contains(part), "{part}: {words}");
         }
     }
@@ -146,6 +159,7 @@ mod tests {
             ("--hold-heavy-ms", "1", "3600000", ["0", "3600001"]),
             ("--hold-share", "0.001", "1", ["0.0009", "1.01"]),
             ("--hold-home-share", "0.001", "1", ["0", "nan"]),
+            ("--hold-next-share", "0.001", "1", ["0", "1.01"]),
             ("--hold-patience-s", "1", "86400", ["0", "86401"]),
             ("--hold-longest-s", "1", "86400", ["0", "86401"]),
         ] {

@@ -315,6 +315,7 @@ fn hold(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (HoldSettings, Optio
         heavy: micros(section.bounded(reader, "heavy", 2 * SECOND, MS..=HOUR)),
         share: section.bounded(reader, "share", defaults.share, 0.001..=1.0),
         home_share: section.bounded(reader, "home_share", defaults.home_share, 0.001..=1.0),
+        next_share: section.bounded(reader, "next_share", defaults.next_share, 0.001..=1.0),
         patience: micros(section.bounded(reader, "patience", 10 * MINUTE, SECOND..=DAY)),
         longest: micros(section.bounded(reader, "longest", HOUR, SECOND..=DAY)),
     };
