@@ -550,19 +550,25 @@ async fn messages_kept_for_who_follows() {
     let world = World::with(&[("limits", "follow_messages = 2")]).await;
     let mut feed = world.cluster(1, 1, 8_192).await;
     let answer = world.hints(request("r1", 1, 4, 2_048)).await;
+    // Status counts a lease as withdrawn before its message is kept: who follows all along is told of each when it is.
+    let mut all_along = world.client.follow(follow_start(&answer, 0)).await.unwrap();
     for (id, used) in [(2, 2_048), (3, 4_096), (4, 6_144)] {
         let stranger = (format!("container_1_0099_01_{id:06}"), used);
         feed.send(heartbeat("r0n0", id, used, vec![stranger])).await.unwrap();
         feed.await_acknowledged().await.unwrap();
         let left = u64::try_from((8_192 - used) / 2_048).unwrap();
         world.until("one more was withdrawn", |status| status.leases == left).await;
+        let told = tokio::time::timeout(SOON, all_along.next()).await.unwrap().unwrap();
+        assert!(matches!(told.advice, Some(Advice::Withdraw(_))), "{told:?}");
     }
+    drop(all_along);
     let mut follow = world.client.follow(follow_start(&answer, 1)).await.unwrap();
     let mut next = async || tokio::time::timeout(SOON, follow.next()).await.unwrap().unwrap();
     assert!(matches!(next().await.advice, Some(Advice::Gap(_))), "the first of three is not kept");
     assert!(matches!(next().await.advice, Some(Advice::Withdraw(_))));
     assert!(matches!(next().await.advice, Some(Advice::Withdraw(_))));
-    assert!(tokio::time::timeout(Duration::from_millis(50), follow.next()).await.is_err(), "two are");
+    let more = tokio::time::timeout(Duration::from_millis(50), follow.next()).await;
+    assert!(more.is_err(), "two are, and {more:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
