@@ -75,7 +75,7 @@ applications, YARN's CapacityScheduler, the ResourceManager's processor and the 
 
 `hintctl worth --trace T --cluster C` says the same of another trace and cluster. With `--keep DIR` each run is kept as it ends,
 so that a series goes on after an interruption; `--shard I/N` does a part of it, and the folders of all parts are merged by copying.
-With `--without all` each part of the last lever is left out in turn ([what parts are worth](worth/parts.md)).
+With `--without all` each part of the last lever is left out in turn ([what parts are worth](worth-parts.md)).
 
 What hints may do (`--levers`), as rows of the tables have it for a policy P:
 

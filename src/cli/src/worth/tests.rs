@@ -92,3 +92,21 @@ fn the_committed_page_is_as_the_generator_writes_it_and_names_every_lever() {
     }
     assert_eq!(LEVERS[4].row(Some("joint")), "places by joint, data placed, receivers held");
 }
+
+#[test]
+fn the_committed_page_of_parts_names_every_part() {
+    let page = include_str!("../../../../docs/worth-parts.md");
+    assert!(page.contains(MEASURE) && page.contains(" --without all "), "docs/worth-parts.md is of another command");
+    for part in PARTS {
+        assert!(page.contains(&format!("- `{}`: {}.\n", part.name, part.about)), "no {}", part.name);
+        // A row of the table of parts, and one of each cell's and of all.
+        assert!(page.contains(&format!("\n| {} | ", part.name)), "no row {}", part.name);
+    }
+}
+
+#[test]
+fn earlier_runs_are_a_row_where_they_are_asked_for() {
+    let levers = chosen(&["where".to_owned(), "history".to_owned()]);
+    assert_eq!(levers[1].row(Some("joint")), "places by joint, earlier runs known");
+    assert!(Variant::all(1, &levers, 0).contains(&Variant::Hinted(Some(0), 1)));
+}

@@ -12,7 +12,7 @@ use hintd_model::cluster::{
     Change, EdgePattern, Gang, Heartbeat, HintRequest, NamedResource, NodeState, Registration, Resource, Snapshot,
     TaskGroup, WhenFull,
 };
-use hintd_model::units::{AttemptId, Bytes, ContainerId, Micros, NodeIdx, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, ContainerId, HostName, LeaseId, Micros, NodeIdx, Timestamp};
 use hintd_policy::advise::EarlierRun;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub(super) struct Hintd {
     asked: u64,
     /// Keys of attempts that ran before.
     keys: BTreeMap<AttemptId, Arc<str>>,
+    /// Leases of hints for which no container came yet, oldest first.
+    hinted: BTreeMap<AttemptId, Vec<(HostName, LeaseId)>>,
 }
 
 impl Hintd {
@@ -56,33 +58,53 @@ impl Hintd {
         let network = snapshot.topology.network.clone();
         engine.change(Change::Network(network), Timestamp(0)).expect("the cluster's network is sound");
         // Limits by node that its size does not show are taken for occupied.
-        let mut hintd = Self { engine, known: vec![Resource::ZERO; snapshot.nodes()], asked: 0, keys: BTreeMap::new() };
+        let mut hintd = Self {
+            engine,
+            known: vec![Resource::ZERO; snapshot.nodes()],
+            asked: 0,
+            keys: BTreeMap::new(),
+            hinted: BTreeMap::new(),
+        };
         hintd.report(snapshot, Timestamp(0));
+        hintd.engine.publish(Timestamp(0));
         hintd
     }
 
     /// Nodes report what they hold now.
     fn report(&mut self, snapshot: &Snapshot, now: Timestamp) {
         for node in snapshot.statics.indexes() {
-            let used = snapshot.occupied[node.at()];
-            if self.asked == 0 || self.known[node.at()] != used {
-                self.known[node.at()] = used;
-                let heartbeat = Heartbeat {
-                    host: snapshot.host(node).clone(),
-                    used: named(&used),
-                    used_is_running: false,
-                    containers: None,
-                    state: if snapshot.state[node.at()].usable() { NodeState::Running } else { NodeState::Unhealthy },
-                };
-                self.engine.change(Change::Heartbeat(heartbeat), now).expect("a known node reports");
+            if self.asked == 0 || self.known[node.at()] != snapshot.occupied[node.at()] {
+                self.tell_used(node, snapshot, now);
             }
         }
+    }
+
+    /// A node's heartbeat. Leases end by what each of them says: what comes and goes between two questions is not to be missed.
+    pub(super) fn heartbeat(&mut self, node: NodeIdx, snapshot: &Snapshot, now: Timestamp) {
+        if self.known[node.at()] != snapshot.occupied[node.at()] {
+            self.tell_used(node, snapshot, now);
+            self.engine.publish(now);
+        }
+    }
+
+    fn tell_used(&mut self, node: NodeIdx, snapshot: &Snapshot, now: Timestamp) {
+        let used = snapshot.occupied[node.at()];
+        self.known[node.at()] = used;
+        let heartbeat = Heartbeat {
+            host: snapshot.host(node).clone(),
+            used: named(&used),
+            used_is_running: false,
+            containers: None,
+            state: if snapshot.state[node.at()].usable() { NodeState::Running } else { NodeState::Unhealthy },
+        };
+        self.engine.change(Change::Heartbeat(heartbeat), now).expect("a known node reports");
     }
 
     /// The application is over.
     pub(super) fn done(&mut self, attempt: AttemptId, now: Timestamp) {
         self.told(attempt, ("", ""), TaskWhat::Done { failed: false }, now);
         self.keys.remove(&attempt);
+        self.hinted.remove(&attempt);
     }
 
     /// A container of the attempt came.
@@ -94,8 +116,13 @@ impl Hintd {
         snapshot: &Snapshot,
         now: Timestamp,
     ) {
-        let container = ContainerId { attempt, id };
-        let what = TaskWhat::Allocated { host: snapshot.host(node).clone(), container, lease: None };
+        let (container, host) = (ContainerId { attempt, id }, snapshot.host(node).clone());
+        // As the processor has it: a receiver on a host that was hinted at takes the oldest lease there.
+        let lease = self.hinted.get_mut(&attempt).filter(|_| !map).and_then(|hinted| {
+            let at = hinted.iter().position(|(hinted, _)| *hinted == host)?;
+            Some(hinted.remove(at).1)
+        });
+        let what = TaskWhat::Allocated { host, container, lease };
         self.told(attempt, (group_of(map), &container.to_string()), what, now);
     }
 
@@ -183,11 +210,15 @@ impl Hintd {
         (proposal.last_try, proposal.digest) = (true, self.asked);
         let outcome = self.engine.commit(proposal, Token(format!("{attempt:?}").into()), now);
         self.engine.publish(now);
-        match outcome {
-            CommitOutcome::Committed(answer) => Some(answer),
-            CommitOutcome::Answered(answer) => Some(answer.unpack()),
-            CommitOutcome::Conflict { .. } | CommitOutcome::Refused(_) => None,
-        }
+        let answer = match outcome {
+            CommitOutcome::Committed(answer) => answer,
+            CommitOutcome::Answered(answer) => answer.unpack(),
+            CommitOutcome::Conflict { .. } | CommitOutcome::Refused(_) => return None,
+        };
+        let leases = |hint: &hintd_engine::Hint| hint.leases.iter().map(|lease| (hint.host.clone(), *lease)).collect();
+        let given: Vec<Vec<(HostName, LeaseId)>> = answer.decision.hints.iter().map(leases).collect();
+        self.hinted.entry(attempt).or_default().extend(given.into_iter().flatten());
+        Some(answer)
     }
 
     /// What calls left behind since the last time, and leases by attempt.

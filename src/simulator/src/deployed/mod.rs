@@ -131,7 +131,7 @@ impl DynDispatch for Deployed<'_> {
     fn offer(&self, state: &mut DispatchState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         let mut world = own(state);
         world.catch_up(self, view);
-        let launch = world.heartbeat(offer.node, view.now);
+        let launch = world.heartbeat(offer.node, view.snapshot, view.now);
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         *outcome = world.outcome;
         launch.map(Advice::Launch).into_iter().collect()

@@ -90,6 +90,7 @@ pub fn play(deployed: &Deployed<'_>, recording: &[(Timestamp, Told)]) -> Vec<Dec
             Told::Holds { host, used } => {
                 if let Some(node) = node(host) {
                     snapshot.occupied[node.at()] = *used;
+                    hintd.heartbeat(node, &snapshot, at);
                 }
             }
             Told::Recurs { attempt, run } => hintd.recurs(*attempt, run, at),

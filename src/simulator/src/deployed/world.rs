@@ -376,9 +376,12 @@ impl World {
     }
 
     /// A node reports; the next task to launch there.
-    pub(super) fn heartbeat(&mut self, node: NodeIdx, now: Timestamp) -> Option<TaskRef> {
+    pub(super) fn heartbeat(&mut self, node: NodeIdx, snapshot: &Snapshot, now: Timestamp) -> Option<TaskRef> {
         if self.answered != Some((node, now)) {
             self.answered = Some((node, now));
+            if let Some(hintd) = &mut self.hintd {
+                hintd.heartbeat(node, snapshot, now);
+            }
             self.launches.clear();
             self.give_freed_back();
             for decision in self.scheduler.heartbeat(node) {
