@@ -162,7 +162,6 @@ fn a_jobs_own_reduces_leave_its_maps_the_room_at_home() {
     let (grain, recurring, history_error) = (FlowGrain::Nodes, 1.0, 1.0);
     let common = SimSettings { seed: 3, grain, recurring, history_error, ..SimSettings::default() };
     let placed = run_with("joint", SimSettings { data_placement: true, ..common }, &jobs).0;
-    println!("mean {} s, {} of {}", placed.mean_jct_s, placed.cross_rack_bytes, placed.shuffle_bytes);
     assert_eq!((placed.jobs, placed.unfinished, placed.maps_by_locality[2], placed.cross_rack_bytes), (1, 0, 0, 0));
     assert!(placed.mean_jct_s < 165.0, "{} s", placed.mean_jct_s);
 }
