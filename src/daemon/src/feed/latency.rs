@@ -71,11 +71,7 @@ fn measured(
     if rtts.is_empty() {
         return Err(ItemRefusal::new(Reason::Zero, format!("\"{from}\" to \"{to}\": no round trips")));
     }
-    if *instance != 0 && registries.agents().is_replaced(&from, *instance, now) {
-        let message = format!("another agent of \"{from}\" has taken over: instance {instance} measures no more");
-        return Err(ItemRefusal::new(Reason::NotOwner, message));
-    }
-    registries.latency(Measured { from, to, path, rtts: rtts.into(), at }, bounds.items_per_s, now)
+    registries.latency(Measured { from, to, path, rtts: rtts.into(), at }, *instance, bounds.items_per_s, now)
 }
 
 const fn reason(error: &LatencyError) -> Reason {

@@ -372,14 +372,19 @@ impl FeedRegistries {
         Ok(())
     }
 
-    /// Round trips between two hosts, of which the one that measured may tell of so many a second.
+    /// Round trips between two hosts, of which the one that measured may tell of so many a second; `instance`: its agent's, 0: none.
     ///
     /// # Errors
-    /// [`Reason::UnknownNode`], [`Reason::Malformed`] to itself, [`Reason::TooMany`] in a second, or while the engine is behind.
-    pub fn latency(&self, measured: Measured, per_s: u32, now: Timestamp) -> Result<(), ItemRefusal> {
+    /// [`Reason::UnknownNode`], [`Reason::Malformed`] to itself, [`Reason::NotOwner`] for an agent that another has replaced,
+    /// [`Reason::TooMany`] in a second, or while the engine is behind.
+    pub fn latency(&self, measured: Measured, instance: u64, per_s: u32, now: Timestamp) -> Result<(), ItemRefusal> {
         let (from, to) = (self.nodes.resolve(&measured.from)?, self.nodes.resolve(&measured.to)?);
         if from == to {
             return Err(ItemRefusal::new(Reason::Malformed, format!("\"{from}\" is measured to itself")));
+        }
+        if instance != 0 && self.agents.is_replaced(&from, instance, now) {
+            let message = format!("another agent of \"{from}\" has taken over: instance {instance} measures no more");
+            return Err(ItemRefusal::new(Reason::NotOwner, message));
         }
         self.measured().latency.take(Measured { from, to, ..measured }, per_s, now)?;
         self.wake();

@@ -10,7 +10,6 @@ use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::network::latency::LatencyModel;
 use hintd_model::units::{Bytes, GroupIdx, Micros, NodeIdx, RackIdx};
 use proptest::prelude::*;
-use std::sync::Arc;
 
 const UNIT: Resource = Resource::new(1024, 1);
 

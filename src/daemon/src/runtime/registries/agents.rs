@@ -29,7 +29,6 @@ struct Agent {
     address: SocketAddr,
     instance: u64,
     seen: Timestamp,
-    since: Timestamp,
     replaced: VecDeque<u64>,
 }
 
@@ -111,15 +110,15 @@ fn note(
     now: Timestamp,
 ) -> Result<(), Refusal> {
     let Some(known) = state.agents.get_mut(host) else {
-        let agent = Agent { address, instance, seen: now, since: now, replaced: VecDeque::new() };
+        let agent = Agent { address, instance, seen: now, replaced: VecDeque::new() };
         state.agents.insert(host.clone(), agent);
         state.plan = None;
         return Ok(());
     };
     if known.instance != instance {
         if known.lives(now) && known.replaced.contains(&instance) {
-            let ago = now.since(known.since).in_words();
-            let message = format!("another agent of \"{host}\" took over {ago} ago, at {}", known.address);
+            // The same words each time: who repeats them says them once.
+            let message = format!("another agent of \"{host}\" has taken over, at {}", known.address);
             return Err(Refusal::Unavailable { message, retry_after: SILENT });
         }
         known.replaced.retain(|replaced| *replaced != instance);
@@ -127,7 +126,7 @@ fn note(
         if known.replaced.len() > REPLACED {
             known.replaced.pop_front();
         }
-        (known.instance, known.since) = (instance, now);
+        known.instance = instance;
     }
     if !known.lives(now) {
         state.plan = None;
@@ -203,7 +202,7 @@ mod tests {
         let soon = T.plus(Micros::from_secs(5));
         ask(2, 22, soon).unwrap();
         let refused = ask(1, 11, soon.plus(Micros::from_secs(5))).unwrap_err();
-        assert_eq!(refused.to_string(), "another agent of \"a\" took over 5 s ago, at 127.0.0.1:2");
+        assert_eq!(refused.to_string(), "another agent of \"a\" has taken over, at 127.0.0.1:2");
         assert!(agents.is_replaced(&"a".into(), 11, soon) && !agents.is_replaced(&"a".into(), 22, soon));
         let later = soon.plus(Micros::from_secs(61));
         assert!(!agents.is_replaced(&"a".into(), 11, later));
