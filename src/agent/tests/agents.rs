@@ -135,22 +135,23 @@ async fn the_matrix_shows_what_a_proxy_adds_and_agents_outlive_each_other_and_th
         let row = found.racks.iter().find(|row| (row.a.as_str(), row.b.as_str()) == (a, b));
         row.map(|row| (row.rtt_us, row.median_us))
     };
-    let all = |found: &v1::LatencyResponse| found.racks.len() == 3 && found.agents == 4 && found.paths == 12;
-    let found = until(&running, "each two hosts are measured both ways", all).await;
+    // In the rack and to the counterpart in the other; those that are drawn come on top.
+    let all = |found: &v1::LatencyResponse| found.racks.len() == 3 && found.agents == 4 && found.paths >= 8;
+    let found = until(&running, "each host measures two others", all).await;
     let delay = DELAY.as_micros() as u64;
     let [near, between, far] = [("/a", "/a"), ("/a", "/b"), ("/b", "/b")].map(|(a, b)| rtt(&found, a, b).unwrap());
     // A length is right within 6 %.
     assert!(between.0 * 100 >= delay * 94 && far.1 * 100 >= delay * 94, "{found:?}");
     assert!(near.1 + delay / 2 < between.0, "the rack without a proxy is near: {found:?}");
 
-    // One of a host that starts later takes over, and what the other still says is refused.
+    // One that is started again goes on.
     agents[0].abort();
     let listen = free(10);
     let later = agent(&running, "a1", listen, listen);
     let mut operator = admin(&running.admin).await.unwrap();
     let own = v1::LatencyRequest { host: "a1".into(), limit: 0 };
     let rows = operator.latency(own).await.unwrap().into_inner();
-    assert!(rows.hosts.iter().any(|row| row.from == "a2" && row.to == "a1" && row.to_rack == "/a"), "{rows:?}");
+    assert!(!rows.hosts.is_empty() && rows.hosts.iter().all(|row| row.from == "a1" || row.to == "a1"), "{rows:?}");
 
     // The daemon starts again without anything kept: agents find it, and the matrix is back.
     let port = running.grpc.port();

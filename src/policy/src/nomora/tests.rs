@@ -8,7 +8,7 @@ use crate::{Budget, Definition, Ended, GroupProblem, Place, PlaceProblem, Placem
 use hintd_model::cluster::{EdgePattern, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::network::latency::LatencyModel;
-use hintd_model::units::{Bytes, GroupIdx, Micros, NodeIdx, RackIdx};
+use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx};
 use proptest::prelude::*;
 
 const UNIT: Resource = Resource::new(1024, 1);
