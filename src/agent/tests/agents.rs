@@ -66,7 +66,7 @@ fn agent(running: &Running, host: &str, listen: SocketAddr, advertise: SocketAdd
 
 /// A free address for an agent of this host.
 fn free(last: u8) -> SocketAddr {
-    let socket = std::net::UdpSocket::bind(([127, 0, 0, last], 0)).unwrap();
+    let socket = std::net::UdpSocket::bind(SocketAddr::from(([127, 0, 0, last], 0))).unwrap();
     socket.local_addr().unwrap()
 }
 
