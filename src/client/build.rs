@@ -34,6 +34,7 @@ const PUBLISHED: &[&str] = &[
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",
     "OpticalPortView", "ListAttemptsResponse", "AttemptView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
     "NetworkResponse", "NetworkTier", "NetworkRack", "NetworkUplink", "DiffNetworkResponse", "NetworkDifference", "RacksResponse", "HostRacks",
+    "LatencyResponse", "RackLatency", "HostLatency",
 ];
 
 /// Fields whose key is not the field's name or whose value is not the field's, and what serde is told of them.

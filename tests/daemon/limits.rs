@@ -17,6 +17,9 @@
 // limits.containers_seen: src/engine/adherence/seen.rs
 // limits.watched_pairs_per_peer: tests/daemon/streams.rs
 // leases.watched: src/engine/tests/adherence.rs
+// latency.pairs: src/model/src/network/latency/tests.rs
+// latency.pairs_per_host: src/model/src/network/latency/tests.rs
+// latency.items_per_s: src/daemon/src/feed/tests.rs
 // resource_manager.answer_bytes: tests/daemon/resource_manager.rs
 // resource_manager.unheard_kept: tests/daemon/resource_manager.rs
 // resource_manager.absent_kept: src/hadoop/roster.rs

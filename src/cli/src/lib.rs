@@ -26,6 +26,7 @@ pub mod failure;
 pub mod files;
 pub mod flows;
 pub mod holdout;
+pub mod latency;
 pub mod links;
 pub mod network;
 pub mod operate;
@@ -136,6 +137,8 @@ enum Command {
     Nodes(operate::NodesArgs),
     /// Links: capacity, load both ways, who uses them
     Links(links::LinksArgs),
+    /// Round trips as agents measured them: between racks, or of one host
+    Latency(latency::LatencyArgs),
     /// The network in force, and network files: show, compare, load, import
     #[command(subcommand)]
     Network(network::NetworkCommand),
@@ -217,6 +220,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Top(args) => top::run(&args, &daemon, output),
         Command::Nodes(args) => operate::nodes(args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
+        Command::Latency(args) => latency::run(&args, &daemon, output),
         Command::Network(command) => network::run(&command, &daemon, output),
         Command::Racks(args) => racks::run(&args, &daemon, output),
         Command::Chains(args) => chains::run(&args, &daemon, output),

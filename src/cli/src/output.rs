@@ -129,6 +129,16 @@ pub fn table<const N: usize>(header: [&str; N], left: usize, rows: impl IntoIter
     laid_out(&header, left, &cells)
 }
 
+/// As [`table`] with columns that only the rows' source knows, whose names are not to be trusted either.
+#[must_use]
+pub fn wide_table(header: &[&str], left: usize, rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let header: Vec<_> = header.iter().map(|name| one_line(name)).collect();
+    let header: Vec<&str> = header.iter().map(|name| &**name).collect();
+    let mut cells = Vec::new();
+    rows.into_iter().for_each(|row| cells.extend(row.iter().map(|cell| one_line(cell).into_owned())));
+    laid_out(&header, left, &cells)
+}
+
 /// Not generic, so that it is compiled once: the rows stand one after another.
 fn laid_out(header: &[&str], left: usize, cells: &[String]) -> String {
     let mut table = Table::new();

@@ -314,7 +314,7 @@ impl Engine {
 /// Beginning, time, and facts that become current.
 impl Engine {
     pub(crate) fn empty(settings: EngineSettings, rules: SizeRules, now: Timestamp) -> Self {
-        let facts = Facts::new(rules, now);
+        let facts = Facts::new(rules, settings.latency(), now);
         let generation = Generation {
             number: 0,
             snapshot: Arc::clone(&facts.snapshot),
@@ -503,6 +503,7 @@ impl Engine {
         if self.settings.plans.follow != followed {
             self.plan_handler().tell(now);
         }
+        self.facts.model.configure_latency(self.settings.latency());
         self.attempt_handler().enforce_limits(now);
         self.tick(now);
     }

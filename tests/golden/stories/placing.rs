@@ -90,6 +90,7 @@ pub(crate) fn a_cluster_is_fed_and_asked(notes: &Notes) {
 fn network_files(daemon: &Daemon, notes: &Notes) {
     notes.json("network show", &daemon.args(&["network", "show"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Network", &json!({}));
+    notes.json("latency", &daemon.args(&["latency"]));
     notes.all_json("racks", &daemon.args(&["racks"])); // it may fail: racks may differ
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Racks", &json!({}));
     notes.ask(&daemon.grpc(), "/hintd.v1.Placement/ResolveRacks", &json!({ "hosts": ["r0n0"] }));

@@ -25,6 +25,7 @@ mod place;
 mod planning;
 mod plans;
 pub mod pool;
+mod probing;
 mod proof;
 mod quotas;
 mod racks;

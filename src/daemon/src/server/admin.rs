@@ -350,6 +350,17 @@ impl Admin for AdminService {
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
+    async fn latency(&self, request: Request<v1::LatencyRequest>) -> Result<Response<v1::LatencyResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let (generation, now) = (self.daemon.generation(), self.daemon.clock().now());
+        let (settings, agents) =
+            (self.daemon.settings().engine.latency(), self.daemon.registries().agents().count(now));
+        let found = self.heavy("looking at the latency", move |_| {
+            convert::latency(&generation.snapshot, (&settings, agents), &wire, now)
+        });
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
+    }
+
     async fn diff_network(
         &self,
         request: Request<v1::DiffNetworkRequest>,

@@ -1,9 +1,10 @@
 //! Parameters of `nomora`.
 
-use super::curve::{BUILT_IN, Curve, LEAST_COST, MOST_COST};
+use super::curve::{BUILT_IN, Curve, CurveError, LEAST_COST, MOST_COST};
 use super::round::CostModel;
 use crate::params::{Invalid, Params};
 use hintd_model::network::latency::DistanceClasses;
+use hintd_model::text::is_hidden;
 use hintd_model::units::Micros;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,7 +42,32 @@ pub struct NomoraParams {
     pub queues: BTreeMap<String, String>,
     /// Own curves: by name, pairs of two-way latency in µs and share of the best performance.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub curves: BTreeMap<String, Vec<(f64, f64)>>,
+    pub curves: BTreeMap<String, Vec<Point>>,
+}
+
+/// Two-way latency in µs and share of the best performance.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<f64>", into = "(f64, f64)")]
+pub struct Point(pub f64, pub f64);
+
+impl From<Point> for (f64, f64) {
+    fn from(point: Point) -> Self {
+        (point.0, point.1)
+    }
+}
+
+impl TryFrom<Vec<f64>> for Point {
+    type Error = String;
+
+    fn try_from(numbers: Vec<f64>) -> Result<Self, String> {
+        match numbers[..] {
+            [latency_us, performance] => Ok(Self(latency_us, performance)),
+            _ => Err(format!(
+                "a point is latency in µs and performance, and this is {} numbers: {numbers:?}",
+                numbers.len()
+            )),
+        }
+    }
 }
 
 impl Default for NomoraParams {
@@ -84,7 +110,7 @@ impl NomoraParams {
     /// The curve of a name, own or built in.
     #[must_use]
     pub fn curve_named(&self, name: &str) -> Option<Curve> {
-        let own = self.curves.get(name).and_then(|points| Curve::through(points).ok());
+        let own = self.curves.get(name).and_then(|points| through(points).ok());
         own.or_else(|| Curve::built_in(name))
     }
 
@@ -92,6 +118,11 @@ impl NomoraParams {
         let known: Vec<&str> = BUILT_IN.into_iter().chain(self.curves.keys().map(String::as_str)).collect();
         format!("there is no curve \"{name}\" (there are {})", known.join(", "))
     }
+}
+
+fn through(points: &[Point]) -> Result<Curve, CurveError> {
+    let points: Vec<(f64, f64)> = points.iter().map(|&point| point.into()).collect();
+    Curve::through(&points)
 }
 
 impl Params for NomoraParams {
@@ -122,7 +153,13 @@ impl Params for NomoraParams {
             if BUILT_IN.contains(&name.as_str()) {
                 return invalid("curves", format!("\"{name}\" is built in: an own curve needs another name"));
             }
-            if let Err(error) = Curve::through(points) {
+            if name.trim().is_empty() || name.chars().any(is_hidden) {
+                return invalid(
+                    "curves",
+                    format!("{name:?} is no name for a curve: empty, or with control characters"),
+                );
+            }
+            if let Err(error) = through(points) {
                 return invalid("curves", format!("\"{name}\": {error}"));
             }
         }
