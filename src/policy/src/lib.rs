@@ -44,6 +44,7 @@ pub mod problem;
 pub mod registry;
 #[cfg(any(test, feature = "samples"))]
 pub mod sample;
+pub mod scale_up_out;
 pub mod terms;
 #[cfg(test)]
 mod toys;
