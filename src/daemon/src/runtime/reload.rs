@@ -59,10 +59,9 @@ impl Daemon {
         self.0.config_refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Keys that the last reload changed; none while one runs.
-    #[must_use]
-    pub fn last_changed(&self) -> Vec<String> {
-        self.0.reloading.try_lock().map(|last| last.changed.clone()).unwrap_or_default()
+    /// Keys that the last reload changed; one that runs is waited for.
+    pub async fn last_changed(&self) -> Vec<String> {
+        self.0.reloading.lock().await.changed.clone()
     }
 
     async fn reload_file(&self, last_changed: &mut Vec<String>) -> Result<Reloaded, Refusal> {

@@ -360,8 +360,8 @@ struct QueueRow {
 }
 
 /// See [`PageSettings`].
-#[must_use]
-pub fn page_settings(daemon: &Daemon) -> PageSettings {
+pub async fn page_settings(daemon: &Daemon) -> PageSettings {
+    let last_changed = daemon.last_changed().await;
     let settings = daemon.settings();
     let holdout = |name: &str| settings.engine.worth.holdout.get(name).copied().unwrap_or(0.0);
     let queue = |(name, queue): (&String, &crate::runtime::options::Queue)| QueueRow {
@@ -375,7 +375,7 @@ pub fn page_settings(daemon: &Daemon) -> PageSettings {
     PageSettings {
         file: settings.file.clone(),
         generation: settings.generation,
-        last_changed: daemon.last_changed(),
+        last_changed,
         default_policy: policies.default,
         frameworks: policies.frameworks.iter().map(|(name, policy)| (name.clone(), (*policy).to_owned())).collect(),
         queues: settings.queues.iter().map(queue).collect(),

@@ -203,7 +203,7 @@ async fn explain(State(page): State<Arc<Page>>, request: Request) -> Response {
 }
 
 async fn settings(State(page): State<Arc<Page>>) -> Response {
-    serde_json::to_string(&page::page_settings(&page.daemon)).map_or_else(|_| stopping(), json)
+    serde_json::to_string(&page::page_settings(&page.daemon).await).map_or_else(|_| stopping(), json)
 }
 
 /// The only value of a query, decoded.
