@@ -31,6 +31,7 @@ mod limits;
 mod load;
 mod name_node;
 mod network_file;
+mod page;
 mod plans;
 mod plans_kept;
 mod program;

@@ -21,6 +21,7 @@ pub mod demo;
 pub mod doctor;
 pub mod drain;
 pub mod emulate;
+pub mod emulation;
 pub mod explain;
 pub mod failure;
 pub mod files;
@@ -31,6 +32,7 @@ pub mod links;
 pub mod network;
 pub mod operate;
 pub mod output;
+pub mod page;
 pub mod place;
 pub mod plan;
 mod plots;
@@ -87,6 +89,8 @@ Exit code 0: done; 1: the work failed; 2: bad usage or bad input.";
 enum Command {
     /// The daemon at work: an emulated cluster, a trace's jobs, a dying node, a failing link
     Demo(demo::DemoArgs),
+    /// An emulated cluster that feeds a running daemon and asks it for hints
+    Emulate(emulation::EmulateArgs),
     /// One placement, offline: hints, costs, the default's costs, what was ruled out
     Place(place::PlaceArgs),
     /// Network files: generate and check
@@ -133,6 +137,8 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Links, applications, queues and rates, live
     Top(top::TopArgs),
+    /// A one-time address of the operator's page, for a browser on the daemon's machine
+    Page(page::PageArgs),
     /// Nodes as the daemon knows them
     Nodes(operate::NodesArgs),
     /// Links: capacity, load both ways, who uses them
@@ -198,6 +204,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let output = Output::new(json);
     match command {
         Command::Demo(args) => demo::run(args, output),
+        Command::Emulate(args) => emulation::run(&args, &daemon, output),
         Command::Place(args) => place::run(&args, output),
         Command::Flows(args) => flows::run(&args, output),
         Command::Solve(command) => solve::run(&command, output),
@@ -218,6 +225,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Status(args) => operate::status(&args, &daemon, output),
         Command::Doctor(args) => doctor::run(&args, &daemon, output),
         Command::Top(args) => top::run(&args, &daemon, output),
+        Command::Page(args) => page::run(&args, &daemon, output),
         Command::Nodes(args) => operate::nodes(args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
         Command::Latency(args) => latency::run(&args, &daemon, output),

@@ -3,7 +3,7 @@
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
 use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
-use super::{Config, Log, chains, latency, network, plan, rebalance, records, routes, worth};
+use super::{Config, Log, chains, latency, network, page, plan, rebalance, records, routes, worth};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::holding::HoldSettings;
@@ -45,6 +45,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let mut root = Section::root(table);
     let limits = limits::read(&mut root, reader);
     let (listen, metrics) = listen(&mut root, reader, &limits);
+    let page = page::read(&mut root, reader, metrics);
     let log = log(&mut root, reader);
     let store = store(&mut root, reader);
     let rules = yarn(&mut root, reader);
@@ -109,13 +110,13 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
     let asked = reader.asked();
-    Config { options, log, metrics, sdn, resource_manager, name_node, history_server, network, keys, asked }
+    Config { options, log, metrics, page, sdn, resource_manager, name_node, history_server, network, keys, asked }
 }
 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
-    const SECTIONS: [&str; 7] =
-        ["history_server.", "listen.", "log.", "name_node.", "resource_manager.", "sdn.", "store."];
+    const SECTIONS: [&str; 8] =
+        ["history_server.", "listen.", "log.", "name_node.", "page.", "resource_manager.", "sdn.", "store."];
     const KEYS: [&str; 25] = [
         "placer.threads",
         "placer.queue",
@@ -505,7 +506,7 @@ mod tests {
             let settings = &options.settings;
             format!(
                 "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-                (options.listen.clone(), config.metrics, &config.sdn, &config.resource_manager),
+                (options.listen.clone(), config.metrics, config.page, &config.sdn, &config.resource_manager),
                 config.log,
                 options.store,
                 options.pool,

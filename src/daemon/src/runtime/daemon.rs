@@ -12,6 +12,7 @@ use super::metric_handles::MetricHandles;
 use super::network_file::FollowedNetwork;
 use super::options::{Options, ReloadHook, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
+use super::page::PageAccess;
 use super::plans::REPLICA_QUESTIONS_MAX;
 use super::pool::{JobContext, Pool};
 use super::quotas::Quotas;
@@ -88,6 +89,8 @@ pub(super) struct Inner {
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// Who says which attempts there are, if somebody is asked.
     pub(super) listing: OnceLock<Arc<dyn Listing>>,
+    /// Who may look at the operator's page, if it is on.
+    pub(super) page: OnceLock<Arc<PageAccess>>,
     /// Shuffles that ApplicationMasters are to be asked about.
     pub(super) shuffle_progress: ShuffleProgress,
     /// What was made of the network file.
@@ -247,6 +250,7 @@ impl Daemon {
             quotas: Quotas::default(),
             locator: OnceLock::new(),
             listing: OnceLock::new(),
+            page: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
             network: std::sync::Mutex::default(),
             hdfs_racks: Arc::default(),
@@ -379,6 +383,14 @@ impl Daemon {
     pub(crate) fn had(&self, decision: DecisionId) -> bool {
         let pushed = is_pushed(decision) && decision.number >> 32 == self.0.first_decision.number >> 32;
         pushed || decision.number < self.0.decisions.load(Ordering::Relaxed)
+    }
+
+    /// The latest recorded decisions and refusals, newest first, at most so many.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn latest_records(&self, most: usize) -> Result<Vec<Arc<Record>>, Refusal> {
+        self.0.recorder.latest(most).await
     }
 
     /// How far records go, and decisions that came faster than they could be recorded.

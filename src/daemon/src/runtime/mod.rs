@@ -20,6 +20,7 @@ pub mod metric_handles;
 mod network_file;
 pub mod options;
 pub mod outbox;
+pub mod page;
 mod pending_batches;
 mod place;
 mod planning;

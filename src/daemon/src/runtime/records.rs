@@ -27,6 +27,7 @@ enum RecorderCommand {
     DecidedRequest(Box<DecidedRequest>),
     Get { decision: DecisionId, now: Timestamp, reply: oneshot::Sender<Result<Arc<Record>, Refusal>> },
     Kept(oneshot::Sender<Kept>),
+    Latest { most: usize, reply: oneshot::Sender<Vec<Arc<Record>>> },
     Reload { settings: RecordSettings, done: oneshot::Sender<()> },
 }
 
@@ -134,6 +135,14 @@ impl Recorder {
         self.ask(RecorderCommand::Kept).await
     }
 
+    /// The latest records, newest first.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where the thread has ended.
+    pub(super) async fn latest(&self, most: usize) -> Result<Vec<Arc<Record>>, Refusal> {
+        self.ask(|reply| RecorderCommand::Latest { most, reply }).await
+    }
+
     /// New settings.
     pub(super) async fn reload(&self, settings: RecordSettings) {
         // A thread that has ended keeps nothing.
@@ -161,6 +170,7 @@ fn keep(settings: RecordSettings, envelopes: &mpsc::Receiver<Envelope>) {
             RecorderCommand::DecidedRequest(seen) => records.take(*seen),
             RecorderCommand::Get { decision, now, reply } => drop(reply.send(records.get(decision, now))),
             RecorderCommand::Kept(reply) => drop(reply.send(records.kept())),
+            RecorderCommand::Latest { most, reply } => drop(reply.send(records.latest(most))),
             RecorderCommand::Reload { settings, done } => {
                 records.reload(settings);
                 let _ = done.send(());

@@ -343,6 +343,18 @@ impl Admin for AdminService {
         Ok(Response::new(in_time(&self.daemon, request.metadata(), found).await?))
     }
 
+    async fn open_page(&self, _: Request<v1::OpenPageRequest>) -> Result<Response<v1::OpenPageResponse>, Status> {
+        let off = || Refusal::Invalid {
+            field: "page.enabled".to_owned(),
+            message: "false in the configuration: set it to true and restart the daemon".to_owned(),
+        };
+        let access = self.daemon.page().ok_or_else(|| super::status::status(&off()))?;
+        let (url, valid) = access.invite();
+        let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let session_ms = millis(access.options().session_time);
+        Ok(Response::new(v1::OpenPageResponse { url, valid_ms: millis(valid), session_ms }))
+    }
+
     async fn racks(&self, request: Request<v1::RacksRequest>) -> Result<Response<v1::RacksResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let daemon = self.daemon.clone();
@@ -427,7 +439,7 @@ async fn whole_plan(pieces: &mut Streaming<v1::SubmitPlanRequest>) -> Result<Sub
     Ok(SubmittedPlan { name, replace, json })
 }
 
-fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u64>) -> v1::NodeView {
+pub(super) fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u64>) -> v1::NodeView {
     let snapshot = &generation.snapshot;
     let statics = &snapshot.statics;
     let wire = |row: &Resource| Some(resource_to_wire(&NamedResource::from_row(row, &snapshot.kinds)));
@@ -478,7 +490,7 @@ fn with_nearest(refusal: Refusal, generation: &Generation) -> Refusal {
     }
 }
 
-fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1::PolicyView {
+pub(super) fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1::PolicyView {
     let capabilities = [
         (policy.as_place().is_some(), "place"),
         (policy.as_dispatch().is_some(), "dispatch"),

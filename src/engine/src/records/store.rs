@@ -137,6 +137,12 @@ impl Records {
         found.ok_or_else(|| Refusal::NotRecorded { decision, kept: why() })
     }
 
+    /// The latest `most` records by their ids, which grow with time within one life of the daemon; newest first.
+    #[must_use]
+    pub fn latest(&self, most: usize) -> Vec<Arc<Record>> {
+        self.by_decision.values().rev().take(most).cloned().collect()
+    }
+
     /// How far records go.
     #[must_use]
     pub fn kept(&self) -> Kept {
