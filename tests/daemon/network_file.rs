@@ -342,7 +342,7 @@ fn hosts_that_hear_no_switch_are_left_out_where_that_is_asked_for() {
     let text = std::fs::read_to_string(&made).unwrap();
     assert_eq!(NetworkFile::read_toml(&text).unwrap().expand(&Default::default()).unwrap().network.unwrap().hosts(), 2);
     write("n1.example.com", &hears("tor-1"));
-    let twice = import(&["--partial"]);
+    let twice = import(&["--partial", "--force"]);
     assert_eq!(twice.status.code(), Some(2), "{}", said(&twice));
     assert!(said(&twice).contains("\"n1\" is \"n1.example.com\", which has a file already"), "{}", said(&twice));
 }
