@@ -28,6 +28,7 @@ mod hostile;
 mod job_progress;
 mod lifecycle;
 mod limits;
+mod lists;
 mod load;
 mod name_node;
 mod network_file;

@@ -12,8 +12,10 @@ pub mod answers;
 pub mod attempts;
 pub mod bench;
 mod blocked;
+pub mod bundle;
 pub mod chains;
 pub mod circuits;
+mod colors;
 pub mod config;
 pub mod connect;
 pub mod daemon;
@@ -29,10 +31,13 @@ pub mod flows;
 pub mod holdout;
 pub mod latency;
 pub mod links;
+pub mod lists;
+pub mod log_level;
 pub mod network;
 pub mod operate;
 pub mod output;
 pub mod page;
+mod pages;
 pub mod place;
 pub mod plan;
 mod plots;
@@ -43,6 +48,7 @@ pub mod replay;
 pub mod replicas;
 pub mod reproduce;
 pub mod request;
+mod screen;
 mod secret;
 pub mod servers;
 pub mod shell;
@@ -51,6 +57,7 @@ pub mod solve;
 pub mod top;
 pub mod topology;
 pub mod trace;
+pub mod view;
 pub mod watch;
 pub mod worth;
 
@@ -96,7 +103,7 @@ enum Command {
     /// Network files: generate and check
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
-    /// When flows end that share links max-min fairly
+    /// Compute flow completion times, links shared max-min fairly
     Flows(flows::FlowsArgs),
     /// The product's solvers on files of their own formats
     #[command(subcommand)]
@@ -124,7 +131,13 @@ enum Command {
     /// What hints are worth in production, and recurring keys that get none, for these made them slower
     #[command(subcommand)]
     Holdout(holdout::HoldoutCommand),
-    /// A decision or a refusal that the running daemon remembers: terms, what was ruled out, ages, leases, what blocks
+    /// Decisions and refusals, newest first
+    Decisions(lists::DecisionsArgs),
+    /// Live leases, newest first
+    Leases(lists::LeasesArgs),
+    /// Applications that asked for hints and are not over, with their last decisions
+    Applications(lists::ApplicationsArgs),
+    /// A decision or a refusal that the running daemon remembers, or an application's last ones: terms, what was ruled out, ages, leases, why it did not fit
     Explain(explain::ExplainArgs),
     /// A recorded decision made again: the same bytes, or by another policy side by side
     Replay(replay::ReplayArgs),
@@ -135,6 +148,10 @@ enum Command {
     Status(operate::StatusArgs),
     /// What is wrong with the daemon and what it needs, what that means, and what to do
     Doctor(doctor::DoctorArgs),
+    /// What somebody who helps wants to see of the daemon, in a folder, without secrets
+    Bundle(bundle::BundleArgs),
+    /// The daemon's log level: show it, or set it while the daemon runs
+    LogLevel(log_level::LogLevelArgs),
     /// Links, applications, queues and rates, live
     Top(top::TopArgs),
     /// A one-time address of the operator's page, for a browser on the daemon's machine
@@ -217,6 +234,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Attempts(args) => attempts::list(&args, &daemon, output),
         Command::End(args) => attempts::end(&args, &daemon, output),
         Command::Holdout(command) => holdout::run(&command, &daemon, output),
+        Command::Decisions(args) => lists::decisions(&args, &daemon, output),
+        Command::Leases(args) => lists::leases(&args, &daemon, output),
+        Command::Applications(args) => lists::applications(&args, &daemon, output),
         Command::Explain(args) => explain::run(&args, &daemon, output),
         Command::Replay(args) => replay::run(&args, &daemon, output),
         Command::WhatIf(command) => request::what_if(&command, &daemon, output),
@@ -224,9 +244,11 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Bench(command) => bench::run(command, &daemon, output),
         Command::Status(args) => operate::status(&args, &daemon, output),
         Command::Doctor(args) => doctor::run(&args, &daemon, output),
+        Command::Bundle(args) => bundle::run(&args, &daemon, output),
+        Command::LogLevel(args) => log_level::run(&args, &daemon, output),
         Command::Top(args) => top::run(&args, &daemon, output),
         Command::Page(args) => page::run(&args, &daemon, output),
-        Command::Nodes(args) => operate::nodes(args, &daemon, output),
+        Command::Nodes(args) => operate::nodes(&args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
         Command::Latency(args) => latency::run(&args, &daemon, output),
         Command::Network(command) => network::run(&command, &daemon, output),

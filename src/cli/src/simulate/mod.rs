@@ -65,7 +65,7 @@ pub struct SimulateArgs {
     /// Who allocates containers: the policy itself, or a capacity scheduler that gets its hints
     #[arg(long, value_enum, default_value_t = AuthorityArg::Policy)]
     authority: AuthorityArg,
-    /// A parameter of a policy, as in its [policies.NAME] of the configuration; may stand several times
+    /// A parameter of a policy, as in its [policies.NAME] of the configuration; repeatable
     #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
     params: Vec<String>,
     /// Run with so many seeds: 1, 2, ...
@@ -115,7 +115,7 @@ pub struct SimulateArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Trace")]
 pub struct TraceArgs {
-    /// The first so many jobs
+    /// Only the first N jobs
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroU64>,
     /// Count bad lines instead of stopping at the first

@@ -40,10 +40,10 @@ use std::path::PathBuf;
     that never are the bottleneck (what there is to win), and hints as they are deployed, by each policy. Ratios are against\n\
     YARN alone of the same seed. docs/worth.md has the measure.")]
 pub struct WorthArgs {
-    /// The jobs: SWIM's rows or JSON lines, gzip or not; may stand several times
+    /// The jobs: SWIM's rows or JSON lines, gzip or not; repeatable
     #[arg(long, value_name = "FILE", required = true)]
     trace: Vec<PathBuf>,
-    /// The cluster: a shipped one by name, a shape, or a whole cluster document; may stand several times
+    /// The cluster: a shipped one by name, a shape, or a whole cluster document; repeatable
     #[arg(long, value_name = "FILE|NAME", required = true)]
     cluster: Vec<String>,
     /// Policies that hint
@@ -63,13 +63,13 @@ pub struct WorthArgs {
     /// history [default: 2]
     #[arg(long, value_name = "X", value_parser = history_error)]
     history_error: Option<f64>,
-    /// A parameter of a policy, as in its [policies.NAME] of the configuration; may stand several times
+    /// A parameter of a policy, as in its [policies.NAME] of the configuration; repeatable
     #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
     params: Vec<String>,
     /// Factors on all bytes of jobs, a cell each
     #[arg(long, value_name = "X,...", value_delimiter = ',', default_value = "0.1,0.3,1", value_parser = factor)]
     loads: Vec<f64>,
-    /// The first so many jobs
+    /// Only the first N jobs
     #[arg(long, value_name = "N", default_value = "600")]
     jobs: NonZeroU64,
     /// Submit jobs so many times as fast

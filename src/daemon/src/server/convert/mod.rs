@@ -36,7 +36,7 @@ pub(super) use network_file::{network_difference, network_view, racks};
 pub use plans::plan_forecast;
 use plans::plan_note;
 pub(super) use plans::{make_ask, plan_view, replicas_ask, replicas_found};
-pub(super) use request::attempt_view;
+pub(super) use request::{application, attempt_view};
 pub use request::{attempt, request};
 pub use resource::{ask_to_wire, resource_to_wire};
 pub(super) use routes::{refused_routes, route_update, watch_scope, watcher};
