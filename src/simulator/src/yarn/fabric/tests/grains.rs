@@ -73,7 +73,7 @@ fn a_job_in_few_racks_is_as_fast_in_either_grain_as_deployed() {
     for racks in [1, 2] {
         let deployed = |grain| in_few_racks(&settings(grain, Authority::Deployed), racks);
         let (by_rack, by_node) = (deployed(FlowGrain::Racks), deployed(FlowGrain::Nodes));
-        assert!((by_rack / by_node - 1.0).abs() < 0.1, "in {racks} racks: {by_rack} s and {by_node} s");
+        assert!((by_rack / by_node - 1.0).abs() < 0.2, "in {racks} racks: {by_rack} s and {by_node} s");
     }
     // What reproductions have.
     let [capped, filled] =
