@@ -1,6 +1,6 @@
 //! Parameters of `nomora`.
 
-use super::curve::{BUILT_IN, Curve, CurveError, LEAST_COST, MOST_COST};
+use super::curve::{BUILT_IN, Curve, LEAST_COST, MOST_COST};
 use super::round::CostModel;
 use crate::params::{Invalid, Params};
 use hintd_model::network::latency::DistanceClasses;
@@ -42,32 +42,7 @@ pub struct NomoraParams {
     pub queues: BTreeMap<String, String>,
     /// Own curves: by name, pairs of two-way latency in µs and share of the best performance.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub curves: BTreeMap<String, Vec<Point>>,
-}
-
-/// Two-way latency in µs and share of the best performance.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<f64>", into = "(f64, f64)")]
-pub struct Point(pub f64, pub f64);
-
-impl From<Point> for (f64, f64) {
-    fn from(point: Point) -> Self {
-        (point.0, point.1)
-    }
-}
-
-impl TryFrom<Vec<f64>> for Point {
-    type Error = String;
-
-    fn try_from(numbers: Vec<f64>) -> Result<Self, String> {
-        match numbers[..] {
-            [latency_us, performance] => Ok(Self(latency_us, performance)),
-            _ => Err(format!(
-                "a point is latency in µs and performance, and this is {} numbers: {numbers:?}",
-                numbers.len()
-            )),
-        }
-    }
+    pub curves: BTreeMap<String, Vec<Vec<f64>>>,
 }
 
 impl Default for NomoraParams {
@@ -120,9 +95,13 @@ impl NomoraParams {
     }
 }
 
-fn through(points: &[Point]) -> Result<Curve, CurveError> {
-    let points: Vec<(f64, f64)> = points.iter().map(|&point| point.into()).collect();
-    Curve::through(&points)
+fn through(points: &[Vec<f64>]) -> Result<Curve, String> {
+    let pair = |(at, point): (usize, &Vec<f64>)| match point[..] {
+        [latency_us, performance] => Ok((latency_us, performance)),
+        _ => Err(format!("point {at}: {point:?} is not a latency in µs and a performance")),
+    };
+    let points: Vec<(f64, f64)> = points.iter().enumerate().map(pair).collect::<Result<_, _>>()?;
+    Curve::through(&points).map_err(|error| error.to_string())
 }
 
 impl Params for NomoraParams {

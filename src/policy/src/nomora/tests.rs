@@ -65,7 +65,8 @@ fn workers_go_round_the_application_master_by_distance_where_nobody_measured() {
 #[test]
 fn measured_latency_counts_before_distance_and_not_where_it_is_too_old() {
     let mut sample = testbed();
-    measure(&mut sample, &[(5, 15, 20), (4, 5, 400), (5, 6, 400), (5, 7, 400)]);
+    // Node 12 is measured, too, so that its rack does not count as node 15 does.
+    measure(&mut sample, &[(5, 15, 20), (5, 12, 300), (4, 5, 400), (5, 6, 400), (5, 7, 400)]);
     let mut problem = sample.problem(vec![sample.group("worker", 4, UNIT)], vec![], AT_5.to_vec());
     assert_eq!(nodes(&place(&problem), 0), [(5, 2), (15, 2)]);
     problem.degraded.no_latency = true;
@@ -128,7 +129,7 @@ fn the_queue_names_the_curve() {
         ),
         (
             "[curves]\nown = [[0, 1], [100, 0.5, 7]]",
-            "policies.nomora.curves: a point is latency in µs and performance, and this is 3 numbers: [100.0, 0.5, 7.0]",
+            "policies.nomora.curves: \"own\": point 1: [100.0, 0.5, 7.0] is not a latency in µs and a performance",
         ),
         (
             "[curves]\n\"\" = [[0, 1]]",
@@ -148,7 +149,7 @@ fn the_queue_names_the_curve() {
         assert_eq!(read(text).unwrap_err().to_string(), says);
     }
     NomoraParams::default().validate().unwrap();
-    let all = read("p_m = \"x\"\nomega = []\nnothing = 1\nbeta = 2\n[curves]\nown = [[1]]\n").unwrap_err();
+    let all = read("p_m = \"x\"\nomega = []\nnothing = 1\nbeta = 2\n[curves]\nown = 7\n").unwrap_err();
     let keys = std::iter::once(&all).chain(&all.others).map(|error| error.key.as_deref().unwrap()).collect::<Vec<_>>();
     assert_eq!(keys, ["p_m", "omega", "nothing", "curves"], "each wrong one is named");
 }
