@@ -248,7 +248,7 @@ impl Paged {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_has_what_there_is_and_names_with_markup_are_its_texts() {
-    const RACK: &str = "/<img src=x onerror=alert(1)>&\"rack";
+    const RACK: &str = "/<img/src=x/onerror=alert(1)>&\"rack";
     let paged = Paged::start().await;
     let _feed = paged.world.cluster(2, 2, 8_192).await;
     let mut odd = paged.world.heartbeats().await;
@@ -256,7 +256,7 @@ async fn a_document_has_what_there_is_and_names_with_markup_are_its_texts() {
     odd.send(heartbeat("odd", 1, 0, vec![])).await.unwrap();
     odd.await_acknowledged().await.unwrap();
     paged.world.until("all nodes are there", |status| status.nodes_usable == 5).await;
-    let mut asked = request("<script>alert(1)</script>\u{2028}", 1, 3, 2_048);
+    let mut asked = request("<script>alert(1)</script>", 1, 3, 2_048);
     asked.user = "</script><b>ann".to_owned();
     let answer = paged.world.hints(asked).await;
     let id = answer.hints.unwrap().decision_id;
@@ -268,7 +268,7 @@ async fn a_document_has_what_there_is_and_names_with_markup_are_its_texts() {
     assert_eq!(racks, [RACK, "/rack0", "/rack1"]);
     let decision = &found["decisions"][0];
     assert_eq!((&decision["decision_id"], &decision["hinted"]), (&id.clone().into(), &3.into()), "{decision}");
-    assert_eq!(decision["request_id"], "<script>alert(1)</script>\u{2028}");
+    assert_eq!(decision["request_id"], "<script>alert(1)</script>");
     assert_eq!(decision["user"], "</script><b>ann");
     assert_eq!(found["applications"][0]["leases"], 3);
     // What is asked for one by one.

@@ -53,7 +53,7 @@ export class Daemon {
   }
 
   environment() {
-    return { ...process.env, HINTD_ADDRESS: `127.0.0.1:${this.grpc}`, HINTD_ADMIN_SOCKET: join(this.folder, 'admin.sock'), HINTD_SECRET_FILE: join(this.folder, 'secret') };
+    return { ...process.env, HINTD_ADDRESS: `127.0.0.1:${this.grpc}`, HINTD_ADMIN_SOCKET: join(this.folder, 'admin.sock'), XDG_STATE_HOME: this.folder };
   }
 
   /** What hintctl says as JSON. */
