@@ -9,6 +9,7 @@ use clap::Args;
 use hintd_client::AdminClient;
 use hintd_client::wire::v1;
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -153,9 +154,40 @@ impl Bundle<'_> {
     }
 }
 
+/// A document without users and passwords of URLs: what is wrong with a configuration is told with the value.
 fn text(document: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Work(error.into()))?;
+    let mut document = output::sorted(document)?;
+    strings(&mut document, &mut |text| *text = without_users(text));
+    let text = serde_json::to_string_pretty(&document).map_err(|error| Failure::Work(error.into()))?;
     Ok(printable_json(&text).into_owned() + "\n")
+}
+
+fn strings(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| strings(item, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| strings(field, change)),
+        _ => {}
+    }
+}
+
+/// A text whose URLs name no user: `http://ann:secret@host/` as `http://(left out)@host/`.
+fn without_users(text: &str) -> String {
+    let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("://") {
+        clean += before;
+        clean += "://";
+        let end = after.find(|letter: char| letter.is_whitespace() || "/\"'\\<>".contains(letter));
+        let authority = &after[..end.unwrap_or(after.len())];
+        rest = match authority.rfind('@') {
+            Some(at) => {
+                clean += LEFT_OUT;
+                &after[at..]
+            }
+            None => after,
+        };
+    }
+    clean + rest
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
@@ -184,14 +216,8 @@ fn leave_out(key: &str, value: &mut toml::Value) {
     match value {
         toml::Value::String(text) => {
             let key = key.to_ascii_lowercase();
-            if SECRET.iter().any(|secret| key.contains(secret)) && !text.is_empty() {
-                LEFT_OUT.clone_into(text);
-            } else if let Some((scheme, rest)) = text.split_once("://")
-                && let Some((_, host)) = rest.split('/').next().and_then(|authority| authority.rsplit_once('@'))
-            {
-                let path = rest.split_once('/').map_or_else(String::new, |(_, path)| format!("/{path}"));
-                *text = format!("{scheme}://{LEFT_OUT}@{host}{path}");
-            }
+            let secret = SECRET.iter().any(|secret| key.contains(secret)) && !text.is_empty();
+            *text = if secret { LEFT_OUT.to_owned() } else { without_users(text) };
         }
         toml::Value::Array(values) => values.iter_mut().for_each(|value| leave_out(key, value)),
         toml::Value::Table(table) => table.iter_mut().for_each(|(key, value)| leave_out(key, value)),
@@ -214,6 +240,13 @@ mod tests {
             "{without}"
         );
         assert!(without.contains("legacy_clients = true"), "{without}");
+    }
+
+    #[test]
+    fn urls_name_no_users_wherever_they_stand() {
+        let text = "f:3: \"http://ann:p@ss@ctl:8080\" is wrong; see http://docs/a@b and x://y@z";
+        let clean = "f:3: \"http://(left out)@ctl:8080\" is wrong; see http://docs/a@b and x://(left out)@z";
+        assert_eq!(without_users(text), clean);
     }
 
     #[test]
