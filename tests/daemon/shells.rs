@@ -60,7 +60,10 @@ struct Stand {
 }
 
 /// Leases withdrawn by attempt: host, how many, why.
-type Withdrawn = BTreeMap<AttemptId, Vec<(String, usize, String)>>;
+type Withdrawn = BTreeMap<AttemptId, Vec<Followed>>;
+
+/// What was taken back: host, how many leases, why.
+type Followed = (String, usize, String);
 
 struct Job {
     attempt: AttemptId,
@@ -108,7 +111,7 @@ struct Cluster {
     used: BTreeMap<HostName, [u64; 2]>,
     beats: u32,
     asked: u64,
-    followers: BTreeMap<AttemptId, JoinHandle<Vec<(String, usize, String)>>>,
+    followers: BTreeMap<AttemptId, JoinHandle<Vec<Followed>>>,
 }
 
 fn container_of(attempt: AttemptId, id: u64) -> String {
@@ -246,7 +249,7 @@ impl Cluster {
     async fn submit(&mut self, number: u32) -> Job {
         let attempt = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: number }, attempt: 1 };
         let (maps, reduces) = (self.rng.random_range(2..14_u32), self.rng.random_range(1..9_u32));
-        let key = (number % 3 > 0).then(|| format!("mapreduce:u{}:job {number} #", number % 3));
+        let key = (!number.is_multiple_of(3)).then(|| format!("mapreduce:u{}:job {number} #", number % 3));
         if let Some(key) = &key {
             let shuffle = Bytes(self.rng.random_range(1_u64..40) << 27);
             let (map, reduce) = (Micros::from_secs(4), Micros::from_secs(3));
@@ -524,7 +527,6 @@ fn withdrawn(decided: &[Decided]) -> Withdrawn {
 async fn what_a_daemon_was_told_gives_the_same_in_the_simulators_shell() {
     let mut cluster = Cluster::start(7).await;
     cluster.run().await;
-    let lasted = cluster.began.elapsed();
     cluster.world.stop().await;
     let mut told = Withdrawn::new();
     for (attempt, follower) in std::mem::take(&mut cluster.followers) {
@@ -549,9 +551,4 @@ async fn what_a_daemon_was_told_gives_the_same_in_the_simulators_shell() {
     assert!(hinted >= 5 && kinds.len() >= 2, "{hinted} answers with hints, withheld: {kinds:?}");
     let last = &cluster.stands.last().unwrap().counters;
     assert!(last["leases_bound"] > 0 && last["leases_released"] > 0, "{last:?}");
-    println!(
-        "{} questions, {hinted} with hints, {} things told in {lasted:.1?}: {last:?}",
-        cluster.stands.len() - 1,
-        cluster.recording.len()
-    );
 }

@@ -108,7 +108,7 @@ fn remembered(daemon: &Daemon, notes: &Notes) {
     notes.json("request --show-token", &daemon.args(&["request", "--file", &file, "--show-token"]));
     notes.json("attempts", &daemon.args(&["attempts"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/ListAttempts", &json!({ "limit": 1 }));
-    lists(&daemon, notes);
+    lists(daemon, notes);
     notes.json("replay", &daemon.args(&["replay", id]));
     notes.json("replay --policy", &daemon.args(&["replay", id, "--policy", "spread"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Replay", &json!({ "decision_id": id, "policy": "spread" }));

@@ -310,6 +310,7 @@ mod tests {
             interface: None,
             partial: true,
             output: at("network.toml"),
+            force: false,
         };
         let said = run(&args, Output::new(false)).unwrap_err().to_string();
         for words in
