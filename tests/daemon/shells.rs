@@ -104,7 +104,6 @@ struct Cluster {
     rng: ChaCha8Rng,
     heartbeats: FeedSender<v1::HeartbeatItem>,
     events: FeedSender<v1::EventItem>,
-    began: Instant,
     recording: Vec<(Timestamp, Told)>,
     stands: Vec<Stand>,
     /// By host: containers of our jobs, and of others.
