@@ -163,22 +163,10 @@ impl Cluster {
         tell(&mut network, v1::TopologyItem { number: 0, item }).await;
         let links = snapshot.topology.network.as_ref().unwrap().links().count() as u32;
         world.until("the network is there", |status| status.links == links).await;
-        let (rng, began) = (ChaCha8Rng::seed_from_u64(seed), Instant::now());
+        let rng = ChaCha8Rng::seed_from_u64(seed);
         let (recording, stands, followers) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut cluster = Self {
-            world,
-            model,
-            rng,
-            heartbeats,
-            events,
-            began,
-            recording,
-            stands,
-            used,
-            beats: 0,
-            asked: 0,
-            followers,
-        };
+        let mut cluster =
+            Self { world, model, rng, heartbeats, events, recording, stands, used, beats: 0, asked: 0, followers };
         for host in cluster.used.keys().cloned().collect::<Vec<_>>() {
             cluster.beat(&host).await;
         }
