@@ -4,7 +4,7 @@ use super::connect::{DaemonArgs, block_on};
 use super::doctor;
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::printable::printable_json;
+use super::printable::{one_line, printable_json};
 use clap::Args;
 use hintd_client::AdminClient;
 use hintd_client::wire::v1;
@@ -84,7 +84,7 @@ pub fn run(args: &BundleArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
     let manifest = bundle.manifest;
     write(&folder.join("manifest.json"), &text(&manifest)?)?;
     output.result(&manifest, || {
-        let mut lines: Vec<String> = manifest.missing.iter().map(|why| format!("missing: {why}")).collect();
+        let mut lines: Vec<String> = manifest.missing.iter().map(|why| format!("missing: {}", one_line(why))).collect();
         lines.push(format!("{}: {} files; look at them before you send them", folder.display(), manifest.files.len()));
         lines.join("\n")
     })
