@@ -364,7 +364,7 @@ mod tests {
             (Some(near_6), Some(near), ok, "The process listens on loopback only"),
             (None, Some(near), ok, "by the file on disk"),
             (None, Some(far), warning, "by the file on disk: listen.grpc 0.0.0.0:1"),
-            (None, None, Verdict::NotChecked, "not visible"),
+            (None, None, Verdict::NotChecked, "Cannot see what the process listens on"),
         ] {
             let file = file.map(|address| [("listen.grpc", address)]);
             let check = exposed(process.as_ref().map(std::slice::from_ref), file.as_ref().map(|rows| &rows[..]));

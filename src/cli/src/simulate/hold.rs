@@ -15,7 +15,7 @@ pub(crate) struct HoldArgs {
     /// A shuffle is heavy if its bytes take longer over its links together (hold.heavy) [default: 2000]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     hold_heavy_ms: Option<u64>,
-    /// The part of the cluster's containers that receivers of one heavy shuffle may hold (hold.share) [default: 0.25]
+    /// The part of the cluster's containers that receivers of the first heavy shuffle may hold (hold.share) [default: 0.25]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     hold_share: Option<f64>,
     /// The same of a home rack's containers, for jobs that stay there (hold.home_share) [default: 0.5]

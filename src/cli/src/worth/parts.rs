@@ -2,6 +2,7 @@
 
 use super::super::failure::Failure;
 use super::variants::{LEVERS, Lever};
+use hintd_engine::holding::HoldSettings;
 use hintd_model::units::Micros;
 use hintd_simulator::{Part, SimSettings};
 
@@ -76,13 +77,22 @@ pub(super) const PARTS: &[Without] = &[
         name: "order",
         about: "all heavy shuffles ask at once, each for its share of containers",
         is_of: |lever| lever.holds,
-        set: |settings| settings.hold.iter_mut().for_each(|hold| hold.at_once = u32::MAX),
+        set: |settings| settings.hold.iter_mut().for_each(|hold| (hold.at_once, hold.next_share) = (u32::MAX, 1.0)),
     },
     Without {
         name: "cap",
-        about: "those whose turn it is ask for as many receivers as they like (`hold.share` and `hold.home_share` 1)",
+        about: "those whose turn it is ask for as many receivers as they like (`hold.share`, `hold.home_share` and `hold.next_share` 1)",
         is_of: |lever| lever.holds,
-        set: |settings| settings.hold.iter_mut().for_each(|hold| (hold.share, hold.home_share) = (1.0, 1.0)),
+        set: |settings| {
+            let all = |hold: &mut HoldSettings| (hold.share, hold.home_share, hold.next_share) = (1.0, 1.0, 1.0);
+            settings.hold.iter_mut().for_each(all);
+        },
+    },
+    Without {
+        name: "next-share",
+        about: "the next in the order asks for as many receivers as the first (`hold.next_share` 1)",
+        is_of: |lever| lever.holds,
+        set: |settings| settings.hold.iter_mut().for_each(|hold| hold.next_share = 1.0),
     },
     Without {
         name: "aging",

@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
     /// To the end of all jobs; `check` is asked after each report.
     fn until_the_end(mut self, mut check: impl FnMut(&mut Self, NodeIdx)) -> Self {
         let nodes = self.sample.snapshot.nodes();
-        for _ in 0..10_000 {
+        for _ in 0..40_000 {
             self.end_tasks();
             if self.left.values().all(|left| *left == 0) {
                 return self;

@@ -54,6 +54,8 @@ final class HomeKeeper {
     boolean idle;
     /** Reduces that wait for maps of their job. */
     boolean held;
+    /** Whether its reduces were counted as held since then. */
+    boolean counted;
     /** Containers that came, by host. */
     final Map<String, Integer> came = new HashMap<>();
 
@@ -249,9 +251,10 @@ final class HomeKeeper {
   }
 
   /** Reduces leave maps of their job the room: YARN serves them first, and MapReduce takes them back after minutes only. */
-  private void hold(Key key, Stay stay, long now) {
+  private void hold(Key key, Stay stay, boolean narrowed, long now) {
     boolean holds = !stay.maps && rows.open().stream().anyMatch(other -> stays.get(other).maps && stays.get(other).kept);
-    if (holds && !stay.held) {
+    if (holds && narrowed && !stay.counted) {
+      stay.counted = true;
       counters.homes("reduces_held", rows.outstanding(key));
     }
     if (holds || stay.held) {
@@ -259,12 +262,13 @@ final class HomeKeeper {
       stay.began = now;
     }
     stay.held = holds;
+    stay.counted &= holds;
   }
 
   private void decide(Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
-    hold(key, stay, now);
-    boolean late = now - stay.since >= waitMs(patienceMs, settings);
     String why = stay.maps ? notMaps(key) : notReduces(key, stay);
+    hold(key, stay, why == null, now);
+    boolean late = now - stay.since >= waitMs(patienceMs, settings);
     if (NOT_YET.equals(why)) {
       if (late) {
         end(key, stay, "no_answer");
