@@ -159,18 +159,18 @@ class HintProcessorTest {
       apps.add(register());
       allocate(apps.get(i), any(12));
       if (i < 2) {
-        asked(apps.get(i), 8); // a quarter of 32 containers each, for two of them
+        asked(apps.get(i), i == 0 ? 8 : 2); // a quarter of 32 containers, and of that for the next
       }
     }
-    until(() -> { allocate(apps.get(2)); return processor.counters().held.sum() == 4 + 4 + 12; });
+    until(() -> { allocate(apps.get(2)); return processor.counters().held.sum() == 4 + 10 + 12; });
     long turns = processor.counters().turnsAsked.sum();
     until(() -> { allocate(apps.get(2)); return processor.counters().turnsAsked.sum() > turns; });
-    assertEquals(20, processor.counters().held.sum(), "it is told again to wait");
+    assertEquals(26, processor.counters().held.sum(), "it is told again to wait");
     finish(apps.get(0));
-    asked(apps.get(2), 8);
+    asked(apps.get(2), 2);
     ApplicationAttemptId late = register();
     allocate(late, any(5));
-    until(() -> { allocate(late); return processor.counters().held.sum() == 4 + 4 + 5; });
+    until(() -> { allocate(late); return processor.counters().held.sum() == 10 + 10 + 5; });
     daemon.kill();
     asked(late, 5);
     assertEquals(0, processor.counters().errors.sum());
