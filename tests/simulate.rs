@@ -165,7 +165,7 @@ fn a_bad_cluster_is_refused_by_field_and_value() {
             "user = 3",
             "line 7, column 1: unknown field `user`, expected one of `format`, `racks`, `nodes_per_rack`, \
              `containers_per_node`, `container_memory_mb`, `container_vcores`, `nic_bits_per_s`, `uplink_bits_per_s`, \
-             `users`, `core`",
+             `users`, `core`, `classes`",
         ),
         (
             "hintd.shape/1",
@@ -184,7 +184,8 @@ fn a_bad_cluster_is_refused_by_field_and_value() {
                         "hosts": [{"name": "h1"}], "links": [{"id": "l", "a": "h1", "b": "s", "bits_per_s": 1000000000}]}}"#,
     );
     refused(&apart, &format!("{apart}: nodes[1].host: \"h2\" can't be reached: the network gives it no usable link"));
-    let shipped = "shipped are nas, nas-40, jobpacker, jobpacker-packets, container, cross-layer-30";
+    let shipped =
+        "shipped are nas, nas-40, jobpacker, jobpacker-packets, container, cross-layer-30, scale-out, scale-up-out";
     refused("nsa", &format!("cluster \"nsa\" is neither a file nor shipped; did you mean \"nas\"? {shipped}"));
     refused("hadoop", &format!("cluster \"hadoop\" is neither a file nor shipped; {shipped}"));
 }

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     if arguments.check {
         return match load() {
             Ok(_) => {
-                say(&format!("{}: in order", arguments.config.display()));
+                say(&format!("{}: OK", arguments.config.display()));
                 ExitCode::SUCCESS
             }
             Err(code) => code,
@@ -103,6 +103,7 @@ async fn serve(config: Config, file: PathBuf, signals: Signals, logs: &Logs) -> 
     options.listen.connections = descriptors::connections(options.listen.connections)?;
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
+    running.daemon.set_log_level(logs.level());
     let endpoint = match listen {
         None => None,
         Some(address) => match endpoint(address, page, metrics.clone(), &running.daemon).await {

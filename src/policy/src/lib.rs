@@ -18,6 +18,7 @@ pub mod budget;
 pub mod capacity_scheduler;
 mod chained;
 pub mod check;
+pub mod class_speed;
 mod compiled;
 pub mod container;
 pub mod cross_layer;
@@ -43,6 +44,7 @@ pub mod problem;
 pub mod registry;
 #[cfg(any(test, feature = "samples"))]
 pub mod sample;
+pub mod scale_up_out;
 pub mod terms;
 #[cfg(test)]
 mod toys;
@@ -50,6 +52,7 @@ mod toys;
 pub use advise::{PlaceData, Rebalance, Route};
 pub use budget::{Budget, WORK_EVERY, Work};
 pub use check::{Violation, check};
+pub use class_speed::{ClassSpeed, LargeJobs};
 pub use dataflow::{DataflowError, traffic};
 pub use definition::{Capabilities, Definition};
 pub use dispatch::{Dispatch, DynDispatch};

@@ -2,7 +2,7 @@
 
 use super::baselines::{capacity, delay, fair, pna, random, shufflewatcher, spread};
 use super::params::{self, ParamError, PolicyTable};
-use super::{Definition, Policy, container, cross_layer, hit, jobpacker, joint, nas, nomora, pat};
+use super::{Definition, Policy, container, cross_layer, hit, jobpacker, joint, nas, nomora, pat, scale_up_out};
 
 /// One policy of the registry.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +39,7 @@ static ENTRIES: &[Entry] = &[
     Entry::of::<nas::Nas>(),
     Entry::of::<nomora::Nomora>(),
     Entry::of::<pat::Pat>(),
+    Entry::of::<scale_up_out::ScaleUpOut>(),
 ];
 
 impl Entry {

@@ -6,6 +6,7 @@
 
 mod chains;
 mod hadoop;
+mod latency;
 mod limits;
 mod network;
 mod page;

@@ -27,6 +27,7 @@ use super::unpacking::{Turn, Unpacking};
 use super::watchers::{Watchers, Watching};
 use super::{Ready, StuckPlacers};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
+use crate::telemetry::logs::LogLevel;
 use crate::telemetry::metrics::Metrics;
 use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
@@ -91,6 +92,8 @@ pub(super) struct Inner {
     pub(super) listing: OnceLock<Arc<dyn Listing>>,
     /// Who may look at the operator's page, if it is on.
     pub(super) page: OnceLock<Arc<PageAccess>>,
+    /// The process's log level, where its logs are the daemon's.
+    pub(super) log_level: OnceLock<Arc<LogLevel>>,
     /// Shuffles that ApplicationMasters are to be asked about.
     pub(super) shuffle_progress: ShuffleProgress,
     /// What was made of the network file.
@@ -251,6 +254,7 @@ impl Daemon {
             locator: OnceLock::new(),
             listing: OnceLock::new(),
             page: OnceLock::new(),
+            log_level: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
             network: std::sync::Mutex::default(),
             hdfs_racks: Arc::default(),
@@ -383,14 +387,6 @@ impl Daemon {
     pub(crate) fn had(&self, decision: DecisionId) -> bool {
         let pushed = is_pushed(decision) && decision.number >> 32 == self.0.first_decision.number >> 32;
         pushed || decision.number < self.0.decisions.load(Ordering::Relaxed)
-    }
-
-    /// The latest recorded decisions and refusals, newest first, at most so many.
-    ///
-    /// # Errors
-    /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn latest_records(&self, most: usize) -> Result<Vec<Arc<Record>>, Refusal> {
-        self.0.recorder.latest(most).await
     }
 
     /// How far records go, and decisions that came faster than they could be recorded.

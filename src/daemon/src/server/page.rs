@@ -9,7 +9,7 @@ use super::explain;
 use super::status_report::status_report;
 use crate::runtime::Daemon;
 use hintd_client::wire::v1;
-use hintd_engine::records::Record;
+use hintd_engine::records::{Record, RecordFilter};
 use hintd_engine::{AttemptHeld, Generation, LinkUse, Proof, Refusal, link_uses};
 use hintd_model::network::Network;
 use hintd_model::units::{ApplicationId, NodeIdx};
@@ -122,7 +122,7 @@ pub async fn page_document(daemon: &Daemon) -> Result<PageDocument, Refusal> {
     let status = status_report(daemon).await?;
     let heard = daemon.last_heard().await?;
     let attempts = daemon.attempts_held().await?;
-    let records = daemon.latest_records(DECISIONS_MAX).await?;
+    let (records, _, _) = daemon.records_listed(RecordFilter::default(), DECISIONS_MAX).await?;
     let (generation, now) = (daemon.generation(), daemon.clock().now());
     let age = move |node: NodeIdx| heard.get(node.at()).copied().flatten().map(|heard| now.since(heard).as_millis());
     let work = move || {

@@ -5,6 +5,7 @@ pub mod bipartite;
 pub mod matching;
 pub mod mincost;
 mod nearest;
+pub mod svm;
 pub mod work;
 
 pub use nearest::nearest;

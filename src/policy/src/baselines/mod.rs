@@ -18,14 +18,14 @@ const SKIPS: u32 = 135;
 /// More offers are a wait of hours in a cluster of one node: surely a slip.
 const SKIPS_MAX: u32 = 1_000_000;
 
-fn skips(key: &'static str, value: u32) -> Result<(), Invalid> {
+pub(crate) fn skips(key: &'static str, value: u32) -> Result<(), Invalid> {
     if value <= SKIPS_MAX {
         return Ok(());
     }
     Err(Invalid { key, message: format!("{value} offers passed over are more than {SKIPS_MAX}") })
 }
 
-fn share(key: &'static str, value: f64) -> Result<(), Invalid> {
+pub(crate) fn share(key: &'static str, value: f64) -> Result<(), Invalid> {
     if (0.0..=1.0).contains(&value) {
         return Ok(());
     }

@@ -27,6 +27,8 @@ pub enum HoldReason {
     OtherRackPlanned,
     /// Drawn against, its transfer being dear here.
     TransferDear,
+    /// The job is kept to machines of another class.
+    OtherClass,
     /// Others come first.
     Fairness,
 }
@@ -44,6 +46,7 @@ impl HoldReason {
             Self::RackCongested => "rack_congested",
             Self::OtherRackPlanned => "other_rack_planned",
             Self::TransferDear => "transfer_dear",
+            Self::OtherClass => "other_class",
             Self::Fairness => "fairness",
         }
     }

@@ -165,6 +165,11 @@ impl Pool {
         }
     }
 
+    /// Sets the share of the cluster that reduces of jobs with waiting maps hold at most.
+    pub const fn set_early_share(&mut self, share: f64) {
+        self.early_share = share;
+    }
+
     /// Rows of users: those ever seen.
     #[must_use]
     pub fn user_rows(&self) -> usize {

@@ -1,6 +1,6 @@
 //! From a shape, or from a whole cluster document, to the cluster that is simulated.
 
-use super::{ClusterShape, Core};
+use super::{ClusterShape, Core, NodeClass, classes};
 use crate::yarn::SimCluster;
 use hintd_model::cluster::document::{ClusterDocument, DocumentProblem, Place};
 use hintd_model::cluster::{Change, Model, NamedResource, NodeState, Registration, Resource, SizeRules, Snapshot};
@@ -30,21 +30,31 @@ impl ClusterShape {
         let rules =
             SizeRules { minimum: container, increment: container, maximum: Resource::ZERO, ..SizeRules::default() };
         let mut model = Model::new(rules);
-        let node = container.times(u64::from(self.containers_per_node));
-        for (rack, hosts) in &built.racks {
+        let (mut containers, mut speeds) = (Vec::new(), Vec::new());
+        for (at, (rack, hosts)) in built.racks.iter().enumerate() {
+            let (class, of_rack) = (self.class_of(at), self.rack(at));
             for host in hosts {
-                let registration = registration(host, rack, &node);
+                containers.push(of_rack.containers_per_node);
+                speeds.push(class.map(NodeClass::class_speed));
+                let total = container.times(u64::from(of_rack.containers_per_node));
+                let class = class.map_or("", |class| &class.name);
+                let registration = registration(host, rack, &total, class);
                 model.apply(Change::Register(registration), START).map_err(|error| vec![problem("racks", error)])?;
             }
         }
         let network = Change::Network(Some(Arc::new(built.network)));
         model.apply(network, START).map_err(|error| vec![problem("core", error)])?;
         let snapshot = Arc::unwrap_or_clone(model.publish(START));
-        let containers = vec![self.containers_per_node; snapshot.statics.len()];
-        Ok(SimCluster { snapshot, container, containers })
+        if self.classes.is_empty() {
+            speeds.clear();
+        }
+        Ok(SimCluster { snapshot, container, containers, speeds })
     }
 
     fn network(&self) -> Result<BuiltNetwork, BuildError> {
+        if !self.classes.is_empty() {
+            return classes::tree(self);
+        }
         let tree = TreeSpec {
             racks: self.racks,
             hosts_per_rack: self.nodes_per_rack,
@@ -124,7 +134,8 @@ pub fn of_document(
     if !problems.is_empty() {
         return Err(problems);
     }
-    Ok(SimCluster { snapshot: Arc::unwrap_or_clone(snapshot), container, containers })
+    let speeds = Vec::new();
+    Ok(SimCluster { snapshot: Arc::unwrap_or_clone(snapshot), container, containers, speeds })
 }
 
 /// Containers that fit beside what is occupied; none on a node that does not run.
@@ -166,21 +177,21 @@ fn unreached(document: &ClusterDocument, snapshot: &Snapshot) -> Vec<DocumentPro
     problems
 }
 
-fn registration(host: &HostName, rack: &RackPath, total: &Resource) -> Registration {
+fn registration(host: &HostName, rack: &RackPath, total: &Resource, class: &str) -> Registration {
     Registration {
         host: host.clone(),
         rack: rack.clone(),
         total: NamedResource { memory_mb: total.memory_mb(), vcores: total.vcores(), named: Vec::new() },
         labels: Vec::new(),
         attributes: std::collections::BTreeMap::new(),
-        class: Arc::from(""),
+        class: Arc::from(class),
         aliases: Vec::new(),
         disk_read: Bytes::ZERO,
         state: NodeState::Running,
     }
 }
 
-fn host_name(place: HostPlace) -> String {
+pub(super) fn host_name(place: HostPlace) -> String {
     format!("rack{:02}-node{:02}", place.rack, place.in_rack)
 }
 

@@ -36,7 +36,13 @@ pub(super) fn problems(shape: &ClusterShape) -> Vec<DocumentProblem> {
     }
     if shape.nodes() > MOST_NODES {
         let (racks, each) = (shape.racks, shape.nodes_per_rack);
-        found.add("nodes_per_rack", format_args!("{racks} racks of {each} nodes are more than {MOST_NODES} nodes"));
+        let message = match shape.classes.is_empty() {
+            true => format!("{racks} racks of {each} nodes are more than {MOST_NODES} nodes"),
+            false => {
+                format!("{racks} racks of {each} nodes, those of classes as they say, are more than {MOST_NODES} nodes")
+            }
+        };
+        found.add("nodes_per_rack", message);
     }
     if shape.containers_per_node > MOST_CONTAINERS_PER_NODE {
         let most = MOST_CONTAINERS_PER_NODE;
@@ -48,6 +54,7 @@ pub(super) fn problems(shape: &ClusterShape) -> Vec<DocumentProblem> {
         found.add("users", "is 0: jobs belong to somebody");
     }
     core(shape, &mut found);
+    super::classes::check(shape, &mut found);
     found.0
 }
 
@@ -123,20 +130,20 @@ fn fat_tree(shape: &ClusterShape, ports: usize, found: &mut Found) {
 }
 
 #[derive(Default)]
-struct Found(Vec<DocumentProblem>);
+pub(super) struct Found(Vec<DocumentProblem>);
 
 impl Found {
-    fn add(&mut self, field: &str, message: impl Display) {
+    pub(super) fn add(&mut self, field: &str, message: impl Display) {
         self.0.push(DocumentProblem { place: Place::Field(field.to_owned()), message: message.to_string() });
     }
 
-    fn count(&mut self, field: &str, value: usize, why: &str) {
+    pub(super) fn count(&mut self, field: &str, value: usize, why: &str) {
         if value == 0 {
             self.add(field, format_args!("is 0: {why}"));
         }
     }
 
-    fn link(&mut self, field: &str, capacity: BitsPerSec) {
+    pub(super) fn link(&mut self, field: &str, capacity: BitsPerSec) {
         let BitsPerSec(bits) = capacity;
         if bits == 0 {
             self.add(field, "is 0: nothing would ever arrive");

@@ -1,17 +1,19 @@
 //! Clusters in a dozen lines: the format `hintd.shape/1`, its checks, and the papers' clusters that are shipped by name.
 //!
 //! # Code map
-//! - this file: the document. `check`: what can be wrong with it. `build`: the cluster it describes, and one made of a
+//! - this file: the document. `classes`: machines that are not alike. `check`: what can be wrong with it. `build`: the cluster it describes, and one made of a
 //!   whole `hintd.cluster/1` document. `shipped`: the files of `config/clusters`.
 
 mod build;
 mod check;
+mod classes;
 mod shipped;
 #[cfg(test)]
 mod tests;
 
 pub use build::{Joined, of_document};
 pub use check::{MOST_CONTAINERS_PER_NODE, MOST_NODES};
+pub use classes::NodeClass;
 pub use shipped::{Shipped, nearest, shipped};
 
 use super::settings::FlowGrain;
@@ -23,8 +25,8 @@ use serde::{Deserialize, Serialize};
 /// What [`ClusterShape::format`] must say.
 pub const SHAPE_FORMAT: &str = "hintd.shape/1";
 
-/// A cluster of equal nodes in equal racks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A cluster of equal nodes in equal racks, but for the racks of its classes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterShape {
     /// [`SHAPE_FORMAT`].
@@ -51,6 +53,9 @@ pub struct ClusterShape {
     /// What joins the racks.
     #[serde(default)]
     pub core: Core,
+    /// Racks of machines that are not like the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<NodeClass>,
 }
 
 /// What joins the racks of a [`ClusterShape`].
@@ -119,14 +124,14 @@ impl ClusterShape {
 
     /// Nodes of all racks.
     #[must_use]
-    pub const fn nodes(&self) -> usize {
-        self.racks.saturating_mul(self.nodes_per_rack)
+    pub fn nodes(&self) -> usize {
+        self.summed(|_| 1)
     }
 
     /// Containers of all nodes.
     #[must_use]
     pub fn containers(&self) -> u64 {
-        (self.nodes() as u64).saturating_mul(u64::from(self.containers_per_node))
+        self.summed(|containers| containers as usize) as u64
     }
 
     /// How finely its traffic is told apart where a run does not say: by racks if only uplinks can be the bottleneck

@@ -12,13 +12,15 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
-const SHIPPED: [Shipped; 6] = [
+const SHIPPED: [Shipped; 8] = [
     Shipped { name: "nas", text: include_str!("../../../../config/clusters/nas.toml") },
     Shipped { name: "nas-40", text: include_str!("../../../../config/clusters/nas-40.toml") },
     Shipped { name: "jobpacker", text: include_str!("../../../../config/clusters/jobpacker.toml") },
     Shipped { name: "jobpacker-packets", text: include_str!("../../../../config/clusters/jobpacker-packets.toml") },
     Shipped { name: "container", text: include_str!("../../../../config/clusters/container.toml") },
     Shipped { name: "cross-layer-30", text: include_str!("../../../../config/clusters/cross-layer-30.toml") },
+    Shipped { name: "scale-out", text: include_str!("../../../../config/clusters/scale-out.toml") },
+    Shipped { name: "scale-up-out", text: include_str!("../../../../config/clusters/scale-up-out.toml") },
 ];
 
 /// Every cluster that is shipped.

@@ -25,6 +25,8 @@ fn every_shipped_cluster_is_built_and_is_the_papers() {
         ("jobpacker-packets", 600, 12_000, 20),
         ("container", 8, 64, 4),
         ("cross-layer-30", 30, 120, 10),
+        ("scale-out", 600, 4_800, 20),
+        ("scale-up-out", 576, 4_704, 20),
     ] {
         let shape = Shipped::find(name).unwrap().shape().unwrap();
         let cluster = shape.to_cluster().unwrap();
@@ -32,11 +34,12 @@ fn every_shipped_cluster_is_built_and_is_the_papers() {
         assert_eq!((statics.len(), statics.racks.len()), (nodes, racks), "{name}");
         assert_eq!(cluster.containers.iter().map(|&of_node| u64::from(of_node)).sum::<u64>(), containers, "{name}");
         assert_eq!(shape.containers(), containers);
-        let room = cluster.container.times(u64::from(cluster.containers[0]));
-        assert!(statics.total.iter().all(|total| *total == room), "{name}: a node holds its containers and no more");
+        let mut holds = statics.total.iter().zip(&cluster.containers);
+        let whole = holds.all(|(total, &of_node)| *total == cluster.container.times(u64::from(of_node)));
+        assert!(whole, "{name}: a node holds its containers and no more");
         assert!(cluster.snapshot.topology.edge.iter().all(Option::is_some), "{name}: every node hangs somewhere");
     }
-    assert_eq!(shipped().len(), 6);
+    assert_eq!(shipped().len(), 8);
 }
 
 #[test]
@@ -212,4 +215,71 @@ fn a_document_without_a_network_or_with_a_node_apart_is_refused() {
     let mut none = document();
     none.nodes.clear();
     assert_eq!(refused(&none), ["nodes: there are none: a cluster has at least one rack with a node"]);
+}
+
+const CLASS: &str = "[[classes]]\nname = \"up\"\nracks = [2]\nnodes_per_rack = 1\ncontainers_per_node = 7\n\
+    nic_bits_per_s = 2_000_000_000\nspeed = 1.5\nlarge = { input_bytes = 10, shuffling_input_bytes = 20, speed = 0.5 }\n";
+
+#[test]
+fn a_class_has_its_own_nodes_containers_links_and_speed() {
+    let shape = shape(&format!("{SMALL}{CLASS}"));
+    assert_eq!((shape.nodes(), shape.containers()), (3, 13));
+    let cluster = shape.to_cluster().unwrap();
+    assert_eq!(cluster.containers, [3, 3, 7]);
+    let speed = shape.classes[0].class_speed();
+    assert_eq!(cluster.speeds, [None, None, Some(speed)]);
+    let statics = &cluster.snapshot.statics;
+    let classes: Vec<&str> = statics.class.iter().map(|class| &*statics.class_names[class.at()]).collect();
+    assert_eq!(classes, ["", "", "up"]);
+    let network = cluster.snapshot.topology.network.clone().unwrap();
+    assert_eq!(hintd_model::network::check(&network), []);
+    let capacity = |link| network.link_at(network.link(link).unwrap()).capacity.0;
+    assert_eq!(capacity("rack01-node02--edge-01"), 1_000_000_000);
+    assert_eq!(capacity("rack02-node01--edge-02"), 2_000_000_000);
+    assert_eq!(capacity("edge-02--core-1"), 500_000_000);
+    assert_eq!(Syntax::Toml.read(&Syntax::Toml.write(&shape).unwrap()), Ok(shape), "it reads back");
+}
+
+#[test]
+fn a_class_like_the_others_changes_nothing_but_names() {
+    let plain = shape(SMALL).to_cluster().unwrap();
+    let alike = shape(&format!("{SMALL}[[classes]]\nname = \"same\"\nracks = [1, 2]\n")).to_cluster().unwrap();
+    let document = |cluster: &crate::yarn::SimCluster| {
+        let mut document = ClusterDocument::from_snapshot(&cluster.snapshot, &Overlay::default());
+        document.nodes.iter_mut().for_each(|node| node.class.clear());
+        Syntax::Toml.write(&document).unwrap()
+    };
+    assert_eq!(document(&alike), document(&plain), "hosts, racks, links and their order");
+    assert_eq!((plain.speeds.len(), alike.containers), (0, plain.containers));
+}
+
+#[test]
+fn a_class_that_can_not_be_meant_is_refused_by_field_and_value() {
+    for (change, to, message) in [
+        ("name = \"up\"", "name = \"\"", "classes[0].name: is \"\": a class without a name is none"),
+        ("racks = [2]", "racks = []", "classes[0].racks: is []: class \"up\" has no nodes"),
+        ("racks = [2]", "racks = [3]", "classes[0].racks: has 3: racks are numbered from 1 to 2"),
+        ("racks = [2]", "racks = [0]", "classes[0].racks: has 0: racks are numbered from 1 to 2"),
+        ("racks = [2]", "racks = [2, 2]", "classes[0].racks: has 2, which is in \"up\": a node has one class"),
+        ("rack = 1", "rack = 0", "classes[0].nodes_per_rack: is 0: a class without nodes is none"),
+        ("node = 7", "node = 0", "classes[0].containers_per_node: is 0: nothing could run"),
+        ("2_000_000_000", "0", "classes[0].nic_bits_per_s: is 0: nothing would ever arrive"),
+        ("1.5", "0.0", "classes[0].speed: is 0, not from 0.001 to 1000: tasks take their time divided by it"),
+        ("1.5", "-2.0", "classes[0].speed: is -2, not from 0.001 to 1000: tasks take their time divided by it"),
+        ("1.5", "nan", "classes[0].speed: is NaN, not from 0.001 to 1000: tasks take their time divided by it"),
+        ("0.5", "nan", "classes[0].large.speed: is NaN, not from 0.001 to 1000: tasks take their time divided by it"),
+    ] {
+        let text = CLASS.replacen(change, to, 1);
+        assert_ne!(text, CLASS, "{change}");
+        assert_eq!(said(&shape(&format!("{SMALL}{text}"))), [message], "{to}");
+    }
+    let second = "[[classes]]\nname = \"out\"\nracks = [1, 2]\n";
+    let message = "classes[1].racks: has 2, which is in \"up\": a node has one class";
+    assert_eq!(said(&shape(&format!("{SMALL}{CLASS}{second}"))), [message]);
+    let message = "classes[1].name: is \"up\", as of a class before";
+    let second = second.replace("out", "up").replace(", 2", "");
+    assert_eq!(said(&shape(&format!("{SMALL}{CLASS}{second}"))), [message]);
+    let pods = "core = { kind = \"pods\", racks_per_pod = 1, pod_uplink_bits_per_s = 700_000_000 }\n";
+    let message = "classes: need racks joined by core.kind non_blocking or switches: all nodes of others are alike";
+    assert_eq!(said(&shape(&format!("{SMALL}{pods}{CLASS}"))), [message]);
 }

@@ -7,6 +7,7 @@
 //! - A map reads its input (from its node at once, else over the network), works, and leaves its output on its node. A
 //!   reduce fetches while it holds its container, and works when all maps are done and all its bytes are there. Map
 //!   output can be fetched, and a job's completion time runs, from the true ends of tasks, not from the reports.
+//! - A node of a class works at the class's speed: a task takes there what it takes elsewhere ÷ that speed.
 //! - When reduces may begin, and which task goes where, is the policy's.
 //! - What the RM does takes no time; an ApplicationMaster takes no container.
 //! - A node that fails is lost at once: see `failures`.

@@ -277,8 +277,10 @@ impl<'a> Sim<'a> {
         let task = self.tasks.at_mut(row);
         debug_assert_eq!(task.phase, Phase::Reads, "bytes arrive once a launch");
         (task.phase, task.ready) = (Phase::Works, self.now);
-        let Task { job, kind, index, serial, .. } = *task;
-        let time = self.jobs.at(job).shares.time(kind, index, self.run.model);
+        let Task { job, kind, index, serial, node, .. } = *task;
+        let shares = &self.jobs.at(job).shares;
+        let time = shares.time(kind, index, self.run.model);
+        let time = self.run.cluster.task_time(node, time, (shares.input(), shares.shuffle()));
         self.ends.push(Reverse(TaskEnd { at: self.now.saturating_add(time), serial, row }));
         self.ledger.arrived(kind, self.jobs.at(job).shares.read(kind, index));
         self.moved = self.now;

@@ -5,8 +5,8 @@ use crate::job_model::{JobModel, JobModelError};
 use crate::settings::{Scripted, SimSettings};
 use crate::trace::TraceError;
 use hintd_model::cluster::{Resource, Snapshot};
-use hintd_model::units::{HostName, Micros};
-use hintd_policy::{DynDispatch, PlaceData};
+use hintd_model::units::{Bytes, HostName, Micros, NodeIdx};
+use hintd_policy::{ClassSpeed, DynDispatch, PlaceData};
 use std::ops::ControlFlow;
 
 /// A cluster as the simulator takes it: generic containers, as in the papers.
@@ -18,6 +18,18 @@ pub struct SimCluster {
     pub container: Resource,
     /// Containers by node; no more than fit beside what the snapshot says is occupied are used.
     pub containers: Vec<u32>,
+    /// Speed by node, `None` for a node without a class; empty: no node has one.
+    pub speeds: Vec<Option<ClassSpeed>>,
+}
+
+impl SimCluster {
+    /// What a task takes on the node that takes `time` on one without a class. `job`: its job's input and shuffle.
+    pub(super) fn task_time(&self, node: NodeIdx, time: Micros, job: (Bytes, Bytes)) -> Micros {
+        match self.speeds.get(node.at()).copied().flatten() {
+            Some(class) => Micros((time.0 as f64 / class.of(job.0, job.1)).round() as u64),
+            None => time,
+        }
+    }
 }
 
 /// One run: all that its result is a function of, but for the jobs.
@@ -68,6 +80,13 @@ impl SimRun<'_> {
         let (known, nodes) = (cluster.containers.len(), cluster.snapshot.nodes());
         if known != nodes {
             return refuse("containers", format!("given for {known} nodes, and the cluster has {nodes}"));
+        }
+        let given = cluster.speeds.len();
+        if given != 0 && given != nodes {
+            return refuse("speeds", format!("given for {given} nodes, and the cluster has {nodes}"));
+        }
+        if let Some((field, problem)) = cluster.speeds.iter().flatten().find_map(ClassSpeed::problem) {
+            return refuse("speeds", format!("{field} {problem}"));
         }
         for event in &settings.script {
             if let Scripted::NodeDown(host) | Scripted::NodeUp(host) = &event.what

@@ -88,6 +88,13 @@ pub struct DelayState {
     skips: Skips,
 }
 
+impl DelayState {
+    /// What waits and runs.
+    pub(crate) const fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+}
+
 impl Place for Delay {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
         // One offer a node and round: in so many rounds every job is ripe.

@@ -21,7 +21,8 @@ pub(super) fn hybrid(
 ) -> SimCluster {
     let mut snapshot = with_circuits(racks, nodes, change);
     Arc::make_mut(&mut snapshot.statics).total.fill(CONTAINER.times(containers.into()));
-    SimCluster { containers: vec![containers; snapshot.nodes()], snapshot, container: CONTAINER }
+    let (containers, speeds) = (vec![containers; snapshot.nodes()], Vec::new());
+    SimCluster { containers, speeds, snapshot, container: CONTAINER }
 }
 
 fn circuits(report: &RunReport) -> CircuitReport {

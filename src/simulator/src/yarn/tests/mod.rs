@@ -3,6 +3,7 @@
 mod astray;
 mod bad_input;
 mod circuits;
+mod classes;
 mod failures;
 mod gathering;
 mod plans;

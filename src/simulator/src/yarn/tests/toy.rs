@@ -123,7 +123,8 @@ pub(super) fn cluster(racks: usize, nodes: usize, containers: u32, uplink: u64) 
     };
     let total = CONTAINER.times(containers.into());
     let snapshot: Snapshot = sample::cluster(&tree(&spec).unwrap(), total, Bytes(0)).snapshot;
-    SimCluster { containers: vec![containers; snapshot.nodes()], snapshot, container: CONTAINER }
+    let (containers, speeds) = (vec![containers; snapshot.nodes()], Vec::new());
+    SimCluster { containers, speeds, snapshot, container: CONTAINER }
 }
 
 /// A job of so many bytes, its tasks as the model says.

@@ -1,0 +1,109 @@
+//! Which machines are scale-up machines.
+
+use crate::dispatch::View;
+use hintd_model::cluster::{NodeStatics, Resource, Snapshot};
+use hintd_model::units::{NodeIdx, RackIdx};
+use std::sync::Arc;
+
+/// The node attribute that names a machine's class, where the feed gives none.
+pub const ATTRIBUTE: &str = "hintd/class";
+
+/// Machines of two classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+pub enum Side {
+    /// Few, large and fast.
+    Up,
+    /// Many.
+    Out,
+}
+
+/// Sides by node, found anew when nodes change.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Classes {
+    of: Option<Arc<NodeStatics>>,
+    up: Vec<bool>,
+    up_nodes: Vec<NodeIdx>,
+    /// What a whole machine has, each once, by side.
+    totals: [Vec<Resource>; 2],
+    /// Memory of the side ÷ memory of all.
+    memory_share: [f64; 2],
+}
+
+/// Whether the node is a scale-up machine: by its class, else by its attribute, else by a label.
+pub(super) fn is_up(snapshot: &Snapshot, node: NodeIdx, name: &str) -> bool {
+    let statics = &snapshot.statics;
+    let class = statics.class.get(node.at()).and_then(|class| statics.class_names.get(class.at()));
+    let attribute = || statics.attributes.get(node.at()).and_then(|attributes| attributes.get(ATTRIBUTE));
+    match class.filter(|class| !class.is_empty()) {
+        Some(class) => &**class == name,
+        None => match attribute() {
+            Some(value) => value == name,
+            None => statics.label_bit(name).is_some_and(|bit| statics.labels[node.at()].0 & bit.0 != 0),
+        },
+    }
+}
+
+impl Classes {
+    pub(super) fn look(&mut self, view: &View<'_>, name: &str) {
+        let statics = &view.snapshot.statics;
+        if self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, statics)) {
+            return;
+        }
+        self.of = Some(Arc::clone(statics));
+        self.up = statics.indexes().map(|node| is_up(view.snapshot, node, name)).collect();
+        self.up_nodes = statics.indexes().filter(|node| self.up[node.at()]).collect();
+        self.totals = [Vec::new(), Vec::new()];
+        let mut memory = [0.0_f64; 2];
+        for node in statics.indexes() {
+            let (side, total) = (self.side(node) as usize, statics.total[node.at()]);
+            memory[side] += total.memory_mb() as f64;
+            if !self.totals[side].contains(&total) {
+                self.totals[side].push(total);
+            }
+        }
+        let all = (memory[0] + memory[1]).max(1.0);
+        self.memory_share = memory.map(|of_side| of_side / all);
+    }
+
+    pub(super) fn side(&self, node: NodeIdx) -> Side {
+        if self.up.get(node.at()).copied().unwrap_or(false) { Side::Up } else { Side::Out }
+    }
+
+    pub(super) const fn memory_share(&self, side: Side) -> f64 {
+        self.memory_share[side as usize]
+    }
+
+    /// Whether an empty machine of the side holds such a container.
+    pub(super) fn could_hold(&self, view: &View<'_>, side: Side, size: &Resource) -> bool {
+        self.totals[side as usize].iter().any(|total| view.snapshot.rules.feasible(size, total))
+    }
+
+    /// Whether a machine of the side runs.
+    pub(super) fn runs(&self, view: &View<'_>, side: Side) -> bool {
+        let usable = |node: &NodeIdx| view.snapshot.state[node.at()].usable();
+        match side {
+            Side::Up => self.up_nodes.iter().any(usable),
+            Side::Out => view.snapshot.statics.indexes().any(|node| !self.up[node.at()] && usable(&node)),
+        }
+    }
+
+    /// Whether a scale-up machine has room for such a container now.
+    pub(super) fn up_has_room(&self, view: &View<'_>, size: &Resource) -> bool {
+        let has = |node: &NodeIdx| {
+            let room = view.snapshot.room(*node, view.leases);
+            view.snapshot.state[node.at()].usable() && view.snapshot.rules.feasible(size, &room)
+        };
+        self.up_nodes.iter().any(has)
+    }
+}
+
+/// Racks with a machine that runs, by the class of the first of them: classes never share a rack (004 §5.2.1).
+pub(super) fn racks(snapshot: &Snapshot, name: &str) -> [Vec<RackIdx>; 2] {
+    let mut racks = [Vec::new(), Vec::new()];
+    for (rack, nodes) in snapshot.statics.members.iter().enumerate() {
+        if let Some(&node) = nodes.iter().find(|node| snapshot.state[node.at()].usable()) {
+            racks[if is_up(snapshot, node, name) { 0 } else { 1 }].push(RackIdx::new(rack));
+        }
+    }
+    racks
+}

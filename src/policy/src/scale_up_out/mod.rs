@@ -1,0 +1,116 @@
+//! `scale_up_out` (004 Li, chapter 5): few large machines and many small ones in one cluster, each job on those where it
+//! ends sooner.
+//!
+//! A classifier tells small jobs from large ones by maps, reduces and shuffle. Small jobs wait for scale-up machines, large
+//! ones for scale-out machines; an idle scale-out machine without a job of its own steals the whole waiting job that is
+//! nearest to the boundary. docs/policies.md says how gaps of the paper are settled.
+//!
+//! # Code map
+//! - `params`; `time`: the time model that labels jobs; `classifier`, `logistic`: which jobs are small.
+//! - `classes`: which machines are which. `queues`: the dispatcher. `place`: requests at once. `replicas`: data.
+
+mod classes;
+mod classifier;
+mod logistic;
+mod params;
+mod place;
+mod queues;
+mod replicas;
+#[cfg(test)]
+mod tests;
+mod time;
+
+pub use classes::{ATTRIBUTE, Side};
+pub use classifier::{Classifier, Mistakes};
+pub use params::{Order, ScaleUpOutParams, Steal};
+pub use queues::QueuesState;
+pub use time::{BLOCK, JobShape, TimeModel};
+
+use crate::advise::{DataProblem, ReplicaAdvice};
+use crate::dispatch::{Advice, DispatchEvent, Offer, View};
+use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
+use queues::Rules;
+use std::sync::{Arc, OnceLock};
+
+/// Its name.
+pub const NAME: &str = "scale_up_out";
+
+/// The policy.
+#[derive(Debug, Clone, Default)]
+pub struct ScaleUpOut {
+    params: ScaleUpOutParams,
+    /// Trained when it is first asked; `None` inside: by the parameters all jobs are better off in one class.
+    classifier: OnceLock<Option<Arc<Classifier>>>,
+}
+
+impl ScaleUpOut {
+    /// With a classifier that was trained from jobs that ran.
+    #[must_use]
+    pub fn with_classifier(self, classifier: Arc<Classifier>) -> Self {
+        Self { params: self.params, classifier: OnceLock::from(Some(classifier)) }
+    }
+
+    fn classifier(&self) -> Option<&Classifier> {
+        let trained = || Classifier::of_time_model(&self.params).ok().map(Arc::new);
+        self.classifier.get_or_init(trained).as_deref()
+    }
+}
+
+impl Definition for ScaleUpOut {
+    type Params = ScaleUpOutParams;
+    const NAME: &'static str = NAME;
+    const SUMMARY: &'static str =
+        "small jobs on scale-up machines, large ones on scale-out machines, which steal when idle (paper 004)";
+
+    fn new(params: ScaleUpOutParams) -> Self {
+        Self { params, classifier: OnceLock::new() }
+    }
+
+    fn params(&self) -> &ScaleUpOutParams {
+        &self.params
+    }
+
+    fn capabilities(&self) -> Capabilities<'_> {
+        let (place, dispatch, place_data) = (Some(self as &dyn Place), Some(self as _), Some(self as _));
+        Capabilities { place, dispatch, place_data, ..Capabilities::default() }
+    }
+}
+
+impl Place for ScaleUpOut {
+    fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
+        place::place(problem, &self.params, || self.classifier(), budget)
+    }
+
+    fn knows_senders(&self) -> bool {
+        true // they tell what is shuffled
+    }
+
+    fn weighs_bytes(&self) -> bool {
+        false // it seeks the faster machines
+    }
+}
+
+impl PlaceData for ScaleUpOut {
+    fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError> {
+        if !self.params.replicas {
+            return Ok(vec![ReplicaAdvice::Default; problem.replication.into()]);
+        }
+        Ok(replicas::replicas(problem, &self.params.scale_up))
+    }
+}
+
+impl Dispatch for ScaleUpOut {
+    type State = QueuesState;
+
+    fn start(&self) -> QueuesState {
+        QueuesState::new(&self.params)
+    }
+
+    fn observe(&self, state: &mut QueuesState, event: &DispatchEvent, view: &View<'_>) {
+        state.observe(&Rules { params: &self.params, classifier: &|| self.classifier() }, event, view);
+    }
+
+    fn offer(&self, state: &mut QueuesState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+        state.offer(&Rules { params: &self.params, classifier: &|| self.classifier() }, offer, view)
+    }
+}

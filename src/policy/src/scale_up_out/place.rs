@@ -1,0 +1,98 @@
+//! A request that is answered at once: hosts of the class where it is predicted to end soonest.
+
+use super::classes::{Side, is_up};
+use super::classifier::Classifier;
+use super::params::ScaleUpOutParams;
+use super::time::{BLOCK, JobShape, TimeModel};
+use crate::baselines::fair::{Fair, FairParams};
+use crate::{Budget, Definition as _, Place as _, PlaceError, PlaceProblem, Placement};
+use hintd_model::units::{Bytes, NodeIdx};
+
+/// Places by class; where the cluster has no machines of one of them, as `fair` does, and says so in the placement's parts.
+///
+/// # Errors
+/// Those of `fair`.
+pub(super) fn place<'c>(
+    problem: &PlaceProblem<'_>,
+    params: &ScaleUpOutParams,
+    classifier: impl Fn() -> Option<&'c Classifier>,
+    budget: &mut Budget<'_>,
+) -> Result<Placement, PlaceError> {
+    let (slow_start, early_reduces) = (params.slow_start, params.early_reduces);
+    let fair = Fair::new(FairParams { slow_start, early_reduces });
+    let snapshot = problem.snapshot;
+    let up = snapshot.statics.indexes().filter(|&node| is_up(snapshot, node, &params.scale_up)).count();
+    if !params.queues || up == 0 || up == snapshot.nodes() {
+        let mut placement = fair.place(problem, budget)?;
+        placement.parts.push(("scale_up_machines".to_owned(), up as f64));
+        return Ok(placement);
+    }
+    let job = shape(problem);
+    let decision = classifier().map_or(0.0, |classifier| classifier.decision(&job));
+    let of_class = [Side::Up, Side::Out].map(|side| within(problem, &params.scale_up, side));
+    let room = [0, 1].map(|at| containers(&of_class[at]));
+    let speed = params.class_speed().of(job.input, job.shuffle);
+    let ends = [(room[0], speed), (room[1], 1.0)].map(|(room, speed)| TimeModel::seconds(&job, room, speed));
+    // Large jobs are kept from scale-up machines, which they would hold for long (004 §5.2.2).
+    let soonest = if decision > 0.0 && room[0] > 0 && (ends[0] <= ends[1] || room[1] == 0) { 0 } else { 1 };
+    let mut placement = fair.place(&of_class[soonest], budget)?;
+    let whole = |placement: &Placement| {
+        problem.groups.iter().enumerate().all(|(at, group)| placement.placed(at) == group.count)
+    };
+    let mut chosen = soonest;
+    if !whole(&placement) && decision > 0.0 {
+        let second = fair.place(&of_class[1 - soonest], budget)?;
+        if second.placed_all() > placement.placed_all() {
+            (placement, chosen) = (second, 1 - soonest);
+        }
+    }
+    let parts = [
+        ("decision_value", decision),
+        ("scale_up_end_s", ends[0]),
+        ("scale_out_end_s", ends[1]),
+        ("scale_up", f64::from(u8::from(chosen == 0))),
+    ];
+    placement.parts = parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Ok(placement)
+}
+
+/// The problem with candidates of one class.
+fn within<'s>(problem: &PlaceProblem<'s>, scale_up: &str, side: Side) -> PlaceProblem<'s> {
+    let mut problem = problem.clone();
+    let is = |node: &NodeIdx| is_up(problem.snapshot, *node, scale_up) == (side == Side::Up);
+    for group in &mut problem.groups {
+        group.candidates = group.candidates.iter().copied().filter(is).collect();
+    }
+    problem
+}
+
+/// Containers of the largest group's size that candidates have room for.
+fn containers(problem: &PlaceProblem<'_>) -> u64 {
+    let Some(group) = problem.groups.iter().max_by_key(|group| group.count) else { return 0 };
+    let fit = |node: &NodeIdx| {
+        let kinds = problem.room(*node).0.into_iter().zip(group.size.0).filter(|&(_, size)| size > 0);
+        kinds.map(|(room, size)| room / size).min().unwrap_or(0).min(group.count.into())
+    };
+    group.candidates.iter().map(fit).sum()
+}
+
+/// What the request says of its job: maps and whatever is no reduce, reduces, what they read and what is between them.
+fn shape(problem: &PlaceProblem<'_>) -> JobShape {
+    let is_reduce = |at: usize| &*problem.groups[at].role == "reduce";
+    let (mut maps, mut reduces, mut input) = (0, 0, Bytes::ZERO);
+    for (at, group) in problem.groups.iter().enumerate() {
+        if is_reduce(at) {
+            reduces += u64::from(group.count);
+        } else {
+            maps += u64::from(group.count);
+            let unknown = Bytes(u64::from(group.count).saturating_mul(BLOCK.0));
+            let read = if group.input.is_empty() { unknown } else { group.input.bytes };
+            input = input.saturating_add(read);
+        }
+    }
+    let into_reduces = problem.edges.iter().filter(|edge| is_reduce(edge.to.at()));
+    let new = into_reduces.fold(Bytes::ZERO, |sum, edge| sum.saturating_add(edge.bytes));
+    let arrived = problem.senders.iter().filter(|senders| is_reduce(senders.to.at())).flat_map(|senders| &senders.from);
+    let shuffle = arrived.fold(new, |sum, (_, bytes)| sum.saturating_add(*bytes));
+    JobShape { maps, reduces, input, shuffle }
+}

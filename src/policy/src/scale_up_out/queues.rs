@@ -1,0 +1,346 @@
+//! Two queues of jobs, one a class, each in its own order; and jobs that are stolen from the one to the other (004 §5.2.3).
+//!
+//! A job is told to its queue whole, when the first offer or launch after its groups comes: until then it is not known how
+//! many tasks it has. What a stolen job waits for is told again to the other queue, so groups of jobs that wait for
+//! scale-up machines are kept until their first task starts.
+
+use super::classes::{Classes, Side};
+use super::classifier::Classifier;
+use super::params::{Order, ScaleUpOutParams, Steal};
+use super::time::{BLOCK, JobShape};
+use crate::advise::EarlierRun;
+use crate::baselines::delay::{Delay, DelayParams, DelayState};
+use crate::baselines::fair::{Fair, FairParams};
+use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View, WaitingGroup};
+use crate::pool::{HoldReason, OfferedNode, Pool, not_yet};
+use hintd_model::cluster::Resource;
+use hintd_model::units::{AttemptId, Bytes};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Jobs looked at for one that fits an idle machine, nearest to the boundary first.
+const LOOKED_AT: usize = 64;
+
+/// What waits and runs, by class.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct QueuesState {
+    up: Queue,
+    out: Queue,
+    jobs: BTreeMap<AttemptId, Job>,
+    /// Told of, and in no queue as it is now; as they came.
+    unsettled: Vec<AttemptId>,
+    /// Jobs of the scale-up queue of which nothing ran yet, by how far they are from the boundary.
+    stealable: BTreeSet<(u64, AttemptId)>,
+    /// Jobs that scale-out machines stole so far.
+    stolen: u64,
+    #[serde(skip)]
+    classes: Classes,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Job {
+    /// Its queue, once it has one.
+    side: Option<Side>,
+    /// Above 0: small.
+    decision: f64,
+    started: bool,
+    run: Option<Arc<EarlierRun>>,
+    /// Its groups, until it starts or is known to be a scale-out job.
+    groups: Vec<WaitingGroup>,
+}
+
+/// One class's jobs, in the order of one of the baselines.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Queue {
+    Fair(Pool),
+    Delay(DelayState),
+}
+
+impl Queue {
+    fn new(params: &ScaleUpOutParams) -> Self {
+        match params.order {
+            Order::Fair => Self::Fair(Pool::new(params.slow_start, params.early_reduces)),
+            Order::Delay => Self::Delay(delay(params).start()),
+        }
+    }
+
+    fn pool(&mut self) -> &mut Pool {
+        match self {
+            Self::Fair(pool) => pool,
+            Self::Delay(state) => state.pool_mut(),
+        }
+    }
+
+    fn observe(&mut self, params: &ScaleUpOutParams, event: &DispatchEvent, view: &View<'_>) {
+        match self {
+            Self::Fair(pool) => drop(pool.observe(event, view)),
+            Self::Delay(state) => delay(params).observe(state, event, view),
+        }
+    }
+
+    fn offer(&mut self, params: &ScaleUpOutParams, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+        match self {
+            Self::Fair(pool) => fair(params).offer(pool, offer, view),
+            Self::Delay(state) => delay(params).offer(state, offer, view),
+        }
+    }
+
+    /// Whether maps wait that may yet be launched there when they are nearer.
+    fn waits_for_locality(&mut self) -> bool {
+        match self {
+            Self::Fair(_) => false,
+            Self::Delay(state) => !state.pool_mut().users_with_maps().is_empty(),
+        }
+    }
+}
+
+fn fair(params: &ScaleUpOutParams) -> Fair {
+    let (slow_start, early_reduces) = (params.slow_start, params.early_reduces);
+    crate::Definition::new(FairParams { slow_start, early_reduces })
+}
+
+fn delay(params: &ScaleUpOutParams) -> Delay {
+    let ScaleUpOutParams { slow_start, early_reduces, node_skips, .. } = *params;
+    crate::Definition::new(DelayParams { node_skips, rack_skips: 0, slow_start, early_reduces })
+}
+
+/// The parameters and the classifier, trained when it is first asked.
+pub(super) struct Rules<'a> {
+    pub(super) params: &'a ScaleUpOutParams,
+    pub(super) classifier: &'a dyn Fn() -> Option<&'a Classifier>,
+}
+
+impl QueuesState {
+    pub(super) fn new(params: &ScaleUpOutParams) -> Self {
+        Self {
+            up: Queue::new(params),
+            out: Queue::new(params),
+            jobs: BTreeMap::new(),
+            unsettled: Vec::new(),
+            stealable: BTreeSet::new(),
+            stolen: 0,
+            classes: Classes::default(),
+        }
+    }
+
+    /// Jobs that scale-out machines stole so far.
+    #[must_use]
+    pub const fn stolen(&self) -> u64 {
+        self.stolen
+    }
+
+    /// The job's queue, and its decision value: above 0 it is small. `None`: it is in none yet.
+    #[must_use]
+    pub fn job(&self, attempt: AttemptId) -> Option<(Side, f64)> {
+        let job = self.jobs.get(&attempt)?;
+        job.side.map(|side| (side, job.decision))
+    }
+
+    /// Jobs of the scale-up queue that may be stolen, nearest to the boundary first.
+    pub fn stealable(&self) -> impl Iterator<Item = AttemptId> + '_ {
+        self.stealable.iter().map(|&(_, attempt)| attempt)
+    }
+
+    pub(super) fn observe(&mut self, rules: &Rules<'_>, event: &DispatchEvent, view: &View<'_>) {
+        match event {
+            DispatchEvent::Waiting(group) => self.waiting(rules, group, view),
+            DispatchEvent::Recurs { attempt, run, .. } => {
+                self.jobs.entry(*attempt).or_default().run = Some(Arc::clone(run));
+            }
+            DispatchEvent::Launched { task, .. } => {
+                self.settle(rules, view);
+                self.started(task.attempt);
+                self.tell(rules.params, task.attempt, event, view);
+            }
+            DispatchEvent::Finished { task, .. } | DispatchEvent::Lost(task) => {
+                self.settle(rules, view);
+                self.tell(rules.params, task.attempt, event, view);
+            }
+            DispatchEvent::Done(attempt) => {
+                self.settle(rules, view);
+                self.tell(rules.params, *attempt, event, view);
+                self.started(*attempt);
+                self.jobs.remove(attempt);
+            }
+            DispatchEvent::RackUse { .. }
+            | DispatchEvent::Run { .. }
+            | DispatchEvent::Received(_)
+            | DispatchEvent::Asks { .. }
+            | DispatchEvent::Plan(_) => {}
+        }
+    }
+
+    fn waiting(&mut self, rules: &Rules<'_>, group: &WaitingGroup, view: &View<'_>) {
+        let job = self.jobs.entry(group.attempt).or_default();
+        // A job that runs, or is large, stays where it is.
+        if job.started || job.side == Some(Side::Out) {
+            return self.tell(rules.params, group.attempt, &DispatchEvent::Waiting(group.clone()), view);
+        }
+        match job.groups.iter_mut().find(|told| told.group == group.group) {
+            Some(told) => *told = group.clone(),
+            None => job.groups.push(group.clone()),
+        }
+        if !self.unsettled.contains(&group.attempt) {
+            self.unsettled.push(group.attempt);
+        }
+    }
+
+    /// The job can't be stolen any more.
+    fn started(&mut self, attempt: AttemptId) {
+        if let Some(job) = self.jobs.get_mut(&attempt) {
+            (job.started, job.groups) = (true, Vec::new());
+            self.stealable.remove(&(distance(job.decision), attempt));
+        }
+    }
+
+    fn tell(&mut self, params: &ScaleUpOutParams, attempt: AttemptId, event: &DispatchEvent, view: &View<'_>) {
+        match self.jobs.get(&attempt).and_then(|job| job.side) {
+            Some(Side::Up) => self.up.observe(params, event, view),
+            Some(Side::Out) => self.out.observe(params, event, view),
+            None => {}
+        }
+    }
+
+    /// Puts what came since into its queues.
+    fn settle(&mut self, rules: &Rules<'_>, view: &View<'_>) {
+        if self.unsettled.is_empty() {
+            return;
+        }
+        self.classes.look(view, &rules.params.scale_up);
+        for attempt in std::mem::take(&mut self.unsettled) {
+            let Some(job) = self.jobs.get(&attempt) else { continue };
+            let (was, before) = (job.side, job.decision);
+            let (side, decision) = self.choose(rules, job, view);
+            self.stealable.remove(&(distance(before), attempt));
+            if was.is_some_and(|was| was != side) {
+                self.tell(rules.params, attempt, &DispatchEvent::Done(attempt), view);
+            }
+            self.put(rules.params, attempt, (side, decision), view);
+        }
+    }
+
+    /// Tells a queue of all of a job's groups.
+    fn put(&mut self, params: &ScaleUpOutParams, attempt: AttemptId, to: (Side, f64), view: &View<'_>) {
+        let Some(job) = self.jobs.get_mut(&attempt) else { return };
+        (job.side, job.decision) = (Some(to.0), to.1);
+        let groups = std::mem::take(&mut job.groups);
+        let mut kept = Vec::with_capacity(groups.len());
+        for group in groups {
+            let event = DispatchEvent::Waiting(group);
+            self.tell(params, attempt, &event, view);
+            if let DispatchEvent::Waiting(group) = event {
+                kept.push(group);
+            }
+        }
+        if to.0 == Side::Up {
+            self.jobs.entry(attempt).or_default().groups = kept;
+            self.stealable.insert((distance(to.1), attempt));
+        }
+    }
+
+    /// The queue of a job that waits, and its decision value.
+    fn choose(&self, rules: &Rules<'_>, job: &Job, view: &View<'_>) -> (Side, f64) {
+        let held = |side| job.groups.iter().all(|group| self.classes.could_hold(view, side, &group.size));
+        if !rules.params.queues || !self.classes.runs(view, Side::Up) {
+            return (Side::Out, 0.0);
+        }
+        let decision = (rules.classifier)().map_or(0.0, |classifier| classifier.decision(&shape(job)));
+        // A container that only one class's machines are large enough for goes there, whatever the job.
+        match (held(Side::Up), held(Side::Out)) {
+            (true, false) => (Side::Up, decision),
+            (true, true) if decision > 0.0 => (Side::Up, decision),
+            _ => (Side::Out, decision),
+        }
+    }
+
+    pub(super) fn offer(&mut self, rules: &Rules<'_>, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
+        let params = rules.params;
+        self.classes.look(view, &params.scale_up);
+        self.settle(rules, view);
+        if !params.queues {
+            return self.out.offer(params, offer, view);
+        }
+        for (side, queue) in [(Side::Up, &mut self.up), (Side::Out, &mut self.out)] {
+            queue.pool().set_early_share(params.early_reduces * self.classes.memory_share(side));
+        }
+        let side = self.classes.side(offer.node);
+        let (own, other, others) = match side {
+            Side::Up => (&mut self.up, &mut self.out, Side::Out),
+            Side::Out => (&mut self.out, &mut self.up, Side::Up),
+        };
+        let mut advice = own.offer(params, offer, view);
+        if launches(&advice) {
+            return advice;
+        }
+        // Machines of the other class are all gone: nobody else can run what waits for them.
+        if !self.classes.runs(view, others) {
+            advice.extend(other.offer(params, offer, view));
+            return advice;
+        }
+        if view.explain {
+            let slot = OfferedNode::new(offer, view);
+            advice.extend(not_yet(other.pool(), &slot, |_, _, _| HoldReason::OtherClass));
+        }
+        if side == Side::Out && !self.out.waits_for_locality() && self.steal(params, offer, view) {
+            let stolen = self.out.offer(params, offer, view);
+            if launches(&stolen) {
+                return stolen;
+            }
+        }
+        advice
+    }
+
+    /// Moves the waiting job nearest to the boundary that fits the idle scale-out machine into its queue.
+    fn steal(&mut self, params: &ScaleUpOutParams, offer: &Offer, view: &View<'_>) -> bool {
+        let fits = |size: &Resource| view.snapshot.rules.feasible(size, &offer.free);
+        let may = |size: &Resource| match params.steal {
+            Steal::Never => false,
+            Steal::WhenFull => !self.classes.up_has_room(view, size),
+            Steal::Always => true,
+        };
+        let found = self.stealable.iter().take(LOOKED_AT).find(|(_, attempt)| {
+            let groups = self.jobs.get(attempt).map_or(&[][..], |job| &job.groups);
+            let held = groups.iter().all(|group| self.classes.could_hold(view, Side::Out, &group.size));
+            held && groups.iter().any(|group| &*group.role != "reduce" && fits(&group.size) && may(&group.size))
+        });
+        let Some(&key) = found else { return false };
+        let (_, attempt) = key;
+        self.stealable.remove(&key);
+        let decision = self.jobs.get(&attempt).map_or(0.0, |job| job.decision);
+        self.up.observe(params, &DispatchEvent::Done(attempt), view);
+        self.put(params, attempt, (Side::Out, decision), view);
+        self.stolen += 1;
+        true
+    }
+}
+
+fn launches(advice: &[Advice]) -> bool {
+    advice.iter().any(|advice| matches!(advice, Advice::Launch(_)))
+}
+
+/// |decision value|, in an order that whole numbers have.
+const fn distance(decision: f64) -> u64 {
+    decision.abs().to_bits()
+}
+
+/// What is known of the job: of one that never ran before, and of whose shuffle nobody tells, that it shuffles nothing
+/// (004 §5.2.2).
+fn shape(job: &Job) -> JobShape {
+    let count = |reduces: bool| {
+        let of_kind = job.groups.iter().filter(|group| (&*group.role == "reduce") == reduces);
+        of_kind.map(|group| u64::from(group.count)).sum::<u64>()
+    };
+    let mut input = Bytes::ZERO;
+    let mut told = None;
+    for group in job.groups.iter().filter(|group| &*group.role != "reduce") {
+        let known = group.inputs.iter().fold(Bytes::ZERO, |sum, input| sum.saturating_add(input.bytes));
+        let unknown = u64::from(group.count).saturating_sub(group.inputs.len() as u64);
+        input = input.saturating_add(known).saturating_add(Bytes(unknown.saturating_mul(BLOCK.0)));
+        told = told.or(group.output_ratio.filter(|ratio| ratio.is_finite() && *ratio >= 0.0));
+    }
+    let before = job.run.as_ref().map(|run| run.shuffle);
+    let shuffle = before.or_else(|| told.map(|ratio| Bytes((input.as_f64() * ratio) as u64))).unwrap_or_default();
+    let reduces = count(true);
+    JobShape { maps: count(false), reduces, input, shuffle: if reduces == 0 { Bytes::ZERO } else { shuffle } }
+}
