@@ -7,6 +7,8 @@ import { Daemon } from './daemon.mjs';
 const { CHROMIUM, PLAYWRIGHT, SCREENSHOTS } = process.env;
 const { chromium } = await import(PLAYWRIGHT);
 const PATIENCE = 90_000;
+/** Longer than steps take on a busy machine: what is emulated ends when they are through. Pictures want more jobs at one time. */
+const EMULATED = SCREENSHOTS ? '150' : '300';
 const MARKUP = '<img/src=x/onerror=document.title=1>'; // no name holds white space
 
 const began = Date.now();
@@ -31,6 +33,14 @@ async function tab(context) {
   });
   page.on('request', (request) => { if (!request.url().startsWith(origin)) problems.push(`asks ${request.url()}`); });
   return page;
+}
+
+/** Asks until it is so. */
+async function until(so) {
+  for (const end = Date.now() + PATIENCE; !(await so());) {
+    if (Date.now() > end) throw new Error(`not so within ${PATIENCE / 1000} s: ${so}`);
+    await new Promise((done) => setTimeout(done, 200));
+  }
 }
 
 const open = async (page) => page.goto((await daemon.ctl('page')).url);
@@ -64,20 +74,22 @@ async function picture(page, name) {
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
 }
 
-async function pictures(page, context) {
-  if (!SCREENSHOTS) return;
-  for (const [scheme, width, height, views] of [
-    ['light', 1280, 900, ['overview', 'network', 'applications', 'decisions', 'nodes', 'queues', 'configuration']],
-    ['dark', 1280, 900, ['overview', 'network']], ['light', 390, 844, ['overview', 'network']],
+/** Those of docs/page.md, besides what the steps take. */
+async function pictures(page) {
+  for (const [name, scheme, width, height, view] of [
+    ['network-dark', 'dark', 1280, 880, 'network'], ['network-phone', 'light', 390, 844, 'network'],
+    ['overview-phone', 'light', 390, 844, 'overview'], ['overview-light', 'light', 1280, 960, 'overview'],
   ]) {
     await page.emulateMedia({ colorScheme: scheme });
     await page.setViewportSize({ width, height });
-    for (const view of views) {
-      await page.evaluate((to) => { location.hash = '#/' + to; }, view);
-      if (view === 'decisions') await page.locator('td a[href^="#/applications"]').first().waitFor();
-      await page.waitForTimeout(1500);
-      await picture(page, `${view}-${width < 600 ? 'phone' : scheme}`);
-    }
+    await page.evaluate((to) => { location.hash = '#/' + to; }, view);
+    if (view === 'overview') await page.locator('.chart').nth(1).waitFor();
+    await page.waitForTimeout(1500);
+    await page.evaluate(() => {
+      document.querySelector('nav ul').scrollTo(0, 0);
+      scrollTo(0, 0);
+    });
+    await picture(page, name);
   }
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 1280, height: 900 });
@@ -105,12 +117,14 @@ async function run() {
 
   await step('a daemon without nodes says so', () => see(page, /NOT READY: no node is RUNNING/));
 
-  const emulation = daemon.emulate('--seconds', '120', '--fail-link-at', '8', '--repair-links-at', '75');
+  let emulation = daemon.emulate('--seconds', EMULATED, '--fail-link-at', '1');
   await step('nodes, applications and rates come by themselves', async () => {
     await page.locator('#state', { hasText: /^ready/ }).waitFor();
     await see(page, '40 of 40 in 5 racks');
     await readable(page);
   });
+
+  await step('the daemon knows that a link is down', () => until(async () => (await daemon.ctl('links', '--down')).links.length === 1));
 
   await step('the network: tiers, both directions, a link that fails', async () => {
     await go(page, 'Network');
@@ -123,6 +137,7 @@ async function run() {
     await down.getByRole('link').first().click();
     await page.getByRole('heading', { name: /^Link / }).waitFor();
     await readable(page);
+    if (SCREENSHOTS) await page.locator('.chart').first().waitFor();
     await picture(page, 'link-down-light');
   });
 
@@ -147,6 +162,7 @@ async function run() {
     assert.ok(await page.locator('.terms tbody tr').count() > 1);
     await see(page, 'Hints, and whether they were followed');
     await readable(page);
+    await picture(page, 'decision-light');
     await page.locator('section.panel dl').getByRole('link').first().click();
     await page.getByRole('heading', { name: /^application_/ }).waitFor();
     await see(page, 'Its latest decisions');
@@ -201,16 +217,20 @@ async function run() {
     await daemon.configure('[queues."*"]\nmode = "maybe"\n');
     await page.locator('#refused').waitFor();
     await see(page, /queues\.\*\.mode: "maybe" is none of/);
-    await picture(page, 'refused-light');
     await daemon.configure('[queues."*"]\nmode = "shadow"\n');
     await page.locator('#refused').waitFor({ state: 'detached' });
-    await page.getByText('queues.*.mode').waitFor();
+    await see(page, 'queues.*.mode');
     await go(page, 'Queues and policies');
     await page.getByRole('cell', { name: 'shadow' }).first().waitFor();
   });
 
   await step('the link is back', async () => {
     await go(page, 'Network');
+    await page.locator('.map line.link.down').first().waitFor({ state: 'attached' });
+    // Another controller tells the network anew, with all links up.
+    await Daemon.end(emulation, 'SIGTERM');
+    emulation = daemon.emulate('--seconds', EMULATED);
+    await until(async () => (await daemon.ctl('links', '--down')).links.length === 0);
     await page.locator('.map line.link.down').first().waitFor({ state: 'detached' });
   });
 
@@ -224,7 +244,7 @@ async function run() {
     await page.setViewportSize({ width: 1280, height: 900 });
   });
 
-  if (SCREENSHOTS) await step('pictures', () => pictures(page, context));
+  if (SCREENSHOTS) await step('pictures', () => pictures(page));
 
   await step('a daemon that is gone, and another one', async () => {
     await go(page, 'Overview');
@@ -243,6 +263,9 @@ async function run() {
   assert.deepEqual(problems, [], 'what pages must not do');
   await Daemon.end(emulation, 'SIGTERM');
 }
+
+// Stopped from outside it leaves nothing behind either.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => { browser?.close(); daemon?.stop().finally(() => process.exit(1)); });
 
 try {
   await run();

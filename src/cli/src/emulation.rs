@@ -37,7 +37,7 @@ pub struct EmulateArgs {
     /// Seed of everything drawn
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// After so many seconds the link with most of the jobs' routes goes down
+    /// After so many seconds a link between switches goes down, the first by name
     #[arg(long, value_name = "SECONDS")]
     fail_link_at: Option<u64>,
     /// After so many seconds it comes back
@@ -57,13 +57,14 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     let jobs = small_trace()?;
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, LOAD)
         .map_err(|error| Failure::Input(format!("{:#}", anyhow::Error::from(error))))?;
+    let script = script(args, &cluster);
     let behaviour = Behavior { seed: args.seed, limit: span + TAIL, ..Behavior::default() };
     block_on(async {
         // Applications have ids of their own in each run.
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let began = u64::try_from(started.as_millis()).unwrap_or(0);
         let client = daemon.client().await?;
-        let emulation = Emulation::start(client, cluster, workload, namespace, behaviour, script(args), began);
+        let emulation = Emulation::start(client, cluster, workload, namespace, behaviour, script, began);
         let (emulation, mut events) = emulation.await.map_err(|error| Failure::Work(error.into()))?;
         let told = tokio::spawn(async move {
             while let Some(event) = events.recv().await {
@@ -81,8 +82,25 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     })
 }
 
-fn script(args: &EmulateArgs) -> Script {
-    let fails = args.fail_link_at.map(|at| (Duration::from_secs(at), Fault::FailBusiestLink));
+/// A link by name and not the busiest: whether any has a route of a job at that time depends on how fast the machine is.
+fn script(args: &EmulateArgs, cluster: &Cluster) -> Script {
+    let first = cluster.uplinks().into_iter().min();
+    let fails = args.fail_link_at.zip(first).map(|(at, id)| (Duration::from_secs(at), Fault::FailLink(id)));
     let repaired = args.repair_links_at.map(|at| (Duration::from_secs(at), Fault::MendLinks));
     fails.into_iter().chain(repaired).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_that_fails_is_known_before_any_job_runs() {
+        let args =
+            EmulateArgs { nodes: 40, racks: 5, seconds: 60, seed: 1, fail_link_at: Some(8), repair_links_at: Some(75) };
+        let cluster = Cluster::build(ClusterShape::default()).unwrap();
+        let fails = (Duration::from_secs(8), Fault::FailLink("edge-01--core-1".to_owned()));
+        assert_eq!(script(&args, &cluster), [fails, (Duration::from_secs(75), Fault::MendLinks)]);
+        assert_eq!(script(&EmulateArgs { fail_link_at: None, repair_links_at: None, ..args }, &cluster), []);
+    }
 }
