@@ -16,8 +16,11 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 /// Time between two documents.
 const PACE: Duration = Duration::from_secs(1);
-/// And of the time that one takes so many times as a pause.
+/// And of the time that one takes so many times as a pause...
 const PAUSE: u32 = 20;
+/// ... but no more than this: what waited for a busy daemon took no processor, and a browser takes 5 s of silence for a
+/// daemon that is gone (`assets/state.mjs`).
+const PAUSE_MAX: Duration = Duration::from_secs(3);
 /// An event stream ends after this long, before its connection does (`listener`); the browser comes again at once.
 const STREAM_LIFE: Duration = Duration::from_secs(25);
 
@@ -66,7 +69,7 @@ impl Live {
             if let Some(event) = self.event().await {
                 self.latest.send_replace(event);
             }
-            tokio::time::sleep(PACE.max(began.elapsed() * PAUSE)).await;
+            tokio::time::sleep(PACE.max((began.elapsed() * PAUSE).min(PAUSE_MAX))).await;
         }
     }
 

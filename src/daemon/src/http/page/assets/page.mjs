@@ -52,10 +52,10 @@ function skip(event) {
 }
 
 function App() {
-  const [title, View] = VIEWS[place.value.view] ?? VIEWS.overview;
+  const [title, View] = Object.hasOwn(VIEWS, place.value.view) ? VIEWS[place.value.view] : VIEWS.overview;
   return html`<${Head} /><main><${Connection} /><h1 id="view" tabindex="-1">${title}</h1>
     ${doc.value ? html`<${View} />` : html`<p>Waiting for the first document.</p>`}</main>
-    <footer>Read-only. Rates are those between two documents, a second apart; the hour has a point every 10 s.</footer>`;
+    <footer>Read-only. Rates are those between two documents; the hour has a point every 10 s.</footer>`;
 }
 
 let shown = null;
