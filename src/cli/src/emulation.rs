@@ -89,18 +89,3 @@ fn script(args: &EmulateArgs, cluster: &Cluster) -> Script {
     let repaired = args.repair_links_at.map(|at| (Duration::from_secs(at), Fault::MendLinks));
     fails.into_iter().chain(repaired).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_link_that_fails_is_known_before_any_job_runs() {
-        let args =
-            EmulateArgs { nodes: 40, racks: 5, seconds: 60, seed: 1, fail_link_at: Some(8), repair_links_at: Some(75) };
-        let cluster = Cluster::build(ClusterShape::default()).unwrap();
-        let fails = (Duration::from_secs(8), Fault::FailLink("edge-01--core-1".to_owned()));
-        assert_eq!(script(&args, &cluster), [fails, (Duration::from_secs(75), Fault::MendLinks)]);
-        assert_eq!(script(&EmulateArgs { fail_link_at: None, repair_links_at: None, ..args }, &cluster), []);
-    }
-}
