@@ -10,6 +10,7 @@ use hintd::hadoop::name_node::web_hdfs;
 use hintd::hadoop::{applications, history_server, job_progress, resource_manager, scheduler};
 use hintd::rest_client::Address;
 use hintd::runtime::RequestLimits;
+use hintd::runtime::options::LatencyBounds;
 use hintd::runtime::registries::RegistryLimits;
 use hintd::sdn::model::Dpid;
 use hintd::sdn::names::Names;
@@ -23,7 +24,7 @@ use hintd_model::cluster::{Model, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::{BoxLoads, Chains, ChainsDocument, unmet};
 use hintd_model::network::racks::{KnownHosts, NetworkFile};
 use hintd_model::network::{Network, NetworkDocument, check, summary};
-use hintd_model::units::{ApplicationId, Timestamp};
+use hintd_model::units::{ApplicationId, Micros, Timestamp};
 use hintd_policy::plan::{Facts, Plan, check as check_plan, diff};
 use hintd_simulator::{ClusterShape, FlowsDocument, SwimReader, TraceOptions, TraceReader, maybe_gzip, write_json};
 use prost::Message;
@@ -313,6 +314,9 @@ fn item<M: Message + Default>(bytes: &mut &[u8]) -> Option<M> {
     M::decode(body).ok()
 }
 
+/// What one agent may say.
+const LATENCY: LatencyBounds = LatencyBounds { items_per_s: 1_000, max_age: Micros::from_secs(60) };
+
 /// Feeds: items of all seven in any order; each is taken or refused, and the model publishes whatever they said.
 pub fn feed_messages(bytes: &[u8]) {
     let registries = FeedRegistries::new(RegistryLimits::default());
@@ -329,7 +333,7 @@ pub fn feed_messages(bytes: &[u8]) {
             2 => item(&mut rest).map(|item| datasets::ingest(&registries, hdfs, item)),
             3 => item(&mut rest).map(|item| topology::ingest(&registries, sdn, item)),
             4 => item(&mut rest).map(|item| link_stats::ingest(&registries, counters, item)),
-            5 => item(&mut rest).map(|item| latency::ingest(&registries, pings, item)),
+            5 => item(&mut rest).map(|item| latency::ingest(&registries, pings, item, LATENCY, NOW)),
             6 => item(&mut rest).map(|item| events::ingest(&registries, tasks, item, NOW).map(|_| ())),
             _ => {
                 registries.drain(&mut |change| model.apply(change, NOW).map(|_| ()));

@@ -259,7 +259,7 @@ fn feeds() -> Vec<u8> {
         optical: None,
     };
     let load = v1::LinkLoad { id: "l1".to_owned(), a_to_b_bits_per_s: 5, b_to_a_bits_per_s: 6 };
-    let sample = v1::LatencySample { from_host: host(), to_host: host(), rtt_us: 90 };
+    let sample = v1::LatencySample { from_host: host(), to_host: host(), rtt_us: 90, measured_at_ms: 0 };
     let (dataset, full) = (v1::dataset_item::Item::Put(put), v1::topology_item::Item::Full(graph));
     let (load, sample) = (v1::link_stats_item::Item::Load(load), v1::latency_item::Item::Sample(sample));
     let report = v1::FullBlockReport { datanode: host(), block_ids: vec![7, 8] };

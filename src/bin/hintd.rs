@@ -8,6 +8,7 @@ use hintd::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOption
 use hintd::http::{self, Endpoint};
 use hintd::regular_file::{CONFIG_BYTES, NETWORK_BYTES};
 use hintd::runtime::Daemon;
+use hintd::runtime::page::PageOptions;
 use hintd::runtime::watch_file::watch_file;
 use hintd::telemetry::logs::{self, Logs};
 use hintd::telemetry::metrics::Metrics;
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
     if arguments.check {
         return match load() {
             Ok(_) => {
-                say(&format!("{}: in order", arguments.config.display()));
+                say(&format!("{}: OK", arguments.config.display()));
                 ExitCode::SUCCESS
             }
             Err(code) => code,
@@ -92,7 +93,7 @@ fn run(runtime: tokio::runtime::Runtime, config: Config, file: PathBuf, signals:
 async fn serve(config: Config, file: PathBuf, signals: Signals, logs: &Logs) -> anyhow::Result<()> {
     let metrics = Metrics::new();
     logs.count_in(&metrics);
-    let (listen, sdn) = (config.metrics, config.sdn.clone());
+    let (listen, page, sdn) = (config.metrics, config.page, config.sdn.clone());
     let hadoop = Hadoop {
         resource_manager: config.resource_manager.clone(),
         name_node: config.name_node.clone(),
@@ -102,9 +103,10 @@ async fn serve(config: Config, file: PathBuf, signals: Signals, logs: &Logs) -> 
     options.listen.connections = descriptors::connections(options.listen.connections)?;
     options.reload = Some(config.reload_hook(file.clone()));
     let running = hintd::server::start(&options, metrics.clone()).await?;
+    running.daemon.set_log_level(logs.level());
     let endpoint = match listen {
         None => None,
-        Some(address) => match endpoint(address, metrics.clone(), &running.daemon).await {
+        Some(address) => match endpoint(address, page, metrics.clone(), &running.daemon).await {
             Ok(endpoint) => Some(endpoint),
             Err(error) => {
                 running.shutdown().await?;
@@ -159,9 +161,17 @@ impl Hadoop {
     }
 }
 
-async fn endpoint(address: std::net::SocketAddr, metrics: Metrics, daemon: &Daemon) -> anyhow::Result<Endpoint> {
-    let endpoint = http::serve(address, metrics, daemon.ready()).await?;
-    tracing::info!(address = %endpoint.address(), "metrics");
+async fn endpoint(
+    address: std::net::SocketAddr,
+    page: Option<PageOptions>,
+    metrics: Metrics,
+    daemon: &Daemon,
+) -> anyhow::Result<Endpoint> {
+    let endpoint = match page {
+        None => http::serve(address, metrics, daemon.ready()).await?,
+        Some(options) => http::serve_with_page(address, metrics, daemon, options).await?,
+    };
+    tracing::info!(address = %endpoint.address(), page = page.is_some(), "metrics");
     Ok(endpoint)
 }
 

@@ -33,7 +33,10 @@ const PUBLISHED: &[&str] = &[
     "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "ReloadResponse", "CalibrateResponse", "Difference",
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",
     "OpticalPortView", "ListAttemptsResponse", "AttemptView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
-    "NetworkResponse", "NetworkTier", "NetworkRack", "NetworkUplink", "DiffNetworkResponse", "NetworkDifference", "RacksResponse", "HostRacks",
+    "OpenPageResponse", "NetworkResponse", "NetworkTier", "NetworkRack", "NetworkUplink", "DiffNetworkResponse", "NetworkDifference", "RacksResponse", "HostRacks",
+    "LatencyResponse", "RackLatency", "HostLatency",
+    "ListDecisionsResponse", "DecisionView", "ListLeasesResponse", "LeaseView", "ListApplicationsResponse", "ApplicationView",
+    "LogLevelResponse",
 ];
 
 /// Fields whose key is not the field's name or whose value is not the field's, and what serde is told of them.
@@ -55,12 +58,14 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("NodeView.total", SIZE),
     ("NodeView.used", SIZE),
     ("NodeView.leased", SIZE),
+    ("LeaseView.size", SIZE),
     // Parts that only some have.
     ("HintRoute.chain", "skip_serializing_if = \"Option::is_none\", serialize_with = \"crate::view::in_order\""),
     ("Route.stops", "skip_serializing_if = \"Vec::is_empty\""),
     ("RouteUpdate.circuits", "skip_serializing_if = \"Option::is_none\""),
     // Ids of 64 bits: jq and JavaScript round larger numbers than 2^53.
     ("LeaseState.lease_id", ID),
+    ("LeaseView.lease_id", ID),
     // Tokens.
     ("LinkView.load_source", "serialize_with = \"crate::view::load_source_token\""),
     ("RouteUpdate.phase", "serialize_with = \"crate::view::phase_token\""),

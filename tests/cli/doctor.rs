@@ -27,7 +27,7 @@ fn what_stands_at_the_socket_is_told_apart() {
     let none = "/nonexistent.toml";
     let missing = checks(&text_of(&files.path("none.sock")), none);
     assert_check(&missing, "admin_socket", "problem", "There is no socket");
-    assert_check(&missing, "unit", "not_checked", "not that of the unit");
+    assert_check(&missing, "unit", "not_checked", "this is another one");
     assert_check(&missing, "configuration", "not_checked", "No such file");
     assert_check(&missing, "journal", "not_checked", "can't be read");
     let text = files.write("text", "no socket");
@@ -49,7 +49,7 @@ fn a_configuration_is_read_without_a_daemon() {
     let found = checks(&socket, &wrong);
     assert_check(&found, "configuration", "problem", "wrong.toml:2: listen.grcp");
     assert_check(&found, "configuration", "problem", "wrong.toml:4: leases.time_to_live");
-    assert_check(&found, "exposure", "not_checked", "can't be read");
+    assert_check(&found, "exposure", "not_checked", "cannot read the configuration");
     let journal = text_of(&files.path("journal.redb"));
     let text = format!("[listen]\ngrpc = \"0.0.0.0:8470\"\ninsecure_bind = true\n[store]\npath = {journal:?}\n");
     let open = checks(&socket, &files.write("open.toml", &text));

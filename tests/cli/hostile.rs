@@ -152,7 +152,7 @@ fn harm(what: &str, said: &str) -> Option<String> {
 fn commands(files: &Files) -> Vec<Vec<String>> {
     let request = files.request(&serde_json::json!({}));
     let [snapshot, plan, other] = ["snapshot.json", "plan.json", "made.json"].map(|name| text_of(&files.path(name)));
-    let trace = text_of(&files.path("jobs.tsv"));
+    let [trace, bundle] = ["jobs.tsv", "bundle"].map(|name| text_of(&files.path(name)));
     super::document(&["trace", "generate", "--jobs", "10", "-o", &trace]);
     super::document(&["plan", "--trace", &trace, "--cluster", "jobpacker", "-o", &plan]);
     let network = text_of(&files.path("network.toml"));
@@ -163,6 +163,9 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
         vec!["doctor"],
         vec!["top", "--once", "--every", "0.1"],
         vec!["nodes"],
+        vec!["latency"],
+        vec!["latency", "--list"],
+        vec!["latency", "--host", "x"],
         vec!["links"],
         vec!["links", "--link", "x"],
         vec!["chains"],
@@ -174,7 +177,19 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
         vec!["snapshot", "-o", &snapshot],
         vec!["explain", "0000000000000001"],
         vec!["explain", "0000000000000001", "--token", "t"],
+        vec!["explain", "application_1_0001"],
         vec!["attempts"],
+        vec!["decisions"],
+        vec!["decisions", "-o", "wide"],
+        vec!["decisions", "-o", "yaml"],
+        vec!["leases"],
+        vec!["leases", "-o", "wide"],
+        vec!["applications"],
+        vec!["applications", "-o", "wide"],
+        vec!["nodes", "-o", "wide"],
+        vec!["log-level"],
+        vec!["log-level", "info"],
+        vec!["bundle", "-o", &bundle],
         vec!["racks"],
         vec!["racks", "--differences"],
         vec!["network", "show"],

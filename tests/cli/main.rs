@@ -7,6 +7,7 @@ mod hostile;
 mod operators;
 mod plans;
 mod solve;
+mod terminal;
 mod worth;
 
 use hintd::config::Config;

@@ -245,3 +245,44 @@ fn data_is_placed_by_who_can_say_where_it_goes() {
     let runs = document(&[&placing[..], &["capacity,joint"]].concat());
     assert_eq!(runs["runs"].as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn parts_that_are_left_out_have_a_row_and_say_what_they_were_worth() {
+    let files = Files::new();
+    let (trace, shape) = (trace(&files), shape(&files, "slow.toml", 1));
+    let page = text_of(&files.path("page.md"));
+    let base =
+        ["worth", "--trace", &trace, "--cluster", &shape, "--policy", "joint", "--loads", "0.01", "--seeds", "2"];
+    let asked = ["--levers", "history,data-when", "--without", "homes,cap", "--hold-home-share", "0.75"];
+    let worth = document(&[&base[..], &asked, &["--markdown", &page]].concat());
+    // YARN alone, other phases, no network, two levers, two parts.
+    assert_eq!((&worth["complete"], &worth["runs"]), (&true.into(), &14.into()));
+    assert_eq!((&worth["hold"]["home_share"], &worth["hold"]["at_once"]), (&0.75.into(), &2.into()));
+    let rows: Vec<_> =
+        worth["overall"].as_array().unwrap().iter().map(|row| (&row["lever"], &row["without"])).collect();
+    let without = |name: &str| Value::from(name);
+    let (history, last, none) = (without("history"), without("data-when"), Value::Null);
+    let (homes, cap) = (without("homes"), without("cap"));
+    assert_eq!(rows, [(&history, &none), (&last, &none), (&last, &homes), (&last, &cap)]);
+    let parts = worth["parts"].as_array().unwrap();
+    assert_eq!(parts.iter().map(|part| &part["without"]).collect::<Vec<_>>(), [&homes, &cap]);
+    let by_seed = |at: usize, seed: usize| worth["cells"][0]["hinted"][at]["mean_by_seed"][seed].as_f64().unwrap();
+    for (part, at) in parts.iter().zip(2..) {
+        let times = [0, 1].map(|seed| by_seed(at, seed) / by_seed(1, seed));
+        near(&part["times_by_cell"][0], f64::midpoint(times[0], times[1]), "times as long");
+    }
+    let page = std::fs::read_to_string(page).unwrap();
+    for words in [
+        "## Each part left out in turn",
+        "- `cap`: those whose turn it is",
+        "--without homes,cap --hold-home-share 0.75",
+        "\n| places by joint, earlier runs known | ",
+        "\n| places by joint, data placed, receivers held, without homes | ",
+        "- hold: 2 heavy shuffles at once",
+    ] {
+        assert!(page.contains(words), "no {words:?} in\n{page}");
+    }
+    let refused = |args: &[&str], words: &[&str]| assert_refused(&[&base[..], args].concat(), words);
+    refused(&["--levers", "where", "--without", "cap"], &["--without cap is of levers when, data-when", "is where"]);
+    refused(&["--levers", "where", "--hold-share", "0.5"], &["--hold-share is for levers that hold receivers"]);
+}

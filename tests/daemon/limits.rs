@@ -17,6 +17,9 @@
 // limits.containers_seen: src/engine/adherence/seen.rs
 // limits.watched_pairs_per_peer: tests/daemon/streams.rs
 // leases.watched: src/engine/tests/adherence.rs
+// latency.pairs: src/model/src/network/latency/tests.rs
+// latency.pairs_per_host: src/model/src/network/latency/tests.rs
+// latency.items_per_s: src/daemon/src/feed/tests.rs
 // resource_manager.answer_bytes: tests/daemon/resource_manager.rs
 // resource_manager.unheard_kept: tests/daemon/resource_manager.rs
 // resource_manager.absent_kept: src/hadoop/roster.rs
@@ -34,6 +37,14 @@
 // history_server.answer_bytes: tests/daemon/history_server.rs
 // history_server.jobs_per_poll: tests/daemon/history_server.rs
 // history_server.lookback: tests/daemon/history_server.rs
+// hold.at_once: tests/daemon/turns.rs
+// hold.heavy: tests/daemon/turns.rs
+// hold.share: tests/daemon/turns.rs
+// hold.home_share: src/engine/src/holding/mod.rs
+// hold.next_share: src/engine/src/holding/mod.rs
+// hold.patience: src/engine/src/holding/mod.rs
+// hold.longest: tests/daemon/turns.rs
+// hold.progress: tests/daemon/job_progress.rs
 // worth.keys: src/engine/worth/book/tests.rs
 // placer.steps: src/policy/budget.rs
 // placer.commit_retries: tests/daemon/contention.rs
@@ -542,19 +553,25 @@ async fn messages_kept_for_who_follows() {
     let world = World::with(&[("limits", "follow_messages = 2")]).await;
     let mut feed = world.cluster(1, 1, 8_192).await;
     let answer = world.hints(request("r1", 1, 4, 2_048)).await;
+    // Status counts a lease as withdrawn before its message is kept: who follows all along is told of each when it is.
+    let mut all_along = world.client.follow(follow_start(&answer, 0)).await.unwrap();
     for (id, used) in [(2, 2_048), (3, 4_096), (4, 6_144)] {
         let stranger = (format!("container_1_0099_01_{id:06}"), used);
         feed.send(heartbeat("r0n0", id, used, vec![stranger])).await.unwrap();
         feed.await_acknowledged().await.unwrap();
         let left = u64::try_from((8_192 - used) / 2_048).unwrap();
         world.until("one more was withdrawn", |status| status.leases == left).await;
+        let told = tokio::time::timeout(SOON, all_along.next()).await.unwrap().unwrap();
+        assert!(matches!(told.advice, Some(Advice::Withdraw(_))), "{told:?}");
     }
+    drop(all_along);
     let mut follow = world.client.follow(follow_start(&answer, 1)).await.unwrap();
     let mut next = async || tokio::time::timeout(SOON, follow.next()).await.unwrap().unwrap();
     assert!(matches!(next().await.advice, Some(Advice::Gap(_))), "the first of three is not kept");
     assert!(matches!(next().await.advice, Some(Advice::Withdraw(_))));
     assert!(matches!(next().await.advice, Some(Advice::Withdraw(_))));
-    assert!(tokio::time::timeout(Duration::from_millis(50), follow.next()).await.is_err(), "two are");
+    let more = tokio::time::timeout(Duration::from_millis(50), follow.next()).await;
+    assert!(more.is_err(), "two are, and {more:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

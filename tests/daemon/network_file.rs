@@ -294,6 +294,13 @@ fn what_hosts_hear_by_lldp_is_made_a_network_file() {
     );
     assert_eq!(rows[1]["others"], json!(["tor-9"]));
     let text = std::fs::read_to_string(&made).unwrap();
+    let again = import(&["--nic", "25Gbit", "--uplink", "99Gbit"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(said(&again).contains("network.toml: it is there already: --force replaces it"), "{}", said(&again));
+    assert_eq!(std::fs::read_to_string(&made).unwrap(), text, "it is as it was");
+    let forced = import(&["--nic", "25Gbit", "--uplink", "99Gbit", "--force"]);
+    assert!(forced.status.success(), "{}", said(&forced));
+    assert!(std::fs::read_to_string(&made).unwrap().contains("99Gbit"));
     let network = NetworkFile::read_toml(&text).unwrap().expand(&Default::default()).unwrap().network.unwrap();
     let rate = |link: &str| network.link_at(network.link(link).unwrap()).capacity.0;
     assert_eq!((rate("n2--tor-2"), rate("n3--tor-1")), (10_000_000_000, 25_000_000_000), "{text}");
@@ -335,7 +342,7 @@ fn hosts_that_hear_no_switch_are_left_out_where_that_is_asked_for() {
     let text = std::fs::read_to_string(&made).unwrap();
     assert_eq!(NetworkFile::read_toml(&text).unwrap().expand(&Default::default()).unwrap().network.unwrap().hosts(), 2);
     write("n1.example.com", &hears("tor-1"));
-    let twice = import(&["--partial"]);
+    let twice = import(&["--partial", "--force"]);
     assert_eq!(twice.status.code(), Some(2), "{}", said(&twice));
     assert!(said(&twice).contains("\"n1\" is \"n1.example.com\", which has a file already"), "{}", said(&twice));
 }

@@ -26,6 +26,7 @@ const CALLS: &[(&str, Cost)] = &[
     ("EndAttempt", Walks("an attempt's leases")),
     ("Explain", Walks("an answer's hints")),
     ("FetchPlan", Walks("a plan's jobs")),
+    ("Latency", Walks("paths between hosts that were measured")),
     ("Links", Walks("links")),
     ("ListAttempts", Walks("attempts")),
     ("ListHoldout", Walks("queues and keys")),

@@ -1,11 +1,21 @@
 //! Turns of heavy shuffles over gRPC: who may ask for receivers, and who asks YARN as before.
 
-use crate::world::{World, refusal, request};
+use crate::world::{SOON, World, refusal, request};
 use hintd_client::Client;
 use hintd_client::wire::v1;
+use std::time::{Duration, Instant};
 use tonic::Code;
 
 const GB: u64 = 1_000_000_000;
+
+/// A daemon that holds, by these settings of `[hold]`.
+async fn holding(hold: &[&'static str]) -> World {
+    let mut extra = vec![("queues.\"*\"", "hold = true")];
+    extra.extend(hold.iter().map(|line| ("hold", *line)));
+    let world = World::with(&extra).await;
+    drop(world.cluster(2, 2, 8_192).await);
+    world
+}
 
 /// Two racks of two nodes without a network that anybody told of: uplinks are taken to carry 1 GB a second together.
 async fn world(hold: &'static str) -> World {
@@ -36,7 +46,7 @@ async fn turn(world: &World, wish: v1::ShuffleTurnRequest) -> (Option<u32>, u32,
 #[tokio::test(flavor = "multi_thread")]
 async fn in_a_queue_that_holds_the_two_smallest_heavy_shuffles_ask() {
     let world = world("hold = true").await;
-    let at_most = Some(8); // a quarter of 32 containers
+    let (at_most, next) = (Some(8), Some(2)); // a quarter of 32 containers, a quarter of that
     assert_eq!(turn(&world, wish(1, 30)).await, (at_most, 0, "turn".to_owned()));
     assert_eq!(turn(&world, wish(2, 20)).await, (at_most, 0, "turn".to_owned()));
     assert_eq!(turn(&world, wish(3, 40)).await, (Some(0), 2, "held".to_owned()));
@@ -44,7 +54,24 @@ async fn in_a_queue_that_holds_the_two_smallest_heavy_shuffles_ask() {
     assert_eq!(turn(&world, wish(5, 0)).await, (None, 0, "not_known".to_owned()));
     let all = v1::ShuffleTurnRequest { received: 4, ..wish(1, 30) };
     assert_eq!(turn(&world, all).await, (None, 0, "free".to_owned()), "it has everything");
-    assert_eq!(turn(&world, wish(3, 40)).await, (at_most, 0, "turn".to_owned()));
+    assert_eq!(turn(&world, wish(3, 40)).await, (next, 0, "turn".to_owned()));
+}
+
+fn racks(names: &[&str]) -> Option<v1::ReceiverRacks> {
+    Some(v1::ReceiverRacks { racks: names.iter().map(|&name| name.to_owned()).collect() })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_where_it_asks_for_receivers_takes_turns_with_those_there() {
+    let world = world("hold = true").await;
+    let (anywhere, at_home) = (Some(8), Some(8)); // a quarter of 32 containers, half of a rack's 16
+    assert_eq!(turn(&world, wish(1, 30)).await, (anywhere, 0, "turn".to_owned()));
+    assert_eq!(turn(&world, wish(2, 30)).await, (Some(2), 0, "turn".to_owned()));
+    assert_eq!(turn(&world, wish(3, 40)).await, (Some(0), 2, "held".to_owned()));
+    let home = v1::ShuffleTurnRequest { asked_in: racks(&["/rack0"]), ..wish(3, 40) };
+    assert_eq!(turn(&world, home).await, (at_home, 0, "turn".to_owned()), "nobody is before it there");
+    let left = v1::ShuffleTurnRequest { asked_in: racks(&[]), ..wish(3, 40) };
+    assert_eq!(turn(&world, left).await, (Some(0), 2, "held".to_owned()), "it gave its home up");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,6 +90,8 @@ async fn wishes_that_make_no_sense_are_refused_by_field_and_strangers_by_their_n
         (v1::ShuffleTurnRequest { received: 5, ..wish(1, 30) }, "received"),
         (v1::ShuffleTurnRequest { attempt: 0, ..wish(1, 30) }, "attempt"),
         (v1::ShuffleTurnRequest { group: "g".repeat(2_000), ..wish(1, 30) }, "group"),
+        (v1::ShuffleTurnRequest { asked_in: racks(&[&"r".repeat(2_000)]), ..wish(1, 30) }, "asked_in"),
+        (v1::ShuffleTurnRequest { asked_in: racks(&vec!["r"; 10_001]), ..wish(1, 30) }, "asked_in"),
         (v1::ShuffleTurnRequest { application_id: "job_1".to_owned(), ..wish(1, 30) }, "application_id"),
     ];
     for (wish, field) in bad {
@@ -74,4 +103,32 @@ async fn wishes_that_make_no_sense_are_refused_by_field_and_strangers_by_their_n
     let (code, message) = refusal(stranger.shuffle_turn(wish(1, 30)).await);
     assert_eq!(code, Code::PermissionDenied, "{message}");
     assert_eq!(turn(&world, wish(1, 30)).await.2, "turn");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_hold_at_their_edges() {
+    let world = holding(&["at_once = 1", "heavy = \"3s\"", "share = 0.5", "longest = \"1s\""]).await;
+    // At 1 GB a second three are not heavy, and one byte more is.
+    let bytes = |application, shuffle_bytes| v1::ShuffleTurnRequest { shuffle_bytes, ..wish(application, 0) };
+    assert_eq!(turn(&world, bytes(1, 3 * GB)).await, (None, 0, "free".to_owned()));
+    let began = Instant::now();
+    assert_eq!(turn(&world, bytes(1, 3 * GB + 1)).await, (Some(16), 0, "turn".to_owned()), "half of 32 containers");
+    let second = turn(&world, wish(2, 30)).await;
+    // Unless the machine took a second for it: nobody is held for longer, and who was is before nobody.
+    let held = (Some(0), 1, "held".to_owned());
+    assert!(second == held || began.elapsed() >= Duration::from_secs(1), "{second:?}");
+    let asked = Instant::now();
+    while turn(&world, wish(2, 30)).await.2 != "free" {
+        assert!(asked.elapsed() < SOON, "it is held for ever");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(began.elapsed() >= Duration::from_secs(1), "it was let go before its time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_smallest_share_is_one_container_and_the_largest_is_all() {
+    for (share, containers) in [("share = 0.001", 1), ("share = 1.0", 32)] {
+        let world = holding(&[share]).await;
+        assert_eq!(turn(&world, wish(1, 30)).await, (Some(containers), 0, "turn".to_owned()));
+    }
 }

@@ -13,8 +13,10 @@ pub(crate) fn lines() -> Vec<String> {
     let files = Files::new();
     let made = run(&["man", &files.path("man")]);
     assert!(made.status.success(), "{:?}", said(&made));
-    let mut pages: Vec<Page> =
-        std::fs::read_dir(files.path("man")).unwrap().map(|entry| Page::read(&entry.unwrap().path())).collect();
+    let files_of = std::fs::read_dir(files.path("man")).unwrap().map(|entry| entry.unwrap().path());
+    // Section 5 is of files: no command, no synopsis.
+    let of_commands = files_of.filter(|path| path.extension().is_none_or(|section| section != "5"));
+    let mut pages: Vec<Page> = of_commands.map(|path| Page::read(&path)).collect();
     pages.sort_by(|a, b| a.command.cmp(&b.command));
     let global: BTreeSet<String> = {
         let root = pages.iter().find(|page| page.command == "hintctl").expect("a page of hintctl itself");

@@ -248,12 +248,18 @@ fn nobody_there(seen: &mut Seen) {
     let file = request(1, json!({}));
     let none = ["--address", "127.0.0.1:1", "--admin-socket", "/nonexistent/admin.sock"];
     let network = files.write("racks.toml", RACKS);
-    let commands: [&[&str]; 26] = [
+    let bundle = files.path("bundle");
+    let commands: [&[&str]; 31] = [
         &["status"],
         &["doctor"],
         &["top", "--once"],
         &["nodes"],
         &["links"],
+        &["decisions"],
+        &["leases"],
+        &["applications"],
+        &["log-level"],
+        &["bundle", "-o", &bundle],
         &["chains"],
         &["circuits"],
         &["policies"],
@@ -291,7 +297,7 @@ fn live(seen: &mut Seen) {
     let _net = network(&daemon, &notes, (2, 2));
     let (_, request) = documents(&daemon.files);
     let file = request(2, json!({}));
-    let now = daemon.files.path("now.json");
+    let [now, bundle] = ["now.json", "bundle"].map(|name| daemon.files.path(name));
     let mut add = |what: &str, args: &[&str]| {
         let address = ["--address", &daemon.address, "--admin-socket", &daemon.socket];
         seen.add(what, &[args, &address].concat());
@@ -301,6 +307,11 @@ fn live(seen: &mut Seen) {
         &["status", "--live"],
         &["nodes"],
         &["links"],
+        &["decisions"],
+        &["leases", "-o", "yaml"],
+        &["applications", "-o", "wide"],
+        &["log-level"],
+        &["bundle", "-o", &bundle],
         &["network", "show"],
         &["chains"],
         &["circuits"],
@@ -311,6 +322,9 @@ fn live(seen: &mut Seen) {
         add("running daemon", command);
     }
     add("running daemon, as JSON", &["status", "--json"]);
+    add("--watch without a terminal", &["nodes", "--watch"]);
+    add("the folder is there already", &["bundle", "-o", &bundle]);
+    add("a wrong level", &["log-level", "loud"]);
     add("running daemon", &["top", "--once", "--every", "0.1"]);
     add("running daemon", &["snapshot", "-o", &now]);
     add("running daemon", &["calibrate", "--input-mb", "1", "--exchanged-mb", "1", "--containers", "1"]);

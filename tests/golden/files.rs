@@ -82,6 +82,7 @@ const UNKNOWN: &[(&str, &str, &str)] = &[
     ("cluster datasets[].blocks[]", "cluster", r#"{ "datasets": [{ "blocks": [{ "zzz": 1 }] }] }"#),
     ("cluster link_loads[]", "cluster", r#"{ "link_loads": [{ "zzz": 1 }] }"#),
     ("cluster latency[]", "cluster", r#"{ "latency": [{ "zzz": 1 }] }"#),
+    ("cluster rack_latency[]", "cluster", r#"{ "rack_latency": [{ "zzz": 1 }] }"#),
     ("request", "request", r#"{ "zzz": 1 }"#),
     ("request groups[]", "request", r#"{ "groups": [{ "zzz": 1 }] }"#),
     ("request edges[]", "request", r#"{ "edges": [{ "zzz": 1 }] }"#),

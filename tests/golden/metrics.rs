@@ -4,8 +4,8 @@
 use crate::programs::{Daemon, page};
 use std::collections::BTreeSet;
 
-/// A label whose values are not ours.
-const DATA_LABEL: &str = "server";
+/// Labels whose values are not ours, or others with each release.
+const DATA_LABELS: [&str; 2] = ["server", "version"];
 
 /// The lines of the list.
 pub(crate) fn lines(pages: &[String]) -> BTreeSet<String> {
@@ -35,7 +35,7 @@ fn series(line: &str) -> Vec<String> {
     }
     let pairs = labels.split("\",").map(|pair| pair.trim_end_matches('"').split_once("=\"").unwrap());
     let shown = |(label, value): (&str, &str)| {
-        format!("label {name} {label}={}", if label == DATA_LABEL { "*" } else { value })
+        format!("label {name} {label}={}", if DATA_LABELS.contains(&label) { "*" } else { value })
     };
     pairs.map(shown).collect()
 }

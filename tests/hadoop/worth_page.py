@@ -30,7 +30,31 @@ def seconds(row: dict) -> float:
 
 
 def shuffle(row: dict) -> float:
-    return statistics.mean(job["shuffle_seconds"] for job in row["jobs"])
+    return statistics.mean(job["shuffle_seconds"] for job in row["jobs"] if job["shuffle_seconds"] is not None)
+
+
+def of_jobs(row: dict, name: str) -> str:
+    """A figure of each job; where they are many the mean by kind."""
+    jobs = row["jobs"]
+    if len(jobs) <= 3:
+        return ", ".join(f"{job[name]:.0f}" for job in jobs)
+    kinds: dict[str, list[float]] = {}
+    for job in jobs:
+        kinds.setdefault(job["kind"], []).append(job[name])
+    return ", ".join(f"{len(values)} {kind} {statistics.mean(values):.0f}" for kind, values in kinds.items())
+
+
+def places(row: dict, kind: str) -> str:
+    """By rack, of each job that has any; where they are many, of all together."""
+    jobs = [job for job in row["jobs"] if job[kind]]
+    if len(row["jobs"]) > 3:
+        jobs = [{kind: [node for job in jobs for node in job[kind]]}]
+    return " ".join(by_rack({"reduces_on": [], "maps_on": job[kind]}, row["racks"]) for job in jobs) or "–"
+
+
+def reduces(row: dict) -> bool:
+    """Whether any of its jobs has some that say how long their shuffle took: those of MapReduce do."""
+    return any(job["reduces_on"] and job["shuffle_seconds"] is not None for job in row["jobs"])
 
 
 def hinted(rows: list[dict]) -> str:
@@ -45,6 +69,8 @@ def decided(row: dict) -> str:
     def of(one: dict) -> str:
         ours, default = (f"{value:.0f} s" if value is not None else "?" for value in one["worst_link_s"])
         return (f"none ({one['withheld']})" if one["withheld"] else f"{one['hinted']} hinted") + f", busiest link {ours}, YARN's own {default}"
+    if len(row["decisions"]) > 3:
+        return f"{len(row['decisions'])} asked for, {sum(not one['withheld'] for one in row['decisions'])} hinted"
     return "; ".join(of(one) for one in row["decisions"]) or ("–" if row["arm"] == "off" else "not asked")
 
 
@@ -64,7 +90,7 @@ def table(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> list[str]:
              "hinted: on the host, in its rack | machine busy, by the tasks themselves |", "|---|---|---|---|---|---|---|---|---|---|---|"]
     for (test, arm), found in groups(rows, tests).items():
         ratio = ", ".join(f"{value:.2f}" for value in ratios(rows, test, arm)) if arm != "off" else ""
-        shuffled = spread([shuffle(row) for row in found]) if found[0]["jobs"][0]["reduces_on"] else "–"
+        shuffled = spread([shuffle(row) for row in found]) if reduces(found[0]) else "–"
         busy, own = (statistics.median(row[name] for row in found) for name in ("cpu_busy", "cpu_own"))
         lines.append(f"| {test} | {SAID[arm]} | {len(found)} | {spread([seconds(row) for row in found])} | {ratio} | "
                      f"{spread([row['wall_seconds'] for row in found])} | {shuffled} | {spread([row['uplink_bytes'] / 1e6 for row in found])} | "
@@ -76,16 +102,13 @@ def each(rows: list[dict]) -> list[str]:
     lines = ["| test | pair | hints | s by job | shuffle, s by job | out of racks, MB | into racks, MB | maps by rack | reduces by rack | hintd | load |",
              "|---|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
-        racks, jobs = row["racks"], row["jobs"]
         lines.append(
             "| " + " | ".join([
-                row["test"], str(row["pair"] + 1), SAID[row["arm"]], ", ".join(f"{job['seconds']:.0f}" for job in jobs),
-                ", ".join(f"{job['shuffle_seconds']:.0f}" for job in jobs) if jobs[0]["reduces_on"] else "–",
+                row["test"], str(row["pair"] + 1), SAID[row["arm"]], of_jobs(row, "seconds"),
+                of_jobs(row, "shuffle_seconds") if reduces(row) else "–",
                 " ".join(f"{link['out'] / 1e6:.0f}" for link in row["uplinks"].values()),
                 " ".join(f"{link['in'] / 1e6:.0f}" for link in row["uplinks"].values()),
-                " ".join(by_rack({"reduces_on": [], "maps_on": job["maps_on"]}, racks) for job in jobs),
-                " ".join(by_rack(job, racks) for job in jobs) if jobs[0]["reduces_on"] else "–",
-                decided(row), f"{row['load'][1]:.0f}"]) + " |")
+                places(row, "maps_on"), places(row, "reduces_on"), decided(row), f"{row['load'][1]:.0f}"]) + " |")
     return lines
 
 

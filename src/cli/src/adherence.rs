@@ -45,11 +45,11 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
             "realised",
             "expected gain",
             "realised gain",
-            "had you followed",
+            "potential saving",
         ];
         lines.push(format!("\n{}", output::table(header, 4, costs)));
         lines.push(
-            "gains: share of the default placement's cost that is saved; had you followed: share of the real cost that\n\
+            "gains: share of the default placement's cost that is saved; potential saving: share of the real cost that\n\
              following every hint would have saved"
                 .to_owned(),
         );
@@ -73,8 +73,7 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
             hint.open.to_string(),
         ]
     });
-    let header =
-        ["group", "host", "not there because", "hinted", "on host", "in rack", "elsewhere", "never", "awaited"];
+    let header = ["group", "host", "reason", "hinted", "on host", "in rack", "elsewhere", "never", "awaited"];
     let state = if outcome.settled { "settled" } else { "watched still" };
     let mut lines = vec![format!("what became of it ({state})"), output::table(header, 3, rows)];
     if !outcome.terms.is_empty() {

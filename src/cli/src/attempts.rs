@@ -3,6 +3,7 @@
 use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
+use super::view::ViewArgs;
 use clap::Args;
 use hintd_client::wire::v1;
 use serde::Serialize;
@@ -16,6 +17,8 @@ pub struct AttemptsArgs {
     /// So many at most; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
+    #[command(flatten)]
+    view: ViewArgs,
 }
 
 /// An attempt to end.
@@ -55,8 +58,8 @@ pub struct ReleaseArgs {
 /// [`Failure`] where no daemon answers.
 pub fn list(args: &AttemptsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let asked = v1::ListAttemptsRequest { limit: args.limit };
-    let found = daemon.ask(async |mut admin| admin.list_attempts(asked).await)?;
-    output.sorted(&found, || {
+    let ask = async |mut admin: hintd_client::AdminClient| admin.list_attempts(asked).await;
+    let text = |found: &v1::ListAttemptsResponse, _| {
         let protected = |attempt: &v1::AttemptView| if attempt.legacy { "unprotected" } else { "" };
         let rows = found.attempts.iter().map(|attempt| {
             let v1::AttemptView { application_id, attempt: number, leases, requests, .. } = attempt;
@@ -70,7 +73,8 @@ pub fn list(args: &AttemptsArgs, daemon: &DaemonArgs, output: Output) -> Result<
         });
         let table = output::table(["application", "attempt", "leases", "requests", ""], 1, rows);
         format!("{} attempts\n{table}", found.total)
-    })
+    };
+    args.view.show(daemon, output, ask, text).map(drop)
 }
 
 /// `hintctl end`.

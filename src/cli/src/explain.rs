@@ -3,21 +3,27 @@
 use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::{adherence, answers};
+use super::printable::{one_line, one_line_strings};
+use super::{adherence, answers, lists};
 use clap::Args;
 use hintd_client::ClientError;
 use hintd_client::wire::v1;
+use serde::Serialize;
 use tonic::Code;
 
 /// A decision.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  hintctl explain 0000019a000000015c0e2f9b7d3a8146\n  \
-    hintctl --json explain 0000019a000000015c0e2f9b7d3a8146 | jq '.exclusions[] | select(.reason == \"no_room\")'\n\n\
+    hintctl --json explain 0000019a000000015c0e2f9b7d3a8146 | jq '.exclusions[] | select(.reason == \"no_room\")'\n  \
+    hintctl explain application_1700000000000_0007      its last decisions, and all of the newest\n\n\
     Answers are remembered for leases.answers_kept after their last lease, and as long as records go back; refusals\n\
     as long as records go back. Asked over the admin socket; with a token over the gRPC address.")]
 pub struct ExplainArgs {
-    /// The id of a decision, or of a refusal
+    /// The id of a decision, of a refusal, or of an application
     decision: String,
+    /// Of an application, so many decisions at most, the newest
+    #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    last: u32,
     #[command(flatten)]
     token: TokenArgs,
 }
@@ -27,8 +33,38 @@ pub struct ExplainArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers, or it does not know the decision.
 pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    if args.decision.starts_with("application_") {
+        return application(args, daemon, output);
+    }
     let answer = block_on(ask(args, daemon))?;
     output.answer(&answer, text)
+}
+
+/// An application's last decisions, and why the newest of them came out as it did.
+fn application(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        #[serde(flatten)]
+        list: &'a v1::ListDecisionsResponse,
+        newest: &'a v1::ExplainResponse,
+    }
+    let (application_id, limit) = (args.decision.clone(), args.last);
+    let asked = v1::ListDecisionsRequest { application_id, limit, ..v1::ListDecisionsRequest::default() };
+    let (list, newest) = block_on(async {
+        let mut admin = daemon.operator().await?;
+        let list = admin.list_decisions(asked).await?.into_inner();
+        let Some(newest) = list.decisions.first() else {
+            let (id, kept) = (one_line(&args.decision), one_line(&list.kept));
+            return Err(Failure::Input(format!("no decision of {id} is recorded; {kept}")));
+        };
+        let asked = v1::ExplainRequest { decision_id: newest.decision_id.clone(), ..v1::ExplainRequest::default() };
+        let newest = admin.explain(asked).await?.into_inner();
+        Ok((list, newest))
+    })?;
+    output.result(&Document { list: &list, newest: &newest }, || {
+        let table = lists::decisions_text(&one_line_strings(&list), false);
+        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest)))
+    })
 }
 
 /// Of the admin socket, which explains anybody's decision, or of the gRPC address for who shows the attempt's token.

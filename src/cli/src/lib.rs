@@ -12,8 +12,10 @@ pub mod answers;
 pub mod attempts;
 pub mod bench;
 mod blocked;
+pub mod bundle;
 pub mod chains;
 pub mod circuits;
+mod colors;
 pub mod config;
 pub mod connect;
 pub mod daemon;
@@ -21,15 +23,21 @@ pub mod demo;
 pub mod doctor;
 pub mod drain;
 pub mod emulate;
+pub mod emulation;
 pub mod explain;
 pub mod failure;
 pub mod files;
 pub mod flows;
 pub mod holdout;
+pub mod latency;
 pub mod links;
+pub mod lists;
+pub mod log_level;
 pub mod network;
 pub mod operate;
 pub mod output;
+pub mod page;
+mod pages;
 pub mod place;
 pub mod plan;
 mod plots;
@@ -40,6 +48,7 @@ pub mod replay;
 pub mod replicas;
 pub mod reproduce;
 pub mod request;
+mod screen;
 mod secret;
 pub mod servers;
 pub mod shell;
@@ -48,6 +57,7 @@ pub mod solve;
 pub mod top;
 pub mod topology;
 pub mod trace;
+pub mod view;
 pub mod watch;
 pub mod worth;
 
@@ -86,12 +96,14 @@ Exit code 0: done; 1: the work failed; 2: bad usage or bad input.";
 enum Command {
     /// The daemon at work: an emulated cluster, a trace's jobs, a dying node, a failing link
     Demo(demo::DemoArgs),
+    /// An emulated cluster that feeds a running daemon and asks it for hints
+    Emulate(emulation::EmulateArgs),
     /// One placement, offline: hints, costs, the default's costs, what was ruled out
     Place(place::PlaceArgs),
     /// Network files: generate and check
     #[command(subcommand)]
     Topology(topology::TopologyCommand),
-    /// When flows end that share links max-min fairly
+    /// Compute flow completion times, links shared max-min fairly
     Flows(flows::FlowsArgs),
     /// The product's solvers on files of their own formats
     #[command(subcommand)]
@@ -119,7 +131,13 @@ enum Command {
     /// What hints are worth in production, and recurring keys that get none, for these made them slower
     #[command(subcommand)]
     Holdout(holdout::HoldoutCommand),
-    /// A decision or a refusal that the running daemon remembers: terms, what was ruled out, ages, leases, what blocks
+    /// Decisions and refusals, newest first
+    Decisions(lists::DecisionsArgs),
+    /// Live leases, newest first
+    Leases(lists::LeasesArgs),
+    /// Applications that asked for hints and are not over, with their last decisions
+    Applications(lists::ApplicationsArgs),
+    /// A decision or a refusal that the running daemon remembers, or an application's last ones: terms, what was ruled out, ages, leases, why it did not fit
     Explain(explain::ExplainArgs),
     /// A recorded decision made again: the same bytes, or by another policy side by side
     Replay(replay::ReplayArgs),
@@ -130,12 +148,20 @@ enum Command {
     Status(operate::StatusArgs),
     /// What is wrong with the daemon and what it needs, what that means, and what to do
     Doctor(doctor::DoctorArgs),
+    /// What somebody who helps wants to see of the daemon, in a folder, without secrets
+    Bundle(bundle::BundleArgs),
+    /// The daemon's log level: show it, or set it while the daemon runs
+    LogLevel(log_level::LogLevelArgs),
     /// Links, applications, queues and rates, live
     Top(top::TopArgs),
+    /// A one-time address of the operator's page, for a browser on the daemon's machine
+    Page(page::PageArgs),
     /// Nodes as the daemon knows them
     Nodes(operate::NodesArgs),
     /// Links: capacity, load both ways, who uses them
     Links(links::LinksArgs),
+    /// Round trips as agents measured them: between racks, or of one host
+    Latency(latency::LatencyArgs),
     /// The network in force, and network files: show, compare, load, import
     #[command(subcommand)]
     Network(network::NetworkCommand),
@@ -195,6 +221,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let output = Output::new(json);
     match command {
         Command::Demo(args) => demo::run(args, output),
+        Command::Emulate(args) => emulation::run(&args, &daemon, output),
         Command::Place(args) => place::run(&args, output),
         Command::Flows(args) => flows::run(&args, output),
         Command::Solve(command) => solve::run(&command, output),
@@ -207,6 +234,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Attempts(args) => attempts::list(&args, &daemon, output),
         Command::End(args) => attempts::end(&args, &daemon, output),
         Command::Holdout(command) => holdout::run(&command, &daemon, output),
+        Command::Decisions(args) => lists::decisions(&args, &daemon, output),
+        Command::Leases(args) => lists::leases(&args, &daemon, output),
+        Command::Applications(args) => lists::applications(&args, &daemon, output),
         Command::Explain(args) => explain::run(&args, &daemon, output),
         Command::Replay(args) => replay::run(&args, &daemon, output),
         Command::WhatIf(command) => request::what_if(&command, &daemon, output),
@@ -214,9 +244,13 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Bench(command) => bench::run(command, &daemon, output),
         Command::Status(args) => operate::status(&args, &daemon, output),
         Command::Doctor(args) => doctor::run(&args, &daemon, output),
+        Command::Bundle(args) => bundle::run(&args, &daemon, output),
+        Command::LogLevel(args) => log_level::run(&args, &daemon, output),
         Command::Top(args) => top::run(&args, &daemon, output),
-        Command::Nodes(args) => operate::nodes(args, &daemon, output),
+        Command::Page(args) => page::run(&args, &daemon, output),
+        Command::Nodes(args) => operate::nodes(&args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
+        Command::Latency(args) => latency::run(&args, &daemon, output),
         Command::Network(command) => network::run(&command, &daemon, output),
         Command::Racks(args) => racks::run(&args, &daemon, output),
         Command::Chains(args) => chains::run(&args, &daemon, output),

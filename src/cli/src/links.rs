@@ -3,6 +3,7 @@
 use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
+use super::view::{Format, ViewArgs};
 use clap::Args;
 use hintd_client::view::load_source;
 use hintd_client::wire::v1;
@@ -26,6 +27,8 @@ pub struct LinksArgs {
     /// Users named of each link, greatest first; 0: all [default: 3; with --link or --json all]
     #[arg(long)]
     users: Option<u32>,
+    #[command(flatten)]
+    view: ViewArgs,
 }
 
 /// Users named in a row of the table.
@@ -36,18 +39,20 @@ const USERS_SHOWN: u32 = 3;
 /// # Errors
 /// [`Failure`] where no daemon answers, or it has no such link.
 pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let every = output.is_json() || args.link.is_some();
+    let script = matches!(args.view.format(output)?, Format::Json | Format::Yaml);
+    let every = script || args.link.is_some();
     let request = v1::LinksRequest {
         down_only: args.down,
         limit: args.limit,
         link: args.link.clone().unwrap_or_default(),
         users: args.users.unwrap_or(if every { 0 } else { USERS_SHOWN }),
     };
-    let answer = daemon.ask(async |mut admin| admin.links(request).await)?;
-    output.sorted_answer(&answer, |answer| match answer.links.as_slice() {
+    let ask = async |mut admin: hintd_client::AdminClient| admin.links(request.clone()).await;
+    let text = |answer: &v1::LinksResponse, wide| match answer.links.as_slice() {
         [link] if args.link.is_some() => link_text(link),
-        links => links_text(links, answer.total),
-    })
+        links => links_text(links, answer.total, wide),
+    };
+    args.view.show(daemon, output, ask, text).map(drop)
 }
 
 fn state(link: &v1::LinkView) -> &'static str {
@@ -58,8 +63,8 @@ fn load(load: u64) -> String {
     output::rate(load as f64)
 }
 
-fn links_text(links: &[v1::LinkView], total: u32) -> String {
-    let rows = links.iter().map(|link| {
+fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
+    let row = |link: &v1::LinkView| {
         [
             link.id.clone(),
             state(link).to_owned(),
@@ -71,9 +76,25 @@ fn links_text(links: &[v1::LinkView], total: u32) -> String {
             link.a_to_b_task_pairs.to_string(),
             link.b_to_a_task_pairs.to_string(),
         ]
-    });
+    };
     let header = ["link", "state", "users", "load", "capacity", "a to b", "b to a", "pairs a to b", "b to a"];
-    format!("{}\n{} of {total} links", output::table(header, 4, rows), links.len())
+    let table = if wide {
+        let share = |link: &v1::LinkView| {
+            let most = link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64;
+            format!("{} %", output::digits(most * 100.0 / link.bits_per_s.max(1) as f64))
+        };
+        let rows = links.iter().map(|link| {
+            let [id, up, users, load, capacity, down, back, pairs, pairs_back] = row(link);
+            let (a, b) = (link.a.clone(), link.b.clone());
+            [id, up, a, b, users, load, capacity, down, back, share(link), pairs, pairs_back]
+        });
+        let [id, up, users, load, capacity, down, back, pairs, pairs_back] = header;
+        let header = [id, up, "a", "b", users, load, capacity, down, back, "busier way", pairs, pairs_back];
+        output::table(header, 6, rows)
+    } else {
+        output::table(header, 4, links.iter().map(row))
+    };
+    format!("{table}\n{} of {total} links", links.len())
 }
 
 /// `application rate, …` and how many more.
@@ -131,9 +152,11 @@ mod tests {
 
     #[test]
     fn a_load_says_where_it_is_from() {
-        let text = links_text(&[link()], 1);
+        let text = links_text(&[link()], 1, false);
         assert!(text.contains("modelled") && text.contains("2.5 Gbit/s"), "{text}");
         assert!(text.contains("application_1_0001 2.5 Gbit/s, 2 more"), "{text}");
+        let text = links_text(&[link()], 1, true);
+        assert!(text.contains("busier way") && text.contains("25 %") && text.contains("s2"), "{text}");
         let document = json!(link());
         assert_eq!((&document["load_source"], &document["b_to_a_bits_per_s"]), (&json!("modelled"), &json!(0)));
         assert!(link_text(&link()).contains("s1 to s2: 2.5 Gbit/s (25 %), 7 task pairs"), "{}", link_text(&link()));

@@ -9,6 +9,7 @@ use super::output::{self, Output};
 use super::plan::kept;
 use super::printable::one_line;
 use super::servers;
+use super::view::ViewArgs;
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
 use serde_json::json;
@@ -25,6 +26,8 @@ pub struct NodesArgs {
     /// At most so many; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
+    #[command(flatten)]
+    view: ViewArgs,
 }
 
 /// Where the snapshot goes.
@@ -64,6 +67,8 @@ pub struct StatusArgs {
     /// Exit code 0 whenever the daemon answers, ready or not
     #[arg(long)]
     live: bool,
+    #[command(flatten)]
+    view: ViewArgs,
 }
 
 /// `hintctl status`.
@@ -71,8 +76,8 @@ pub struct StatusArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers, or it is not ready, unless only that it is live was asked.
 pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let status = daemon.ask(async |mut admin| admin.status(v1::StatusRequest {}).await)?;
-    output.sorted_answer(&status, status_text)?;
+    let ask = async |mut admin: hintd_client::AdminClient| admin.status(v1::StatusRequest {}).await;
+    let status = args.view.show(daemon, output, ask, |status, _| status_text(status))?;
     match status.ready || args.live {
         true => Ok(()),
         false => Err(Failure::work(format!("not ready: {}", one_line(&status.not_ready_reason)))),
@@ -83,26 +88,43 @@ pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<
 ///
 /// # Errors
 /// [`Failure`] where no daemon answers.
-pub fn nodes(args: NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let request = v1::NodesRequest { host_contains: args.host, limit: args.limit };
-    let answer = daemon.ask(async |mut admin| admin.nodes(request).await)?;
-    output.sorted_answer(&answer, |answer| {
+pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let request = v1::NodesRequest { host_contains: args.host.clone(), limit: args.limit };
+    let ask = async |mut admin: hintd_client::AdminClient| admin.nodes(request.clone()).await;
+    args.view.show(daemon, output, ask, nodes_text).map(drop)
+}
+
+fn nodes_text(answer: &v1::NodesResponse, wide: bool) -> String {
+    let of = |size: &Option<yarn::ResourceProto>| size.clone().unwrap_or_default();
+    let row = |node: &v1::NodeView| {
+        [
+            node.host.clone(),
+            node.rack.clone(),
+            node.state.clone(),
+            of(&node.total).memory().to_string(),
+            of(&node.used).memory().to_string(),
+            of(&node.leased).memory().to_string(),
+            node.containers.to_string(),
+            node.age_ms.map_or_else(|| "-".to_owned(), |age| output::seconds(age as f64 / 1e3)),
+        ]
+    };
+    let header = ["host", "rack", "state", "MB", "used", "leased", "containers", "heard"];
+    let table = if wide {
         let rows = answer.nodes.iter().map(|node| {
-            let of = |size: &Option<yarn::ResourceProto>| size.as_ref().map_or(0, yarn::ResourceProto::memory);
-            [
-                node.host.clone(),
-                node.rack.clone(),
-                node.state.clone(),
-                of(&node.total).to_string(),
-                of(&node.used).to_string(),
-                of(&node.leased).to_string(),
-                node.containers.to_string(),
-                node.age_ms.map_or_else(|| "-".to_owned(), |age| output::seconds(age as f64 / 1e3)),
-            ]
+            let [host, rack, state, total, used, leased, containers, heard] = row(node);
+            let cores = |size| of(size).virtual_cores().to_string();
+            let [cores, cores_used, cores_leased] = [&node.total, &node.used, &node.leased].map(cores);
+            let (class, labels) = (node.machine_class.clone(), node.labels.join(" "));
+            [host, rack, state, class, labels, total, used, leased, cores, cores_used, cores_leased, containers, heard]
         });
-        let header = ["host", "rack", "state", "MB", "used", "leased", "containers", "heard"];
-        format!("{}\n{} of {} nodes", output::table(header, 3, rows), answer.nodes.len(), answer.total)
-    })
+        let [host, rack, state, total, used, leased, containers, heard] = header;
+        let header =
+            [host, rack, state, "class", "labels", total, used, leased, "vcores", "used", "leased", containers, heard];
+        output::table(header, 5, rows)
+    } else {
+        output::table(header, 3, answer.nodes.iter().map(row))
+    };
+    format!("{table}\n{} of {} nodes", answer.nodes.len(), answer.total)
 }
 
 /// `hintctl policies`.
@@ -211,7 +233,7 @@ fn status_text(status: &v1::StatusResponse) -> String {
         (
             "applications",
             format!(
-                "{} attempts asked and are not over, with {} leases; nodes name containers of {}",
+                "{} attempts asked for hints and are not over, with {} leases; nodes report containers of {} applications",
                 status.attempts, status.leases, status.applications
             ),
         ),

@@ -1,5 +1,6 @@
 //! Where a command's words go: one JSON document or tables on standard output, progress on standard error.
 
+use super::colors;
 use super::failure::Failure;
 use super::printable::{one_line, one_line_strings, printable, printable_json};
 use comfy_table::{CellAlignment, Table, presets};
@@ -84,6 +85,16 @@ impl Output {
         print(&printable_json(&text))
     }
 
+    /// One document as YAML, its keys in alphabetical order.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn yaml(self, document: &impl Serialize) -> Result<(), Failure> {
+        let mut text = String::new();
+        yaml(&sorted(document)?, 0, &mut text);
+        print(&printable_json(&text))
+    }
+
     /// One JSON document of many, on a line of its own.
     ///
     /// # Errors
@@ -99,8 +110,50 @@ impl Output {
     }
 
     fn text(self, text: &str) -> Result<(), Failure> {
-        print(&printable(text))
+        print(&colors::painted(&printable(text), colors::wanted()))
     }
+}
+
+/// A value in YAML's block style. Strings and keys are written as in JSON, which YAML 1.2 takes for the same: whatever is in them,
+/// they are strings.
+fn yaml(value: &Value, depth: usize, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            for (key, value) in fields {
+                *text += &format!("{indent}{}:", yaml_key(key));
+                yaml_below(value, depth + 1, text);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for item in items {
+                let mut below = String::new();
+                yaml(item, depth + 1, &mut below);
+                // The first line of the item stands behind its dash.
+                *text += &format!("{indent}- {}", below.trim_start());
+            }
+        }
+        flat => *text += &format!("{indent}{flat}\n"),
+    }
+}
+
+/// What a key has: below it, or in its line.
+fn yaml_below(value: &Value, depth: usize, text: &mut String) {
+    let nested = match value {
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    };
+    *text += if nested { "\n" } else { " " };
+    yaml(value, if nested { depth } else { 0 }, text);
+}
+
+/// A key as it is, where nothing in it could be read as something else.
+fn yaml_key(key: &str) -> String {
+    let plain = key.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && key.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        && !matches!(key, "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n");
+    if plain { key.to_owned() } else { Value::from(key).to_string() }
 }
 
 fn print(text: &str) -> Result<(), Failure> {
@@ -124,6 +177,16 @@ pub fn sorted(document: &impl Serialize) -> Result<Value, Failure> {
 /// A plain table; columns after the first `left` are aligned right.
 #[must_use]
 pub fn table<const N: usize>(header: [&str; N], left: usize, rows: impl IntoIterator<Item = [String; N]>) -> String {
+    let mut cells = Vec::new();
+    rows.into_iter().for_each(|row| cells.extend(row.iter().map(|cell| one_line(cell).into_owned())));
+    laid_out(&header, left, &cells)
+}
+
+/// As [`table`] with columns that only the rows' source knows, whose names are not to be trusted either.
+#[must_use]
+pub fn wide_table(header: &[&str], left: usize, rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let header: Vec<_> = header.iter().map(|name| one_line(name)).collect();
+    let header: Vec<&str> = header.iter().map(|name| &**name).collect();
     let mut cells = Vec::new();
     rows.into_iter().for_each(|row| cells.extend(row.iter().map(|cell| one_line(cell).into_owned())));
     laid_out(&header, left, &cells)
@@ -206,6 +269,18 @@ mod tests {
         assert_eq!(rate(1e10), "10 Gbit/s");
         assert_eq!([seconds(0.0), seconds(0.0123), seconds(2.5)], ["0 us", "12.3 ms", "2.5 s"]);
         assert_eq!(digits(100.0), "100");
+    }
+
+    #[test]
+    fn yaml_is_in_blocks_and_strings_are_strings_whatever_is_in_them() {
+        let value = serde_json::json!({
+            "empty": [], "list": [{ "a": 1, "b": ["x", null] }, "no"], "off": "a: b\n", "nothing": {}, "x.y": true
+        });
+        let mut text = String::new();
+        yaml(&value, 0, &mut text);
+        let expected = "empty: []\nlist:\n  - a: 1\n    b:\n      - \"x\"\n      - null\n  - \"no\"\nnothing: {}\n\
+            \"off\": \"a: b\\n\"\n\"x.y\": true\n";
+        assert_eq!(text, expected);
     }
 
     #[test]

@@ -55,8 +55,10 @@ pub fn run(command: &ShellCommand, output: Output) -> Result<(), Failure> {
         }
         ShellCommand::Man { directory } => {
             std::fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
-            pages(&built(Program::Hintd), "8", directory)?;
-            pages(&built(Program::Hintctl), "1", directory)
+            pages(&built(Program::Hintd), "8", &super::pages::hintd(), directory)?;
+            pages(&built(Program::Hintctl), "1", &super::pages::hintctl(), directory)?;
+            let file = directory.join("hintd.toml.5");
+            std::fs::write(&file, super::pages::configuration()).map_err(|error| cannot(&file, &error))
         }
     }
 }
@@ -84,15 +86,16 @@ fn built(program: Program) -> clap::Command {
     command
 }
 
-/// One page for the command and one for each below it that is shown; `git-log`'s way of naming them.
-fn pages(command: &clap::Command, section: &str, directory: &Path) -> Result<(), Failure> {
+/// One page for the command and one for each below it that is shown, each with `more` at its end; `git-log`'s way of naming them.
+fn pages(command: &clap::Command, section: &str, more: &str, directory: &Path) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let mut page = Vec::new();
     let man = Man::new(command.clone()).title(name.to_uppercase()).section(section);
     let file = directory.join(format!("{name}.{section}"));
     man.render(&mut page).map_err(|error| cannot(&file, &error))?;
+    page.extend_from_slice(more.as_bytes());
     std::fs::write(&file, page).map_err(|error| cannot(&file, &error))?;
-    command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| pages(sub, section, directory))
+    command.get_subcommands().filter(|sub| !sub.is_hide_set()).try_for_each(|sub| pages(sub, section, more, directory))
 }
 
 fn cannot(path: &Path, error: &std::io::Error) -> Failure {
@@ -117,11 +120,16 @@ mod tests {
         run(&ShellCommand::Man { directory: below.clone() }, Output::new(false)).unwrap();
         let mut expected: Vec<_> =
             super::super::commands().iter().map(|path| format!("hintctl-{}.1", path.join("-"))).collect();
-        expected.extend(["hintctl.1".to_owned(), "hintd.8".to_owned()]);
+        expected.extend(["hintctl.1", "hintd.8", "hintd.toml.5"].map(str::to_owned));
         expected.sort();
         assert_eq!(file_names(&below), expected);
         let page = std::fs::read_to_string(below.join("hintctl-topology-build.1")).unwrap();
         assert!(page.contains("admin\\-socket"), "options of all commands stand on each page:\n{page}");
+        for name in ["hintctl-topology-build.1", "hintd.8"] {
+            let page = std::fs::read_to_string(below.join(name)).unwrap();
+            let sections = ["EXIT STATUS", "ENVIRONMENT", "FILES", "SEE ALSO"].map(|name| format!(".SH \"{name}\""));
+            assert!(sections.iter().all(|section| page.contains(section)), "{name}:\n{page}");
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub struct GenerateArgs {
     /// Mean time from the first submission to the last, seconds [default: 3.5 for each job, as in FB-2010]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     span_s: Option<u64>,
-    /// What the draws hang on
+    /// Random seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Name input paths, a third of them read again by later jobs

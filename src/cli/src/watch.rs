@@ -39,7 +39,7 @@ pub struct WatchArgs {
     /// Send what came after this number
     #[arg(long, value_name = "NUMBER", requires = "instance")]
     resume_after: Option<u64>,
-    /// Life of the daemon that numbered it
+    /// Id of the daemon instance that numbered it
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
     /// End after so many updates; 0: never
@@ -142,7 +142,7 @@ fn text(update: &v1::RouteUpdate) -> String {
         "{} {phase}{why}: {} routes{}, {} removed, {} rules, {} untouched",
         update.number,
         update.routes.len(),
-        if update.snapshot { " (all there are)" } else { "" },
+        if update.snapshot { " (complete)" } else { "" },
         update.removed.len(),
         update.rules.len(),
         update.untouched,

@@ -338,6 +338,18 @@ impl Client {
         retry::until(Instant::now() + self.calls, call).await
     }
 
+    /// Whom an agent of a host should measure; notes where it answers probes itself. Asked once: agents ask again anyhow.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] for a host that is not registered; [`ClientError::OutOfTime`].
+    pub async fn probe_targets(
+        &self,
+        request: v1::ProbeTargetsRequest,
+    ) -> Result<v1::ProbeTargetsResponse, ClientError> {
+        let mut feed = self.feed.clone();
+        once(self.calls, async move { feed.probe_targets(request).await.map(Response::into_inner) }).await
+    }
+
     /// Follows an attempt on one stream: events up, advice down. To resume, give the last number seen.
     ///
     /// # Errors

@@ -214,6 +214,11 @@ impl Attempt {
         self.requests.iter().rev().find_map(|request| request.recurring_key.as_ref())
     }
 
+    /// When it last asked.
+    pub(crate) const fn touched(&self) -> Timestamp {
+        self.touched
+    }
+
     /// Notes an allocation; false: it was told before.
     pub(crate) fn allocated(&mut self, container: ContainerId) -> bool {
         note(&mut self.allocated, container)

@@ -14,7 +14,7 @@ use super::answers::{Answers, KeptLeases, runs};
 use super::apply_facts::{NodeHandler, Reports};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
-use super::attempts::{Attempt, Attempts};
+use super::attempts::Attempts;
 use super::circuits::messages::CircuitsView;
 use super::circuits::{CircuitHandler, Circuits};
 use super::commit::CommitHandler;
@@ -30,6 +30,7 @@ use super::ids::Ids;
 use super::lease::Lease;
 use super::leasing::LeaseHandler;
 use super::ledger::Ledger;
+use super::listing::Promised;
 use super::monitor::{self, SilentNodes};
 use super::packed_answer::{PackedAnswer, PackedExplained};
 use super::plans::{PlanHandler, PlanReader, PlanState, RunTracker};
@@ -39,7 +40,7 @@ use super::rebalance::{MoveHandler, Rebalancing};
 use super::recover::Recovery;
 use super::refusal::Refusal;
 use super::release::Expected;
-use super::results::{AttemptHeld, EngineCounts, RecoveredCounts};
+use super::results::{EngineCounts, RecoveredCounts};
 use super::routes::{WatcherState, Watchers};
 use super::settings::EngineSettings;
 use super::task_events::{EventHandler, HistoryHandler};
@@ -314,7 +315,7 @@ impl Engine {
 /// Beginning, time, and facts that become current.
 impl Engine {
     pub(crate) fn empty(settings: EngineSettings, rules: SizeRules, now: Timestamp) -> Self {
-        let facts = Facts::new(rules, now);
+        let facts = Facts::new(rules, settings.latency(), now);
         let generation = Generation {
             number: 0,
             snapshot: Arc::clone(&facts.snapshot),
@@ -503,6 +504,7 @@ impl Engine {
         if self.settings.plans.follow != followed {
             self.plan_handler().tell(now);
         }
+        self.facts.model.configure_latency(self.settings.latency());
         self.attempt_handler().enforce_limits(now);
         self.tick(now);
     }
@@ -594,16 +596,10 @@ impl Engine {
         self.promises.attempts.get(attempt).is_some()
     }
 
-    /// Attempts that asked and are not over, ascending, and what each holds.
-    #[must_use]
-    pub fn attempts_held(&self) -> Vec<AttemptHeld> {
-        let held = |(attempt, known): (AttemptId, &Attempt)| AttemptHeld {
-            attempt,
-            leases: self.promises.ledger.of_attempt(attempt).count(),
-            requests: known.requests.len(),
-            legacy: known.secrets.nonce.is_none(),
-        };
-        self.promises.attempts.iter().map(held).collect()
+    /// What lists of leases and attempts are made of.
+    pub(crate) fn promised(&self) -> Promised<'_> {
+        let Promises { ledger, attempts, .. } = &self.promises;
+        Promised { ledger, attempts, snapshot: &self.facts.snapshot }
     }
 
     /// Whether hints were followed, and what came of it, by policy, queue and mode: since the start.

@@ -3,6 +3,7 @@
 use super::placer::SnapshotScans;
 use super::routes::Cause;
 use hintd_model::cluster::{Applied, Change, Model, ModelError, SizeRules, Snapshot};
+use hintd_model::network::latency::LatencySettings;
 use hintd_model::units::Timestamp;
 use std::sync::Arc;
 
@@ -27,8 +28,9 @@ pub(crate) struct PendingFact {
 }
 
 impl Facts {
-    pub(crate) fn new(rules: SizeRules, now: Timestamp) -> Self {
+    pub(crate) fn new(rules: SizeRules, latency: LatencySettings, now: Timestamp) -> Self {
         let mut model = Model::new(rules);
+        model.configure_latency(latency);
         let snapshot = model.publish(now);
         Self { model, snapshot, scans: Arc::default(), pending: Vec::new() }
     }

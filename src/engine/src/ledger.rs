@@ -87,6 +87,11 @@ impl Ledger {
         self.leases.values().map(Box::as_ref)
     }
 
+    /// So many live leases at most, newest first.
+    pub fn newest(&self, most: usize) -> impl Iterator<Item = &Lease> {
+        self.leases.values().rev().take(most).map(Box::as_ref)
+    }
+
     /// Leases on a node, oldest first.
     pub fn on_node(&self, node: NodeIdx) -> impl DoubleEndedIterator<Item = &Lease> {
         self.by_node.get(node.at()).into_iter().flatten().map(|id| &*self.leases[id])

@@ -63,6 +63,7 @@ pub mod journal;
 pub mod lease;
 mod leasing;
 pub mod ledger;
+mod listing;
 mod monitor;
 mod packed;
 mod packed_answer;
@@ -104,6 +105,7 @@ pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
 pub use history::{EdgeHistory, LearnedGroup, LearnedRun};
+pub use listing::LeaseFilter;
 pub use packed_answer::{PackedAnswer, PackedExplained};
 pub use placer::{
     Guard, PlacerSettings, Proposal, SelectedPolicy, check_keys, is_chained, may_wait, propose, propose_waiting,
@@ -114,7 +116,7 @@ pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundOutcome};
 pub use records::{RecordSettings, Records};
 pub use refusal::Refusal;
 pub use results::{
-    AttemptHeld, EngineCounts, Explained, ExplainedLease, RecoverError, RecoveredCounts, Released, Rows,
+    AttemptHeld, EngineCounts, Explained, ExplainedLease, LeaseHeld, RecoverError, RecoveredCounts, Released, Rows,
 };
 pub use routes::{
     NamedRoute, NamedStop, Phase, RouteUpdate, RuleAction, RuleChange, WatchScope, WatchedPair, WatcherProgress,

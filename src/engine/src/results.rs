@@ -3,7 +3,10 @@
 use super::adherence::DecisionOutcome;
 use super::answers::Answer;
 use super::journal::Table;
-use hintd_model::units::{AttemptId, HostName, LeaseId};
+use hintd_model::cluster::NamedResource;
+use hintd_model::units::{
+    AttemptId, ContainerId, DecisionId, HostName, LeaseId, QueueName, RackPath, RequestId, Timestamp,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -50,6 +53,37 @@ pub struct AttemptHeld {
     pub requests: usize,
     /// Its client knows no nonces.
     pub legacy: bool,
+    /// Of its last request that is remembered.
+    pub queue: Option<QueueName>,
+    /// When it last asked.
+    pub touched: Timestamp,
+}
+
+/// A live lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseHeld {
+    /// Which; newer ones have greater ids.
+    pub id: LeaseId,
+    /// The decision that granted it.
+    pub decision: DecisionId,
+    /// The request that was answered.
+    pub request: RequestId,
+    /// Whose.
+    pub attempt: AttemptId,
+    /// Of the attempt's last request that is remembered.
+    pub queue: Option<QueueName>,
+    /// For a container of this group.
+    pub group: Arc<str>,
+    /// Where.
+    pub host: HostName,
+    /// That host's rack.
+    pub rack: RackPath,
+    /// How much.
+    pub size: NamedResource,
+    /// When it ends by itself.
+    pub expires: Timestamp,
+    /// The container that YARN allocated for it, once the application said so.
+    pub container: Option<ContainerId>,
 }
 
 /// What a release came to.

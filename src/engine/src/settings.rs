@@ -9,6 +9,7 @@ use super::records::RecordSettings;
 use super::worth::WorthSettings;
 use hintd_model::cluster::Source;
 use hintd_model::network::chains::ChainsDocument;
+use hintd_model::network::latency::LatencySettings;
 use hintd_model::units::Micros;
 use std::sync::Arc;
 
@@ -51,6 +52,8 @@ pub struct EngineSettings {
     pub adherence_wait: Micros,
     /// Ages beyond which a source counts as old.
     pub max_age: SourceAges,
+    /// How measured latency is read; see [`Self::latency()`].
+    pub latency: LatencySettings,
     /// Flows and routes.
     pub routes: RouteSettings,
     /// What is kept of decisions.
@@ -76,6 +79,12 @@ pub struct EngineSettings {
 const CONFIRMED_LASTS: u64 = 10;
 
 impl EngineSettings {
+    /// How measured latency is read: beyond its source's age it counts no more.
+    #[must_use]
+    pub const fn latency(&self) -> LatencySettings {
+        LatencySettings { max_age: self.max_age.of(Source::Latency), ..self.latency }
+    }
+
     /// How long a lease lasts: from its grant, or from when its container's allocation was told.
     #[must_use]
     pub const fn lasts(&self, confirmed: bool) -> Micros {
@@ -134,6 +143,7 @@ impl Default for EngineSettings {
             containers_seen: 1_000_000,
             adherence_wait: Micros::from_secs(300),
             max_age: SourceAges::default(),
+            latency: LatencySettings::default(),
             routes: RouteSettings::default(),
             records: RecordSettings::default(),
             dispatch: DispatchSettings::default(),

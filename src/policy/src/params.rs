@@ -39,6 +39,8 @@ pub struct ParamError {
     pub span: Option<Range<usize>>,
     /// What is wrong, with the value.
     pub message: String,
+    /// Further keys that can't be read.
+    pub others: Vec<ParamError>,
 }
 
 /// A table without keys: every parameter at its default.
@@ -50,23 +52,55 @@ pub fn no_params() -> PolicyTable<'static> {
 /// Reads and checks the parameters of `policy`.
 ///
 /// # Errors
-/// [`ParamError`] for an unknown key, a wrong type, or a value that [`Params::validate`] refuses.
+/// [`ParamError`] for each unknown key and each value of a wrong type, or else the first value that [`Params::validate`] refuses.
 pub fn read<P: Params>(policy: &'static str, table: PolicyTable<'_>) -> Result<P, ParamError> {
     let whole = Some(table.span()).filter(|span| !span.is_empty());
     let spans: Vec<(String, Range<usize>, Range<usize>)> =
         table.get_ref().iter().map(|(key, value)| (key.get_ref().to_string(), key.span(), value.span())).collect();
-    let params = P::deserialize(toml::Deserializer::from(table)).map_err(|error| {
+    let unread = |error: &toml::de::Error| {
         let span = error.span();
         let inside = |range: &Range<usize>| span.as_ref().is_some_and(|span| range.contains(&span.start));
         let found = spans.iter().find(|(_, key, value)| inside(key) || inside(value));
         let key = found.map(|(name, ..)| name.clone());
-        ParamError { policy, key, span: span.or_else(|| whole.clone()), message: error.message().trim_end().to_owned() }
-    })?;
+        let message = error.message().trim_end().to_owned();
+        ParamError { policy, key, span: span.or_else(|| whole.clone()), message, others: Vec::new() }
+    };
+    let params: P = deserialized(table, unread)?;
     params.validate().map_err(|invalid| {
         let span = spans.iter().find(|(name, ..)| name == invalid.key).map(|(.., value)| value.clone());
-        ParamError { policy, key: Some(invalid.key.to_owned()), span: span.or(whole), message: invalid.message }
+        let key = Some(invalid.key.to_owned());
+        ParamError { policy, key, span: span.or(whole), message: invalid.message, others: Vec::new() }
     })?;
     Ok(params)
+}
+
+/// Reads the table without the keys that can't be read until the rest can, so that all of them are named.
+fn deserialized<P: Params>(
+    mut table: PolicyTable<'_>,
+    unread: impl Fn(&toml::de::Error) -> ParamError,
+) -> Result<P, ParamError> {
+    let mut wrong = Vec::new();
+    let params = loop {
+        match P::deserialize(toml::Deserializer::from(table.clone())) {
+            Ok(params) => break Some(params),
+            Err(error) => {
+                let error = unread(&error);
+                let taken = error.key.as_deref().and_then(|key| table.get_mut().remove(key));
+                wrong.push(error);
+                if taken.is_none() {
+                    break None;
+                }
+            }
+        }
+    };
+    let mut wrong = wrong.into_iter();
+    match (wrong.next(), params) {
+        (Some(mut first), _) => {
+            first.others = wrong.collect();
+            Err(first)
+        }
+        (None, params) => Ok(params.expect("the loop ends without parameters only after an error")),
+    }
 }
 
 /// Parameters as a configuration file would give them.

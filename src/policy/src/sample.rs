@@ -63,7 +63,7 @@ pub fn cluster(built: &BuiltNetwork, total: Resource, disk_read: Bytes) -> Sampl
         datasets: Arc::default(),
         applications: Applications::default(),
         link_loads: Arc::default(),
-        latency: Arc::default(),
+        latency: Default::default(),
         heard: LastHeard::default(),
     };
     Sample { snapshot, leases: Overlay::default() }

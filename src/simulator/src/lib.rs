@@ -39,7 +39,7 @@ pub use fluid::{Completion, FluidNetwork};
 pub use job_model::{JobModel, JobModelError, Task};
 pub use report::{CircuitReport, ClassReport, NEVER_FIT_SHOWN, RunReport, TierUse};
 pub use scale::{ScaleError, TraceScale};
-pub use settings::{Authority, Background, FlowGrain, Scripted, ScriptedEvent, SimSettings};
+pub use settings::{Authority, Background, FlowGrain, Part, Scripted, ScriptedEvent, SimSettings};
 pub use shape::{ClusterShape, Core, SHAPE_FORMAT, Shipped, shipped};
 pub use trace::generate::{TraceShape, generate, write_swim};
 pub use trace::job::TraceJob;

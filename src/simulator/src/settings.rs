@@ -4,6 +4,7 @@ use hintd_engine::holding::HoldSettings;
 use hintd_model::units::{HostName, LinkName, Micros};
 use hintd_policy::plan::Plan;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Who allocates containers.
@@ -29,6 +30,26 @@ impl Authority {
             Self::Deployed => "deployed",
         }
     }
+}
+
+/// A part of what hints do that can be left out, beside those that have a setting of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Hints that would do no good are kept back.
+    Guard,
+    /// hintd knows earlier runs of recurring jobs when it places their receivers.
+    Forecast,
+    /// hintd is asked where receivers go.
+    Receivers,
+    /// A job's input goes to as many racks as the policy says; else to one of these.
+    RackWidth,
+    /// Tasks of a job whose input was written to home racks are asked for there alone for a while.
+    Stay,
+    /// For as long as its shuffle would need over the homes' uplinks; else for the least time.
+    HomePatience,
+    /// Jobs that stay in one rack take turns among themselves.
+    HomeLanes,
 }
 
 /// How finely traffic is told apart.
@@ -86,6 +107,9 @@ pub struct SimSettings {
     pub rack_delay: i32,
     /// As deployed: whether receivers of heavy shuffles are held; none: never.
     pub hold: Option<HoldSettings>,
+    /// As deployed: what is left out, to see what it is worth; empty: nothing.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub without: BTreeSet<Part>,
     /// Under hints: age of what the policy sees.
     pub feed_delay: Micros,
     /// What fails and what comes back, by time.
@@ -119,6 +143,7 @@ impl Default for SimSettings {
             master_delay: Micros::from_secs(1),
             rack_delay: -1,
             hold: None,
+            without: BTreeSet::new(),
             feed_delay: Micros::from_millis(100),
             script: Vec::new(),
             background: Vec::new(),

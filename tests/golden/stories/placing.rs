@@ -90,6 +90,7 @@ pub(crate) fn a_cluster_is_fed_and_asked(notes: &Notes) {
 fn network_files(daemon: &Daemon, notes: &Notes) {
     notes.json("network show", &daemon.args(&["network", "show"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Network", &json!({}));
+    notes.json("latency", &daemon.args(&["latency"]));
     notes.all_json("racks", &daemon.args(&["racks"])); // it may fail: racks may differ
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Racks", &json!({}));
     notes.ask(&daemon.grpc(), "/hintd.v1.Placement/ResolveRacks", &json!({ "hosts": ["r0n0"] }));
@@ -107,6 +108,7 @@ fn remembered(daemon: &Daemon, notes: &Notes) {
     notes.json("request --show-token", &daemon.args(&["request", "--file", &file, "--show-token"]));
     notes.json("attempts", &daemon.args(&["attempts"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/ListAttempts", &json!({ "limit": 1 }));
+    lists(daemon, notes);
     notes.json("replay", &daemon.args(&["replay", id]));
     notes.json("replay --policy", &daemon.args(&["replay", id, "--policy", "spread"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Replay", &json!({ "decision_id": id, "policy": "spread" }));
@@ -344,4 +346,22 @@ fn commands(daemon: &Daemon, notes: &Notes) {
     notes.refused_command("an unknown host", daemon, &["watch", "--pair", "a:b"]);
     daemon.rewrite("[queues.etl]\nmode = \"of\"");
     notes.refused_command("a wrong file", daemon, &["reload"]);
+}
+
+/// Lists for operators, and the log level.
+fn lists(daemon: &Daemon, notes: &Notes) {
+    for (command, method) in
+        [("decisions", "ListDecisions"), ("leases", "ListLeases"), ("applications", "ListApplications")]
+    {
+        notes.json(command, &daemon.args(&[command]));
+        notes.ask(&daemon.admin(), &format!("/hintd.v1.Admin/{method}"), &json!({ "limit": 9 }));
+    }
+    let application =
+        notes.json("applications", &daemon.args(&["applications"]))["applications"][0]["application_id"].clone();
+    notes.json("explain APPLICATION", &daemon.args(&["explain", application.as_str().unwrap()]));
+    notes.json("log-level", &daemon.args(&["log-level", "info"]));
+    notes.ask(&daemon.admin(), "/hintd.v1.Admin/LogLevel", &json!({ "set": "info" }));
+    notes.refused("a wrong level", &daemon.admin(), "/hintd.v1.Admin/LogLevel", &json!({ "set": "loud" }));
+    let wrong = json!({ "application_id": "job_1" });
+    notes.refused("no application id", &daemon.admin(), "/hintd.v1.Admin/ListDecisions", &wrong);
 }

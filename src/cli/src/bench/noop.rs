@@ -131,6 +131,13 @@ macro_rules! feeds {
                     read(request.into_inner(), |item| item.number)
                 }
             )*
+
+            async fn probe_targets(
+                &self,
+                _: Request<v1::ProbeTargetsRequest>,
+            ) -> Result<Response<v1::ProbeTargetsResponse>, Status> {
+                Err(Status::unimplemented("the no-op server knows no agents"))
+            }
         }
     };
 }

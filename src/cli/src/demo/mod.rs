@@ -164,6 +164,14 @@ fn read_trace(args: &DemoArgs) -> Result<(String, Vec<SwimJob>), Failure> {
     }
 }
 
+/// The jobs of the trace within the program.
+///
+/// # Errors
+/// [`Failure`] where it can't be read.
+pub(super) fn small_trace() -> Result<Vec<SwimJob>, Failure> {
+    take_jobs(SMALL_TRACE.as_bytes(), u32::MAX).map_err(|error| Failure::Work(error.into()))
+}
+
 fn take_jobs(reader: impl BufRead, most: u32) -> Result<Vec<SwimJob>, TraceError> {
     SwimReader::new(reader).take(most as usize).collect()
 }

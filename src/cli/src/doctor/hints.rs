@@ -37,7 +37,7 @@ pub(super) fn policy(answers: &Answers, on_disk: &OnDisk) -> Check {
         true if queues.values().all(|queue| queue.mode != Mode::On) => {
             let finding = format!("{finding} Hints are computed and not given.");
             Check {
-                advice: "After a day, compare: had you followed.".to_owned(),
+                advice: "After a day, look at \"potential saving\" in hintctl status.".to_owned(),
                 ..Check::ok(NAME, page::FOLLOWED, finding)
             }
         }

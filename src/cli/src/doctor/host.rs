@@ -93,7 +93,11 @@ fn run_as(user: &str) -> String {
 pub(super) fn unit(facts: &Facts) -> Check {
     const NAME: &str = "unit";
     if facts.socket != Path::new(ADMIN_SOCKET) {
-        return Check::not_checked(NAME, page::DOWN, "The socket is not that of the unit hintd.service.");
+        return Check::not_checked(
+            NAME,
+            page::DOWN,
+            "Only the socket of the unit hintd.service is looked up in systemd, and this is another one.",
+        );
     }
     match process::unit() {
         Err(why) => Check::not_checked(NAME, page::DOWN, why),
@@ -214,7 +218,7 @@ fn exposed(process: Option<&[SocketAddr]>, file: Option<&[(&str, SocketAddr)]>) 
         (None, None) => Check::not_checked(
             NAME,
             page::TRUST,
-            "What the process listens on is not visible, and the configuration can't be read from here, or is wrong.",
+            "Cannot see what the process listens on, and cannot read the configuration, or it is wrong.",
         ),
         (Some(""), Some("") | None) => ok(format!("The process listens on loopback only; {TRUSTED}.")),
         (None, Some("")) => ok(format!("Listeners are on loopback, by the file on disk; {TRUSTED}.")),

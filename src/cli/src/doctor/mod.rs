@@ -21,7 +21,7 @@ use check::{Check, Verdict};
 use clap::Args;
 use facts::Facts;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The shipped configuration's place.
 const CONFIG_FILE: &str = "/etc/hintd/hintd.toml";
@@ -78,6 +78,15 @@ pub fn run(args: &DoctorArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
     }
 }
 
+/// The report as a document, and the configuration that was looked at.
+///
+/// # Errors
+/// [`Failure::Input`] where a daemon is named that can't be asked.
+pub(super) async fn report(daemon: &DaemonArgs, config: Option<&Path>) -> Result<(impl Serialize, PathBuf), Failure> {
+    let facts = facts::facts(daemon, config).await?;
+    Ok((Report::of(&facts), facts.config_file.clone()))
+}
+
 fn checks(facts: &Facts) -> Vec<Check> {
     let mut checks = vec![host::socket(facts)];
     let Ok(answers) = &facts.answers else {
@@ -127,7 +136,9 @@ impl Report {
     fn text(&self) -> String {
         let Counts { ok, not_checked, warning, problem } = self.counts;
         let mut lines: Vec<String> = self.checks.iter().map(Check::text).collect();
-        lines.push(format!("\n{problem} problems, {warning} warnings, {ok} ok, {not_checked} not checked"));
+        let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let (problems, warnings) = (counted(problem, "problem"), counted(warning, "warning"));
+        lines.push(format!("\n{problems}, {warnings}, {ok} ok, {not_checked} not checked"));
         lines.join("\n")
     }
 }

@@ -42,6 +42,9 @@ pub struct ImportArgs {
     /// Where to write the network file, .toml or .json
     #[arg(short, long)]
     output: PathBuf,
+    /// Replace the file where it is there already
+    #[arg(long)]
+    force: bool,
 }
 
 fn rate(text: &str) -> Result<BitsPerSec, String> {
@@ -74,6 +77,9 @@ enum Trouble {
 
 /// Makes and writes the file.
 pub(super) fn run(args: &ImportArgs, output: Output) -> Result<(), Failure> {
+    if !args.force && args.output.symlink_metadata().is_ok() {
+        return Err(Failure::in_file(&args.output, "it is there already: --force replaces it"));
+    }
     let files = sources(&args.lldp)?;
     let named: Vec<_> = files.iter().map(|file| (file, host_of(file))).collect();
     let (mut placed, mut left_out, mut wrong) = (Vec::<Placed>::new(), Vec::new(), Vec::new());
@@ -304,6 +310,7 @@ mod tests {
             interface: None,
             partial: true,
             output: at("network.toml"),
+            force: false,
         };
         let said = run(&args, Output::new(false)).unwrap_err().to_string();
         for words in

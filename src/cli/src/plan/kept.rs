@@ -178,8 +178,8 @@ pub(super) fn roll_back(args: &RollBackArgs, daemon: &DaemonArgs, output: Output
     let request = v1::RollBackPlanRequest { to_none: args.to_none };
     let rolled = daemon.ask(async |mut admin| admin.roll_back_plan(request).await)?;
     output.sorted_answer(&rolled, |rolled| match rolled.to.as_str() {
-        "" => format!("plan \"{}\" is no more in force; none is", rolled.from),
-        to => format!("plan \"{}\" is no more in force; \"{to}\" is again", rolled.from),
+        "" => format!("plan \"{}\" is deactivated; no plan is in force", rolled.from),
+        to => format!("plan \"{}\" is deactivated; \"{to}\" is in force again", rolled.from),
     })
 }
 

@@ -103,7 +103,7 @@ struct MakeArgs {
     #[arg(long)]
     policy: Option<String>,
     /// A parameter of the policy, as in its [policies.NAME] of the configuration: early_reduces=0.2,
-    /// first_replica=evenly; may stand several times
+    /// first_replica=evenly; repeatable
     #[arg(long = "param", value_name = "KEY=VALUE")]
     params: Vec<String>,
     /// What to keep small [default: online; the daemon's plan.objective]

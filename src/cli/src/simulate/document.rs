@@ -3,6 +3,7 @@
 use super::super::failure::Failure;
 use super::inputs::Cluster;
 use super::matrix::{Plan, Runs};
+use hintd_engine::holding::HoldSettings;
 use hintd_simulator::{Authority, FlowGrain, JobModel, RunReport, SimSettings, TraceFacts, TraceOptions};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -81,6 +82,19 @@ pub(crate) struct SettingsView {
     history_error: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     data_placement: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<HoldView>,
+}
+
+/// How receivers are held; keys as in `[hold]`, units in their names.
+#[derive(Debug, Serialize)]
+pub(crate) struct HoldView {
+    at_once: u32,
+    heavy_s: f64,
+    share: f64,
+    home_share: f64,
+    patience_s: f64,
+    longest_s: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -171,6 +185,20 @@ impl SettingsView {
             recurring: recurs.then_some(settings.recurring),
             history_error: recurs.then_some(settings.history_error),
             data_placement: recurs.then_some(settings.data_placement),
+            hold: settings.hold.as_ref().map(HoldView::of),
+        }
+    }
+}
+
+impl HoldView {
+    pub(crate) fn of(hold: &HoldSettings) -> Self {
+        Self {
+            at_once: hold.at_once,
+            heavy_s: hold.heavy.as_secs_f64(),
+            share: hold.share,
+            home_share: hold.home_share,
+            patience_s: hold.patience.as_secs_f64(),
+            longest_s: hold.longest.as_secs_f64(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `hintctl simulate`: a trace replayed on a cluster under policies side by side.
 //!
 //! # Code map
-//! - `inputs`: cluster and trace, from files or by name. `policies`: those to compare, their parameters, and the one
+//! - `inputs`: cluster and trace, from files or by name. `hold`: settings of `[hold]`. `policies`: those to compare, their parameters, and the one
 //!   place where a dispatcher is made of policy and authority. `matrix`: all runs. `pool`: several at once. `single`: one
 //!   run. `progress`: how far they are, and the interrupt. `document`: JSON. `table`: the same for people. `plots`: SVG.
 //!
@@ -11,6 +11,7 @@
 //! - An interrupt ends the runs, not the command: what is printed and written then is whole in form.
 
 mod document;
+mod hold;
 mod inputs;
 mod matrix;
 mod plots;
@@ -21,7 +22,8 @@ pub mod script;
 mod single;
 mod table;
 
-pub(crate) use document::{ClusterView, ModelView, SettingsView};
+pub(crate) use document::{ClusterView, HoldView, ModelView, SettingsView};
+pub(crate) use hold::{HoldArgs, describe as describe_hold};
 pub(crate) use inputs::{Cluster, Trace, cluster};
 pub(crate) use inputs::{in_trace, skipped, unpacked};
 pub(crate) use policies::{Chosen, choose};
@@ -33,7 +35,6 @@ use super::files;
 use super::output::Output;
 use super::plan::objective::ObjectiveArg;
 use clap::{Args, ValueEnum};
-use hintd_engine::holding::HoldSettings;
 use hintd_model::units::Micros;
 use hintd_policy::baselines::capacity;
 use hintd_simulator::shape::Joined;
@@ -64,7 +65,7 @@ pub struct SimulateArgs {
     /// Who allocates containers: the policy itself, or a capacity scheduler that gets its hints
     #[arg(long, value_enum, default_value_t = AuthorityArg::Policy)]
     authority: AuthorityArg,
-    /// A parameter of a policy, as in its [policies.NAME] of the configuration; may stand several times
+    /// A parameter of a policy, as in its [policies.NAME] of the configuration; repeatable
     #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
     params: Vec<String>,
     /// Run with so many seeds: 1, 2, ...
@@ -101,6 +102,8 @@ pub struct SimulateArgs {
     #[arg(long, requires = "recurring")]
     data_placement: bool,
     #[command(flatten)]
+    hold_args: HoldArgs,
+    #[command(flatten)]
     trace_options: TraceArgs,
     #[command(flatten)]
     container: ContainerArgs,
@@ -112,7 +115,7 @@ pub struct SimulateArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Trace")]
 pub struct TraceArgs {
-    /// The first so many jobs
+    /// Only the first N jobs
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroU64>,
     /// Count bad lines instead of stopping at the first
@@ -248,7 +251,8 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
         std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error))?;
     }
     let mut settings = args.settings.read(&cluster)?;
-    settings.hold = args.hold.then(HoldSettings::default);
+    args.hold_args.has_a_use(args.hold, "--hold")?;
+    settings.hold = args.hold.then(|| args.hold_args.settings());
     settings.recurring = args.recurring.unwrap_or(settings.recurring);
     settings.history_error = args.history_error.unwrap_or(settings.history_error);
     settings.data_placement = args.data_placement;

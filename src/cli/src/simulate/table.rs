@@ -1,8 +1,11 @@
 //! What people read of a comparison: a row for each policy, ratios against the first.
 
 use super::super::output::{bytes, digits, pairs, table};
+use super::hold::describe as describe_hold;
 use super::inputs::Cluster;
 use super::matrix::{Plan, Runs};
+use hintd_engine::plans::input_homes::{PATIENCE_MAX, PATIENCE_MIN};
+use hintd_model::units::Micros;
 use hintd_simulator::{Authority, CircuitReport, FlowGrain, RunReport, SimSettings};
 
 /// All runs of one policy under one authority.
@@ -107,6 +110,8 @@ fn assumptions(plan: &Plan<'_>, cluster: &Cluster) -> String {
         all.push((if at == 0 { "job model" } else { "" }, format!("{name}: {value}")));
     }
     all.push(("settings", settings(plan.settings)));
+    let deployed = plan.cases.iter().any(|case| case.authority == Authority::Deployed);
+    all.extend(as_deployed(plan.settings).into_iter().filter(|_| deployed));
     all.push(("seeds", seeds(plan)));
     pairs(&all)
 }
@@ -124,6 +129,28 @@ fn settings(settings: &SimSettings) -> String {
         settings.fetches,
         digits(f64::from(settings.congested_per_mille) / 10.0),
     )
+}
+
+/// What only runs as deployed have.
+fn as_deployed(settings: &SimSettings) -> Vec<(&'static str, String)> {
+    let hold = settings.hold.as_ref().map_or_else(|| "nobody is held".to_owned(), describe_hold);
+    let known = match settings.recurring {
+        share if share > 0.0 => {
+            let error = settings.history_error;
+            format!("{share} of the jobs recur; an earlier run is known but for factors of 1/{error} to {error}")
+        }
+        _ => "no job recurs".to_owned(),
+    };
+    let data = if settings.data_placement {
+        let [least, most] = [PATIENCE_MIN, PATIENCE_MAX].map(Micros::as_secs_f64);
+        format!(
+            "input of recurring jobs was written where the policy says; their tasks wait there for as long as their shuffle \
+             would need over the racks' uplinks, {least} to {most} s"
+        )
+    } else {
+        "input lies where HDFS puts it".to_owned()
+    };
+    vec![("hold", hold), ("recurring", known), ("data", data)]
 }
 
 fn seeds(plan: &Plan<'_>) -> String {
@@ -266,6 +293,7 @@ fn dash() -> String {
 mod tests {
     use super::super::plots::tests::report;
     use super::*;
+    use hintd_engine::holding::HoldSettings;
 
     #[test]
     fn circuits_have_a_table_where_there_is_an_optical_switch_and_none_elsewhere() {
@@ -280,6 +308,22 @@ mod tests {
         assert_eq!((line[0], line[1]), ("p", "98.3"), "{text}");
         assert_eq!(line[line.len() - 3..], ["7", "2", "1"], "{text}");
         assert!(text.starts_with(' ') && text.contains("on circuits %"), "{text}");
+    }
+
+    #[test]
+    fn what_runs_as_deployed_are_told_is_said_line_by_line() {
+        let plain = as_deployed(&SimSettings::default());
+        let values = plain.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>();
+        let nothing = [("hold", "nobody is held"), ("recurring", "no job recurs")];
+        assert_eq!(values, [nothing[0], nothing[1], ("data", "input lies where HDFS puts it")]);
+        let hold = HoldSettings { home_share: 0.75, ..HoldSettings::default() };
+        let all = SimSettings { hold: Some(hold), recurring: 0.7, data_placement: true, ..SimSettings::default() };
+        let said: Vec<String> = as_deployed(&all).into_iter().map(|(_, value)| value).collect();
+        for (line, part) in
+            [(0, "0.75 of a home rack's"), (0, "patience 600 s"), (1, "0.7 of the jobs"), (2, "30 to 3600 s")]
+        {
+            assert!(said[line].contains(part), "{part}: {said:?}");
+        }
     }
 
     #[test]

@@ -3,26 +3,22 @@
 //! # Code map
 //! - `frame`: `Frame`, the figures between two looks.
 //! - `text`: the frame as lines.
-//! - `screen`: the terminal: keys as they are pressed, and lines in place of the former ones.
 
 mod frame;
-mod screen;
 mod text;
 
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::output::Output;
 use super::printable::{one_line, one_line_strings};
+use super::screen::{self, Live, live};
 use clap::{Args, ValueEnum};
 use frame::{Frame, Look};
 use hintd_client::wire::v1;
 use hintd_client::{AdminClient, ClientError};
-use screen::Screen;
 use serde::Serialize;
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tokio::signal::unix::{SignalKind, signal};
 use tonic::Status;
 
 /// How long one look may take: what takes longer hangs.
@@ -41,7 +37,7 @@ pub struct TopArgs {
     #[arg(long)]
     once: bool,
     /// Seconds between two looks, 0.1 to 3600
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = screen::seconds)]
     every: f64,
     /// Rows of each table at most
     #[arg(long, default_value_t = 10)]
@@ -73,21 +69,14 @@ impl Sort {
     }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("\"{text}\" is not a number"))?;
-    if (0.1..=3_600.0).contains(&seconds) { Ok(seconds) } else { Err(format!("{seconds} is outside 0.1 to 3600")) }
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// [`Failure`] where no daemon answers at first, or there is no terminal to show it on.
 pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let once = args.once || output.is_json();
-    if !(once || std::io::stdout().is_terminal() && std::io::stdin().is_terminal()) {
-        return Err(Failure::Input(
-            "there is no terminal: --once prints one frame, --json one as a document".to_owned(),
-        ));
+    if !once {
+        screen::terminal("--once prints one frame, --json one as a document")?;
     }
     block_on(async {
         let (admin, socket) = (daemon.operator().await?, daemon.socket());
@@ -98,7 +87,11 @@ pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
                 let frame = Frame::of(&first, &look(&admin, &socket).await?, args.sort, args.rows);
                 output.result(&frame, || text::lines(&frame).join("\n"))
             }
-            false => live(args, &admin, &socket, first).await,
+            false => {
+                let (admin, socket, sort) = (&admin, &*socket, args.sort);
+                let mut shown = Shown { args, admin, socket, before: None, now: first, sort };
+                live(&mut shown, Duration::from_secs_f64(args.every)).await
+            }
         }
     })
 }
@@ -133,37 +126,35 @@ fn unanswered(status: Status, socket: &Path) -> Failure {
     }
 }
 
-/// Shows frames until a key ends it. A daemon that goes away is waited for: what was shown last stays, with the reason.
-async fn live(args: &TopArgs, admin: &AdminClient, socket: &Path, first: Look) -> Result<(), Failure> {
-    // Unheard, they would end the process before the screen is left.
-    let heard = |kind| signal(kind).map_err(|error| Failure::work(format!("signals: {error}")));
-    let (mut terminate, mut hang_up) = (heard(SignalKind::terminate())?, heard(SignalKind::hangup())?);
-    let mut screen = Screen::open().map_err(|error| Failure::work(format!("the terminal: {error}")))?;
-    let (mut before, mut now, mut sort, mut trouble) = (None, first, args.sort, None);
-    let every = Duration::from_secs_f64(args.every);
-    let mut next = tokio::time::Instant::now() + every;
-    loop {
-        let frame = Frame::of(before.as_ref().unwrap_or(&now), &now, sort, args.rows);
-        let head = trouble.as_deref().unwrap_or("hintctl top: q quits, s sorts");
-        screen.draw(head, &text::lines(&frame)).map_err(|error| Failure::work(format!("the terminal: {error}")))?;
-        tokio::select! {
-            key = screen.key() => match key {
-                None | Some(b'q' | b'Q') => return Ok(()),
-                Some(b's' | b'S') => sort = sort.next(),
-                Some(_) => {}
-            },
-            _ = terminate.recv() => return Err(Failure::work("ended by SIGTERM")),
-            _ = hang_up.recv() => return Err(Failure::work("ended by SIGHUP")),
-            () = tokio::time::sleep_until(next) => {
-                match look(admin, socket).await {
-                    Ok(found) => {
-                        before = Some(std::mem::replace(&mut now, found));
-                        trouble = None;
-                    }
-                    Err(failure) => trouble = Some(failure.to_string()),
-                }
-                next = tokio::time::Instant::now() + every;
-            }
+/// Frames of two looks.
+struct Shown<'a> {
+    args: &'a TopArgs,
+    admin: &'a AdminClient,
+    socket: &'a Path,
+    before: Option<Look>,
+    now: Look,
+    sort: Sort,
+}
+
+impl Live for Shown<'_> {
+    fn head(&self) -> &str {
+        "hintctl top: q quits, s sorts"
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let before = self.before.as_ref().unwrap_or(&self.now);
+        text::lines(&Frame::of(before, &self.now, self.sort, self.args.rows))
+    }
+
+    async fn look(&mut self) -> Result<(), Failure> {
+        let found = look(self.admin, self.socket).await?;
+        self.before = Some(std::mem::replace(&mut self.now, found));
+        Ok(())
+    }
+
+    fn key(&mut self, key: u8) {
+        if matches!(key, b's' | b'S') {
+            self.sort = self.sort.next();
         }
     }
 }

@@ -4,8 +4,10 @@ use super::super::failure::Failure;
 use super::super::output::Output;
 use super::super::simulate::{Chosen, Cluster, Pool, RunWatch, Single, Trace, choose, cluster};
 use super::keep::{KeptRuns, digest};
-use super::variants::{self, Lever, Variant, other_phases};
+use super::parts::{self, Without};
+use super::variants::{self, Lever, LeverSettings, Variant, other_phases};
 use super::{Shard, WorthArgs};
+use hintd_engine::holding::HoldSettings;
 use hintd_policy::baselines::capacity;
 use hintd_simulator::shape::Joined;
 use hintd_simulator::worth::{RunFigures, without_bottlenecks};
@@ -23,11 +25,12 @@ pub(super) struct Matrix {
     yarn: Chosen,
     pub(super) policies: Vec<Chosen>,
     pub(super) levers: Vec<&'static Lever>,
+    /// What is left out of the last of them, one at a time.
+    pub(super) parts: Vec<&'static Without>,
     pub(super) variants: Vec<Variant>,
     pub(super) seeds: Vec<u64>,
     pub(super) loads: Vec<f64>,
-    /// The share of jobs that recur, and how far earlier runs are off, where a lever knows them.
-    recurring: (f64, f64),
+    lever_settings: LeverSettings,
 }
 
 /// A cluster with the settings of its runs.
@@ -97,6 +100,10 @@ impl Matrix {
         let yarn = choose(&[capacity::NAME.to_owned()], &[])?.remove(0);
         let levers = variants::chosen(&args.levers);
         have_a_use(args, &levers, &policies)?;
+        let parts = match levers.last() {
+            Some(fullest) => parts::chosen(&args.without, fullest)?,
+            None => Vec::new(),
+        };
         unique("--loads", args.loads.iter().map(f64::to_string))?;
         unique("--cluster", args.cluster.iter().cloned())?;
         unique("--trace", args.trace.iter().map(|path| path.display().to_string()))?;
@@ -104,10 +111,10 @@ impl Matrix {
             args.cluster.iter().map(|name| ClusterCase::read(name, args)).collect::<Result<_, _>>()?;
         let model = args.settings.model();
         let cells = cells(args, &model, &places, output)?;
-        let variants = Variant::all(policies.len(), &levers);
+        let variants = Variant::all(policies.len(), &levers, parts.len());
         let (seeds, loads) = ((1..=args.seeds).collect(), args.loads.clone());
-        let recurring = args.recurring();
-        Ok(Self { places, cells, model, yarn, policies, levers, variants, seeds, loads, recurring })
+        let lever_settings = LeverSettings { recurring: args.recurring(), hold: args.hold.settings() };
+        Ok(Self { places, cells, model, yarn, policies, levers, parts, variants, seeds, loads, lever_settings })
     }
 
     fn cases(&self) -> Vec<Case> {
@@ -189,25 +196,43 @@ impl Matrix {
         match self.variants[case.variant] {
             Variant::Alone | Variant::Free => {}
             Variant::Phases => settings.phase_seed = Some(other_phases(seed)),
-            Variant::Hinted(_, lever) => self.levers[lever].set(&mut settings, self.recurring),
+            Variant::Hinted(_, lever) => self.levers[lever].set(&mut settings, &self.lever_settings),
+            Variant::Without(_, part) => {
+                self.fullest().set(&mut settings, &self.lever_settings);
+                self.parts[part].set(&mut settings);
+            }
         }
         settings
     }
 
     fn chosen(&self, case: Case) -> &Chosen {
         match self.variants[case.variant] {
-            Variant::Hinted(Some(policy), _) => &self.policies[policy],
+            Variant::Hinted(Some(policy), _) | Variant::Without(policy, _) => &self.policies[policy],
             Variant::Hinted(None, _) | Variant::Alone | Variant::Phases | Variant::Free => &self.yarn,
         }
     }
 
     fn places_data(&self, case: Case) -> bool {
-        matches!(self.variants[case.variant], Variant::Hinted(_, lever) if self.levers[lever].places_data)
+        match self.variants[case.variant] {
+            Variant::Hinted(_, lever) => self.levers[lever].places_data,
+            Variant::Without(..) => self.settings(case).data_placement,
+            Variant::Alone | Variant::Phases | Variant::Free => false,
+        }
+    }
+
+    /// The lever that parts are left out of.
+    pub(super) fn fullest(&self) -> &'static Lever {
+        self.levers.last().expect("there are no parts without a lever")
     }
 
     /// The share of jobs that recur, and how far earlier runs are off; none if no lever knows them.
     pub(super) fn history(&self) -> Option<(f64, f64)> {
-        self.levers.iter().any(|lever| lever.history).then_some(self.recurring)
+        self.levers.iter().any(|lever| lever.history).then_some(self.lever_settings.recurring)
+    }
+
+    /// How receivers are held; none if no lever holds them.
+    pub(super) fn hold(&self) -> Option<HoldSettings> {
+        self.levers.iter().any(|lever| lever.holds).then_some(self.lever_settings.hold)
     }
 
     /// Who places.
@@ -222,6 +247,9 @@ impl Matrix {
             Variant::Phases => "other phases".to_owned(),
             Variant::Free => "no network".to_owned(),
             Variant::Hinted(policy, lever) => self.levers[lever].row(policy.map(|policy| self.policies[policy].name)),
+            Variant::Without(policy, part) => {
+                self.parts[part].row(&self.fullest().row(Some(self.policies[policy].name)))
+            }
         }
     }
 
@@ -287,6 +315,9 @@ fn have_a_use(args: &WorthArgs, levers: &[&Lever], policies: &[Chosen]) -> Resul
         let message = format!("{option} is for levers with history ({knowing}), and --levers names none of them");
         return Err(Failure::Input(message));
     }
+    let holding = variants::LEVERS.iter().filter(|lever| lever.holds).map(|lever| lever.name);
+    let wants = format!("levers that hold receivers ({})", holding.collect::<Vec<_>>().join(", "));
+    args.hold.has_a_use(levers.iter().any(|lever| lever.holds), &wants)?;
     let Some(lever) = levers.iter().find(|lever| lever.places_data) else { return Ok(()) };
     match policies.iter().find(|policy| policy.places().is_none()) {
         Some(policy) => Err(policy.places_no_data(&format!("--levers {}", lever.name))),

@@ -1,8 +1,8 @@
 //! `hintctl worth`: what hints would be worth on an operator's own trace.
 //!
 //! # Code map
-//! - `variants`: what is compared, one line each. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
-//!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document. `table`: the same for
+//! - `variants`: what is compared, one line each; `parts`: what can be left out of it. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
+//!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document; `without`: what parts are worth in it. `table`: the same for
 //!   people. `page`: docs/worth.md. `plot`: SVG. The measure itself is `hintd_simulator::worth`.
 //!
 //! # Invariants
@@ -13,16 +13,18 @@ mod keep;
 mod matrix;
 mod outcome;
 mod page;
+mod parts;
 mod plot;
 mod table;
 #[cfg(test)]
 mod tests;
 mod variants;
+mod without;
 
 use super::failure::Failure;
 use super::files;
 use super::output::Output;
-use super::simulate::{ContainerArgs, SettingArgs, factor, history_error, threads, whole_share};
+use super::simulate::{ContainerArgs, HoldArgs, SettingArgs, factor, history_error, threads, whole_share};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use std::num::NonZeroU64;
@@ -38,10 +40,10 @@ use std::path::PathBuf;
     that never are the bottleneck (what there is to win), and hints as they are deployed, by each policy. Ratios are against\n\
     YARN alone of the same seed. docs/worth.md has the measure.")]
 pub struct WorthArgs {
-    /// The jobs: SWIM's rows or JSON lines, gzip or not; may stand several times
+    /// The jobs: SWIM's rows or JSON lines, gzip or not; repeatable
     #[arg(long, value_name = "FILE", required = true)]
     trace: Vec<PathBuf>,
-    /// The cluster: a shipped one by name, a shape, or a whole cluster document; may stand several times
+    /// The cluster: a shipped one by name, a shape, or a whole cluster document; repeatable
     #[arg(long, value_name = "FILE|NAME", required = true)]
     cluster: Vec<String>,
     /// Policies that hint
@@ -51,6 +53,9 @@ pub struct WorthArgs {
     /// jobs are known by an earlier run; data: their input is where the policy says too; data-when: all of it
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "where,when", value_parser = PossibleValuesParser::new(variants::names()))]
     levers: Vec<String>,
+    /// Leave these parts out of the fullest lever, one at a time, to see what each is worth; all: each that it has
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(parts::names()))]
+    without: Vec<String>,
     /// The share of recurring jobs, for levers with history [default: 0.7]
     #[arg(long, value_name = "SHARE", value_parser = whole_share)]
     recurring: Option<f64>,
@@ -58,13 +63,13 @@ pub struct WorthArgs {
     /// history [default: 2]
     #[arg(long, value_name = "X", value_parser = history_error)]
     history_error: Option<f64>,
-    /// A parameter of a policy, as in its [policies.NAME] of the configuration; may stand several times
+    /// A parameter of a policy, as in its [policies.NAME] of the configuration; repeatable
     #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
     params: Vec<String>,
     /// Factors on all bytes of jobs, a cell each
     #[arg(long, value_name = "X,...", value_delimiter = ',', default_value = "0.1,0.3,1", value_parser = factor)]
     loads: Vec<f64>,
-    /// The first so many jobs
+    /// Only the first N jobs
     #[arg(long, value_name = "N", default_value = "600")]
     jobs: NonZeroU64,
     /// Submit jobs so many times as fast
@@ -97,6 +102,8 @@ pub struct WorthArgs {
     /// The source's commit, for the page
     #[arg(long, requires = "markdown")]
     commit: Option<String>,
+    #[command(flatten)]
+    hold: HoldArgs,
     #[command(flatten)]
     container: ContainerArgs,
     #[command(flatten)]

@@ -1,9 +1,10 @@
 //! The measure over the runs that are there: what `--json` prints, and what table, page and plot are made of.
 
 use super::super::failure::Failure;
-use super::super::simulate::{ClusterView, ModelView, SettingsView};
+use super::super::simulate::{ClusterView, HoldView, ModelView, SettingsView, describe_hold};
 use super::matrix::{ClusterCase, Matrix, Runs};
 use super::variants::Variant;
+use super::without::{self, PartView};
 use hintd_simulator::worth::{Answer, Asked, CellRuns, CellWorth, Counted, Overall, Row, Spread, chance_95};
 use hintd_simulator::{FlowGrain, SimSettings};
 use serde::Serialize;
@@ -29,6 +30,9 @@ pub(super) struct Outcome<'a> {
     recurring: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history_error: Option<f64>,
+    /// How receivers are held, where a lever holds them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hold: Option<HoldView>,
     /// Parameters by policy, as its `[policies.NAME]` would give them.
     policies: BTreeMap<&'a str, &'a str>,
     pub(super) cells: Vec<CellView<'a>>,
@@ -40,6 +44,9 @@ pub(super) struct Outcome<'a> {
     chance_95: Option<[f64; 2]>,
     /// What hints, over all cells.
     pub(super) overall: Vec<HintedView<'a, Overall>>,
+    /// What each part of the fullest lever is worth; empty where none was left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) parts: Vec<PartView>,
     #[serde(flatten)]
     pub(super) answer: Answer,
     /// What people are told of clusters, job model and settings.
@@ -77,11 +84,29 @@ pub(super) struct CellView<'a> {
 pub(super) struct HintedView<'a, T> {
     pub(super) policy: &'a str,
     pub(super) lever: &'static str,
+    /// The part of it that was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) without: Option<&'static str>,
     /// As people read it.
     #[serde(skip)]
     pub(super) name: String,
     #[serde(flatten)]
     pub(super) figures: T,
+}
+
+/// A row of every cell, before its figures.
+#[derive(Clone)]
+struct Named<'a> {
+    policy: &'a str,
+    lever: &'static str,
+    without: Option<&'static str>,
+    name: String,
+}
+
+impl<'a> Named<'a> {
+    fn with<T>(&self, figures: T) -> HintedView<'a, T> {
+        HintedView { policy: self.policy, lever: self.lever, without: self.without, name: self.name.clone(), figures }
+    }
 }
 
 impl<'a> Outcome<'a> {
@@ -94,11 +119,12 @@ impl<'a> Outcome<'a> {
         let worth: Vec<CellWorth> = worth.collect::<Result<_, _>>()?;
         let counted = Counted::of(&worth);
         let hinted = hinted(matrix);
-        let overall = hinted.iter().enumerate().map(|(at, &(policy, lever, ref name))| {
-            let figures = Overall::of(&worth, &counted, |cell| cell.hinted[at].as_ref());
-            HintedView { policy, lever, name: name.clone(), figures }
-        });
-        let overall = overall.collect();
+        let overall = hinted
+            .iter()
+            .enumerate()
+            .map(|(at, named)| named.with(Overall::of(&worth, &counted, |cell| cell.hinted[at].as_ref())));
+        let overall: Vec<_> = overall.collect();
+        let parts = without::parts(&overall, &worth);
         let other_phases = Overall::of(&worth, &counted, |cell| cell.phases.as_ref());
         let answer = answer(matrix, runs, &worth);
         let (all, missing) = runs.counts();
@@ -114,27 +140,32 @@ impl<'a> Outcome<'a> {
             seeds: matrix.seeds.len(),
             recurring: matrix.history().map(|(share, _)| share),
             history_error: matrix.history().map(|(_, error)| error),
+            hold: matrix.hold().as_ref().map(HoldView::of),
             policies: matrix.policies.iter().map(|policy| (policy.name, policy.params.as_str())).collect(),
             cells: worth.into_iter().enumerate().map(|(at, cell)| CellView::of(matrix, at, cell, &hinted)).collect(),
             counted,
             chance_95: chance_95(&other_phases.mean_by_seed.iter().flatten().copied().collect::<Vec<_>>()),
             other_phases,
             overall,
+            parts,
             answer,
             assumptions: assumptions(matrix),
         })
     }
 }
 
-/// Policy and lever of each hinting variant, and both in words.
-fn hinted(matrix: &Matrix) -> Vec<(&str, &'static str, String)> {
-    let name = |variant: &Variant| match *variant {
-        Variant::Hinted(policy, lever) => {
-            Some((matrix.policy_name(policy), matrix.levers[lever].name, matrix.variant_name(*variant)))
-        }
-        Variant::Alone | Variant::Phases | Variant::Free => None,
+/// Policy and lever of each hinting variant, what is left out, and all of it in words.
+fn hinted(matrix: &Matrix) -> Vec<Named<'_>> {
+    let named = |variant: &Variant| {
+        let (policy, lever, without) = match *variant {
+            Variant::Hinted(policy, lever) => (policy, matrix.levers[lever], None),
+            Variant::Without(policy, part) => (Some(policy), matrix.fullest(), Some(matrix.parts[part].name)),
+            Variant::Alone | Variant::Phases | Variant::Free => return None,
+        };
+        let (policy, name) = (matrix.policy_name(policy), matrix.variant_name(*variant));
+        Some(Named { policy, lever: lever.name, without, name })
     };
-    matrix.variants.iter().filter_map(name).collect()
+    matrix.variants.iter().filter_map(named).collect()
 }
 
 fn of_cell(matrix: &Matrix, runs: &Runs, cell: usize) -> Result<CellWorth, Failure> {
@@ -145,7 +176,7 @@ fn of_cell(matrix: &Matrix, runs: &Runs, cell: usize) -> Result<CellWorth, Failu
             Variant::Alone => of.alone = by_seed,
             Variant::Phases => of.phases = by_seed,
             Variant::Free => of.free = by_seed,
-            Variant::Hinted(..) => of.hinted.push(by_seed),
+            Variant::Hinted(..) | Variant::Without(..) => of.hinted.push(by_seed),
         }
     }
     CellWorth::of(&of).map_err(|error| Failure::work(format!("{}: {error}", matrix.cells[cell].name)))
@@ -153,6 +184,7 @@ fn of_cell(matrix: &Matrix, runs: &Runs, cell: usize) -> Result<CellWorth, Failu
 
 fn answer(matrix: &Matrix, runs: &Runs, cells: &[CellWorth]) -> Answer {
     let names: Vec<String> = matrix.cells.iter().map(|cell| cell.name.clone()).collect();
+    // What leaves parts out is for the table of parts alone; it comes last.
     let hinted = matrix.variants.iter().filter(|variant| matches!(variant, Variant::Hinted(..)));
     let variants: Vec<String> = hinted.map(|&variant| matrix.variant_name(variant)).collect();
     let (runs, missing) = runs.counts();
@@ -183,6 +215,9 @@ fn assumptions(matrix: &Matrix) -> Vec<(&'static str, String)> {
             ),
         ));
     }
+    if let Some(hold) = matrix.hold() {
+        lines.push(("hold", describe_hold(&hold)));
+    }
     if let Some((share, error)) = matrix.history() {
         let known =
             format!("{share} of the jobs recur; an earlier run is known but for factors of 1/{error} to {error}");
@@ -200,7 +235,7 @@ impl<'a> PlaceView<'a> {
 }
 
 impl<'a> CellView<'a> {
-    fn of(matrix: &'a Matrix, at: usize, worth: CellWorth, hinted: &[(&'a str, &'static str, String)]) -> Self {
+    fn of(matrix: &'a Matrix, at: usize, worth: CellWorth, hinted: &[Named<'a>]) -> Self {
         let cell = &matrix.cells[at];
         let facts = &cell.trace.facts;
         let rows = hinted.iter().zip(worth.hinted);
@@ -217,9 +252,7 @@ impl<'a> CellView<'a> {
             other_phases: worth.phases,
             chance_95: worth.chance_95,
             no_network: worth.free,
-            hinted: rows
-                .map(|(&(policy, lever, ref name), figures)| HintedView { policy, lever, name: name.clone(), figures })
-                .collect(),
+            hinted: rows.map(|(named, figures)| named.with(figures)).collect(),
         }
     }
 }

@@ -30,12 +30,20 @@ pub(super) const OVERALL: [&str; 8] = [
     "slowest x",
 ];
 
+/// Heads of the table of parts, before a column for each cell.
+const PART: [&str; 4] = ["left out", "times as long", "lowest - highest", "is worth %"];
+
 /// All of it.
 pub(super) fn text(outcome: &Outcome<'_>) -> String {
     let mut parts = vec![pairs(&outcome.assumptions)];
     parts.extend(outcome.cells.iter().map(|cell| of_cell(cell, outcome.seeds)));
     let all = table(OVERALL, 1, overall(outcome));
     parts.push(format!("{}\n{all}", counted(outcome)));
+    if !outcome.parts.is_empty() {
+        let (head, rows) = left_out(outcome);
+        let lines = rows.iter().map(|row| [&row[0], &row[1], &row[2], &row[3]].map(Clone::clone));
+        parts.push(table([head[0].as_str(), &head[1], &head[2], &head[3]], 1, lines));
+    }
     parts.push(outcome.answer.sentence.clone());
     parts.join("\n\n")
 }
@@ -99,6 +107,24 @@ pub(super) fn counted(outcome: &Outcome<'_>) -> String {
 pub(super) fn overall(outcome: &Outcome<'_>) -> Vec<[String; 8]> {
     let hinted = outcome.overall.iter().map(|hinted| all(&hinted.name, &hinted.figures));
     std::iter::once(all("other phases", &outcome.other_phases)).chain(hinted).collect()
+}
+
+/// What each part is worth: heads and lines, with a column for each cell at the end.
+pub(super) fn left_out(outcome: &Outcome<'_>) -> (Vec<String>, Vec<Vec<String>>) {
+    let head = PART.iter().map(|&head| head.to_owned()).chain(outcome.cells.iter().map(|cell| cell.name.to_owned()));
+    let several = outcome.parts.iter().any(|part| part.policy != outcome.parts[0].policy);
+    let rows = outcome.parts.iter().map(|part| {
+        let name = if several { format!("{}: {}", part.policy, part.without) } else { part.without.to_owned() };
+        let mut row = vec![
+            name,
+            part.times.map_or_else(dash, |times| two(times.median)),
+            part.times.as_ref().map_or_else(dash, range),
+            part.times.map_or_else(dash, |times| percent(1.0 - 1.0 / times.median)),
+        ];
+        row.extend(part.times_by_cell.iter().map(|times| times.map_or_else(dash, two)));
+        row
+    });
+    (head.collect(), rows.collect())
 }
 
 fn all(name: &str, overall: &Overall) -> [String; 8] {

@@ -1,8 +1,10 @@
 //! Arguments and the table of variants.
 
 use super::page::{MEASURE, legend};
-use super::variants::{LEVERS, Variant, chosen, names, other_phases};
+use super::parts::{self, ALL, PARTS};
+use super::variants::{LEVERS, LeverSettings, Variant, chosen, names, other_phases};
 use super::{Shard, shard};
+use hintd_engine::holding::HoldSettings;
 use hintd_simulator::SimSettings;
 
 #[test]
@@ -20,22 +22,53 @@ fn parts_are_told_as_people_count_and_are_all_of_the_runs() {
 #[test]
 fn each_policy_is_run_by_each_lever_beside_the_three_that_it_is_held_against() {
     let levers = chosen(&["where".to_owned(), "when".to_owned()]);
-    let variants = Variant::all(2, &levers);
+    let variants = Variant::all(2, &levers, 0);
     assert_eq!(variants[..3], [Variant::Alone, Variant::Phases, Variant::Free]);
     // Where YARN places by itself, only when receivers are asked for can differ.
     let [one, two, alone] = [Some(0), Some(1), None];
     let hinted = [(one, 0), (one, 1), (two, 0), (two, 1), (alone, 1)];
     assert_eq!(variants[3..], hinted.map(|(policy, lever)| Variant::Hinted(policy, lever)));
+    let less = Variant::all(2, &levers, 2);
+    assert_eq!(less[..8], variants[..]);
+    let without = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    assert_eq!(less[8..], without.map(|(policy, part)| Variant::Without(policy, part)), "they come last");
     assert_eq!(chosen(&names().iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).len(), LEVERS.len());
     assert_eq!(chosen(&["where".to_owned()])[0].name, "where");
     assert_ne!(other_phases(1), other_phases(2));
+}
+
+fn told() -> LeverSettings {
+    LeverSettings { recurring: (0.4, 3.0), hold: HoldSettings { home_share: 0.75, ..HoldSettings::default() } }
+}
+
+#[test]
+fn each_part_changes_the_lever_that_has_it_and_is_refused_elsewhere() {
+    let lever = |name: &str| chosen(&[name.to_owned()])[0];
+    let mut whole = SimSettings::default();
+    lever("data-when").set(&mut whole, &told());
+    assert_eq!(whole.hold.unwrap().home_share, 0.75);
+    let all = parts::chosen(&[ALL.to_owned()], lever("data-when")).ok().unwrap();
+    assert_eq!(all.len(), PARTS.len(), "the fullest lever has every part");
+    let mut seen = vec![whole.clone()];
+    for part in all {
+        let mut less = whole.clone();
+        part.set(&mut less);
+        assert!(!seen.contains(&less), "{} changes nothing, or what another does", part.name);
+        seen.push(less);
+    }
+    let of =
+        |lever| parts::chosen(&[ALL.to_owned()], lever).ok().unwrap().iter().map(|part| part.name).collect::<Vec<_>>();
+    assert_eq!(of(lever("where")), ["guard", "receivers"]);
+    assert_eq!(of(lever("when")), ["guard", "receivers", "hold", "order", "cap", "aging"]);
+    let refused = parts::chosen(&["home-lanes".to_owned()], lever("data")).err().unwrap();
+    assert_eq!(refused.to_string(), "--without home-lanes is of levers data-when; the fullest of --levers is data");
 }
 
 #[test]
 fn levers_change_settings_by_what_they_are() {
     let of = |name: &str| {
         let mut settings = SimSettings::default();
-        chosen(&[name.to_owned()])[0].set(&mut settings, (0.4, 3.0));
+        chosen(&[name.to_owned()])[0].set(&mut settings, &told());
         (settings.hold.is_some(), settings.recurring, settings.history_error, settings.data_placement)
     };
     assert_eq!(of("where"), (false, 0.0, 2.0, false));
@@ -58,4 +91,22 @@ fn the_committed_page_is_as_the_generator_writes_it_and_names_every_lever() {
         assert_eq!(page.matches(&format!("\n| {row} | ")).count(), 10, "{row}");
     }
     assert_eq!(LEVERS[4].row(Some("joint")), "places by joint, data placed, receivers held");
+}
+
+#[test]
+fn the_committed_page_of_parts_names_every_part() {
+    let page = include_str!("../../../../docs/worth-parts.md");
+    assert!(page.contains(MEASURE) && page.contains(" --without all "), "docs/worth-parts.md is of another command");
+    for part in PARTS {
+        assert!(page.contains(&format!("- `{}`: {}.\n", part.name, part.about)), "no {}", part.name);
+        // A row of the table of parts, and one of each cell's and of all.
+        assert!(page.contains(&format!("\n| {} | ", part.name)), "no row {}", part.name);
+    }
+}
+
+#[test]
+fn earlier_runs_are_a_row_where_they_are_asked_for() {
+    let levers = chosen(&["where".to_owned(), "history".to_owned()]);
+    assert_eq!(levers[1].row(Some("joint")), "places by joint, earlier runs known");
+    assert!(Variant::all(1, &levers, 0).contains(&Variant::Hinted(Some(0), 1)));
 }

@@ -12,7 +12,7 @@ pub(super) struct Lever {
     /// For the page.
     pub(super) about: &'static str,
     /// Heavy shuffles take turns.
-    holds: bool,
+    pub(super) holds: bool,
     /// Jobs recur: hintd knows earlier runs.
     pub(super) history: bool,
     /// Whether the policy says where data goes as well.
@@ -30,6 +30,15 @@ const WHERE: Lever = Lever {
     places_data: false,
     by_itself: false,
 };
+
+/// What levers are told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LeverSettings {
+    /// The share of jobs that recur, and how far earlier runs are off, where a lever knows them.
+    pub(super) recurring: (f64, f64),
+    /// How receivers are held, where a lever holds them.
+    pub(super) hold: HoldSettings,
+}
 
 /// All there are, a line each.
 pub(super) const LEVERS: &[Lever] = &[
@@ -75,11 +84,11 @@ impl Lever {
         if self.beside.is_empty() { places } else { format!("{places}, {}", self.beside) }
     }
 
-    /// A run by it; `recurring`: the share of jobs that recur, and how far earlier runs are off.
-    pub(super) fn set(&self, settings: &mut SimSettings, recurring: (f64, f64)) {
-        settings.hold = self.holds.then(HoldSettings::default);
+    /// A run by it.
+    pub(super) fn set(&self, settings: &mut SimSettings, common: &LeverSettings) {
+        settings.hold = self.holds.then_some(common.hold);
         if self.history {
-            (settings.recurring, settings.history_error) = recurring;
+            (settings.recurring, settings.history_error) = common.recurring;
             settings.data_placement = self.places_data;
         }
     }
@@ -106,17 +115,20 @@ pub(super) enum Variant {
     Free,
     /// Hinted: place among the policies, none where YARN places by itself; place among the levers.
     Hinted(Option<usize>, usize),
+    /// Hinted by the last of the levers, less a part of it: place among the policies; place among the parts.
+    Without(usize, usize),
 }
 
 impl Variant {
     /// All of a cell, in their order.
-    pub(super) fn all(policies: usize, levers: &[&Lever]) -> Vec<Self> {
+    pub(super) fn all(policies: usize, levers: &[&Lever], parts: usize) -> Vec<Self> {
         let of = |policy: Option<usize>| {
             let does = move |lever: &usize| policy.is_some() || levers[*lever].by_itself;
             (0..levers.len()).filter(does).map(move |lever| Self::Hinted(policy, lever))
         };
         let hinted = (0..policies).map(Some).chain([None]).flat_map(of);
-        [Self::Alone, Self::Phases, Self::Free].into_iter().chain(hinted).collect()
+        let without = (0..policies).flat_map(|policy| (0..parts).map(move |part| Self::Without(policy, part)));
+        [Self::Alone, Self::Phases, Self::Free].into_iter().chain(hinted).chain(without).collect()
     }
 }
 

@@ -6,8 +6,10 @@
 
 mod chains;
 mod hadoop;
+mod latency;
 mod limits;
 mod network;
+mod page;
 mod parse;
 mod plan;
 mod reader;
@@ -24,6 +26,7 @@ pub use reader::{Problem, Problems};
 use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 use crate::regular_file::{self, CONFIG_BYTES};
 use crate::runtime::options::{Options, ReloadHook, Reloaded};
+use crate::runtime::page::PageOptions;
 use crate::sdn::RyuOptions;
 use crate::telemetry::logs::LogFormat;
 use std::net::SocketAddr;
@@ -39,6 +42,8 @@ pub struct Config {
     pub log: Log,
     /// Prometheus, health; `None`: off.
     pub metrics: Option<SocketAddr>,
+    /// The operator's page, on that listener; `None`: off.
+    pub page: Option<PageOptions>,
     /// An SDN controller to watch and serve; `None`: feeds tell of the network, and watchers install routes.
     pub sdn: Option<RyuOptions>,
     /// ResourceManagers to ask for nodes; `None`: feeds tell of them.

@@ -3,7 +3,7 @@
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
 use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
-use super::{Config, Log, chains, network, plan, rebalance, records, routes, worth};
+use super::{Config, Log, chains, latency, network, page, plan, rebalance, records, routes, worth};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::holding::HoldSettings;
@@ -45,6 +45,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let mut root = Section::root(table);
     let limits = limits::read(&mut root, reader);
     let (listen, metrics) = listen(&mut root, reader, &limits);
+    let page = page::read(&mut root, reader, metrics);
     let log = log(&mut root, reader);
     let store = store(&mut root, reader);
     let rules = yarn(&mut root, reader);
@@ -74,6 +75,8 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     engine.plans = plans;
     engine.rebalance = rebalance::read(&mut root, reader);
     engine.records = records::read(&mut root, reader);
+    let (latency, latency_feed) = latency::read(&mut root, reader);
+    engine.latency = latency;
     let (hold, hold_progress) = hold(&mut root, reader);
     engine.hold = hold;
     let policies = policies(&mut root, reader);
@@ -95,6 +98,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         policies,
         queues,
         hold_progress,
+        latency: latency_feed,
         limits: limits.request,
         follow,
         watch: limits.watch,
@@ -106,13 +110,13 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
     let asked = reader.asked();
-    Config { options, log, metrics, sdn, resource_manager, name_node, history_server, network, keys, asked }
+    Config { options, log, metrics, page, sdn, resource_manager, name_node, history_server, network, keys, asked }
 }
 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
-    const SECTIONS: [&str; 7] =
-        ["history_server.", "listen.", "log.", "name_node.", "resource_manager.", "sdn.", "store."];
+    const SECTIONS: [&str; 8] =
+        ["history_server.", "listen.", "log.", "name_node.", "page.", "resource_manager.", "sdn.", "store."];
     const KEYS: [&str; 25] = [
         "placer.threads",
         "placer.queue",
@@ -315,6 +319,7 @@ fn hold(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (HoldSettings, Optio
         heavy: micros(section.bounded(reader, "heavy", 2 * SECOND, MS..=HOUR)),
         share: section.bounded(reader, "share", defaults.share, 0.001..=1.0),
         home_share: section.bounded(reader, "home_share", defaults.home_share, 0.001..=1.0),
+        next_share: section.bounded(reader, "next_share", defaults.next_share, 0.001..=1.0),
         patience: micros(section.bounded(reader, "patience", 10 * MINUTE, SECOND..=DAY)),
         longest: micros(section.bounded(reader, "longest", HOUR, SECOND..=DAY)),
     };
@@ -410,10 +415,13 @@ fn policies(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Policies {
             Ok(policy) => {
                 built.insert(entry.name, Arc::from(policy));
             }
-            Err(error) => {
-                let key = error.key.map(|key| format!(".{key}")).unwrap_or_default();
-                let at = error.span.map_or(at, |span| span.start);
-                reader.problem(at, &format!("policies.{}{key}", entry.name), error.message);
+            Err(mut error) => {
+                let others = std::mem::take(&mut error.others);
+                for error in std::iter::once(error).chain(others) {
+                    let key = error.key.map(|key| format!(".{key}")).unwrap_or_default();
+                    let at = error.span.map_or(at, |span| span.start);
+                    reader.problem(at, &format!("policies.{}{key}", entry.name), error.message);
+                }
             }
         }
     }
@@ -498,7 +506,7 @@ mod tests {
             let settings = &options.settings;
             format!(
                 "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
-                (options.listen.clone(), config.metrics, &config.sdn, &config.resource_manager),
+                (options.listen.clone(), config.metrics, config.page, &config.sdn, &config.resource_manager),
                 config.log,
                 options.store,
                 options.pool,

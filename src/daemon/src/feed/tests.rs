@@ -1,12 +1,15 @@
 //! Feeds from wire items to the model: late, double, contradictory, malformed and random input.
 
 use super::*;
+use crate::runtime::options::LatencyBounds;
 use crate::runtime::registries::RegistryLimits;
 use hintd_client::wire::{v1, yarn};
 use hintd_model::cluster::{Change, Model, ModelError, NodeState, Snapshot, Source};
-use hintd_model::units::{Bytes, NodeIdx, Timestamp};
+use hintd_model::units::{Bytes, Micros, NodeIdx, Timestamp};
 use proptest::prelude::*;
 use std::sync::Arc;
+
+mod round_trips;
 
 const T: Timestamp = Timestamp(1_000_000);
 
@@ -28,7 +31,7 @@ enum Wire {
     Dataset(v1::dataset_item::Item),
     Topology(v1::topology_item::Item),
     Load(v1::LinkLoad),
-    Latency(v1::LatencySample),
+    Latency(v1::latency_item::Item),
     Event(v1::TaskEvent),
 }
 
@@ -63,9 +66,10 @@ impl Rig {
                 let item = Some(v1::link_stats_item::Item::Load(load));
                 link_stats::ingest(registries, counters, v1::LinkStatsItem { number, item })
             }
-            Wire::Latency(sample) => {
-                let item = Some(v1::latency_item::Item::Sample(sample));
-                latency::ingest(registries, pings, v1::LatencyItem { number, item })
+            Wire::Latency(item) => {
+                let item = Some(item);
+                let bounds = LatencyBounds { items_per_s: 5, max_age: Micros::from_secs(60) };
+                latency::ingest(registries, pings, v1::LatencyItem { number, item }, bounds, T)
             }
             Wire::Event(event) => {
                 let item = v1::EventItem { number, item: Some(v1::event_item::Item::Event(event)) };
@@ -387,23 +391,6 @@ fn a_burst_of_changes_is_bounded_and_loses_nothing() {
 }
 
 #[test]
-fn latency_is_measured_between_registered_nodes() {
-    let mut rig = rig();
-    let sample = |from: &str, to: &str, rtt_us| {
-        Wire::Latency(v1::LatencySample { from_host: from.into(), to_host: to.into(), rtt_us })
-    };
-    for host in ["a", "b"] {
-        rig.ingest(register(host, "/r1")).unwrap();
-    }
-    rig.ingest(sample("b", "a", 90)).unwrap();
-    assert_eq!(reason(rig.ingest(sample("a", "x", 90))), Reason::UnknownNode);
-    assert_eq!(reason(rig.ingest(sample("a", "a", 90))), Reason::Malformed);
-    assert_eq!(reason(rig.ingest(sample("a", "b", 0))), Reason::Zero);
-    assert_eq!(reason(rig.ingest(sample("a", "b", u64::MAX))), Reason::TooLarge);
-    assert_eq!(rig.publish().latency[&(NodeIdx(0), NodeIdx(1))].0, 90);
-}
-
-#[test]
 fn events_are_the_engines_and_the_source_counts_as_heard() {
     let mut rig = rig();
     let done = v1::task_event::What::Done(v1::ApplicationDone { failed: false });
@@ -556,11 +543,10 @@ fn any_sdn() -> impl Strategy<Value = Wire> {
         (id, any::<u64>(), any::<u64>()).prop_map(|(id, a_to_b_bits_per_s, b_to_a_bits_per_s)| Wire::Load(
             v1::LinkLoad { id, a_to_b_bits_per_s, b_to_a_bits_per_s }
         )),
-        (any_name(), any_name(), 0..9_u64).prop_map(|(from_host, to_host, rtt_us)| Wire::Latency(v1::LatencySample {
-            from_host,
-            to_host,
-            rtt_us
-        })),
+        (any_name(), any_name(), 0..9_u64, 0..2_000_u64).prop_map(|(from_host, to_host, rtt_us, measured_at_ms)| {
+            let sample = v1::LatencySample { from_host, to_host, rtt_us, measured_at_ms };
+            Wire::Latency(v1::latency_item::Item::Sample(sample))
+        }),
         (any_name(), 0..2_u32, any::<u64>()).prop_map(|(task, attempt, at_ms)| Wire::Event(v1::TaskEvent {
             application_id: "application_1_0001".into(),
             attempt,

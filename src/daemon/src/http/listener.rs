@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::page::Peer;
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -39,7 +40,11 @@ pub struct Endpoint {
 impl Endpoint {
     /// Answers on `listen` by `routes`, on the current tokio runtime.
     pub(super) async fn start(listen: SocketAddr, routes: Router) -> std::io::Result<Self> {
-        let listener = TcpListener::bind(listen).await?;
+        Self::on(TcpListener::bind(listen).await?, routes)
+    }
+
+    /// The same where it is bound already.
+    pub(super) fn on(listener: TcpListener, routes: Router) -> std::io::Result<Self> {
         let address = listener.local_addr()?;
         Ok(Self { address, task: tokio::spawn(accept(listener, routes)) })
     }
@@ -151,8 +156,13 @@ async fn accept(listener: TcpListener, routes: Router) {
 }
 
 async fn answer(stream: TcpStream, routes: Router, place: Place, head: Duration, limit: Duration) {
-    let service = service_fn(|request: hyper::Request<Incoming>| {
+    // Who it is: of a connection that has ended there is nothing to answer.
+    let peer = stream.peer_addr().map(|peer| Peer(peer.ip()));
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
         lock(&place.0).asks(place.1);
+        if let Ok(peer) = peer {
+            request.extensions_mut().insert(peer);
+        }
         routes.clone().oneshot(request)
     });
     let mut server = http1::Builder::new();

@@ -1,16 +1,18 @@
 //! The HTTP listener's pages: `/metrics` for Prometheus, `/healthz` and `/readyz` for supervisors. The first says that the
-//! process answers, the second that requests get hints (`runtime::Ready`).
+//! process answers, the second that requests get hints (`runtime::Ready`). `page`: the operator's page, where it is on.
 //!
 //! A new page is a handler beside those here (or a file of its own in this folder) and a line in `routes`. What it
 //! shows comes in by `Sources`: the daemon's status is put together by `server::status_report` already. `endpoint` in
 //! src/bin/hintd.rs starts the listener with what the pages need.
 
 mod listener;
+mod page;
 
 pub use listener::Endpoint;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
@@ -18,9 +20,11 @@ use axum::http::StatusCode;
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::runtime::Ready;
+use crate::runtime::page::{PageAccess, PageOptions};
+use crate::runtime::{Daemon, Ready};
 use crate::telemetry::metrics::Metrics;
 
 /// What pages are made of.
@@ -94,6 +98,26 @@ pub async fn serve(
 ) -> Result<Endpoint, ListenError> {
     let routes = routes(Sources { metrics, ready });
     Endpoint::start(listen, routes).await.map_err(|source| ListenError { address: listen, source })
+}
+
+/// The same with the operator's page, to which the daemon can invite from then on.
+///
+/// # Errors
+/// [`ListenError`].
+pub async fn serve_with_page(
+    listen: SocketAddr,
+    metrics: Metrics,
+    daemon: &Daemon,
+    options: PageOptions,
+) -> Result<Endpoint, ListenError> {
+    let failed = |source| ListenError { address: listen, source };
+    let listener = TcpListener::bind(listen).await.map_err(failed)?;
+    let access = Arc::new(PageAccess::new(listener.local_addr().map_err(failed)?, options));
+    let routes = routes(Sources { metrics, ready: daemon.ready() });
+    let routes = page::routes(daemon.clone(), Arc::clone(&access)).merge(routes);
+    let endpoint = Endpoint::on(listener, routes).map_err(failed)?;
+    daemon.set_page(access);
+    Ok(endpoint)
 }
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use hintd_engine::prediction::Runs;
 use hintd_engine::worth::book::WorthView;
 use hintd_engine::{
     Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings,
-    ImmediateRequest, LearnedRun, PackedAnswer, PackedExplained, PlanView, PlannedRun, Proof, Proposal, Refusal,
-    Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token, ValidatedPlan, WatchScope, WatchedPair, WatcherState,
+    ImmediateRequest, LearnedRun, LeaseFilter, LeaseHeld, PackedAnswer, PackedExplained, PlanView, PlannedRun, Proof,
+    Proposal, Refusal, Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token, ValidatedPlan, WatchScope,
+    WatchedPair, WatcherState,
 };
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
@@ -48,6 +49,8 @@ pub(super) enum Command {
     EndAttempt { attempt: AttemptId, reply: Reply<Result<bool, Refusal>> },
     /// Attempts that asked and are not over, and what each holds.
     AttemptsHeld(Reply<Vec<AttemptHeld>>),
+    /// Live leases, newest first, and how many there are in all.
+    LeasesHeld { filter: LeaseFilter, reply: Reply<(Vec<LeaseHeld>, usize)> },
     /// A finished run of a recurring job, as a history server tells it.
     Learned { key: Arc<str>, run: LearnedRun },
     /// Watch routes, where all watchers together, and those of the peer, stay within `most`.

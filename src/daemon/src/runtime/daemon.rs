@@ -12,6 +12,7 @@ use super::metric_handles::MetricHandles;
 use super::network_file::FollowedNetwork;
 use super::options::{Options, ReloadHook, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
+use super::page::PageAccess;
 use super::plans::REPLICA_QUESTIONS_MAX;
 use super::pool::{JobContext, Pool};
 use super::quotas::Quotas;
@@ -26,6 +27,7 @@ use super::unpacking::{Turn, Unpacking};
 use super::watchers::{Watchers, Watching};
 use super::{Ready, StuckPlacers};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
+use crate::telemetry::logs::LogLevel;
 use crate::telemetry::metrics::Metrics;
 use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
@@ -88,6 +90,10 @@ pub(super) struct Inner {
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// Who says which attempts there are, if somebody is asked.
     pub(super) listing: OnceLock<Arc<dyn Listing>>,
+    /// Who may look at the operator's page, if it is on.
+    pub(super) page: OnceLock<Arc<PageAccess>>,
+    /// The process's log level, where its logs are the daemon's.
+    pub(super) log_level: OnceLock<Arc<LogLevel>>,
     /// Shuffles that ApplicationMasters are to be asked about.
     pub(super) shuffle_progress: ShuffleProgress,
     /// What was made of the network file.
@@ -247,6 +253,8 @@ impl Daemon {
             quotas: Quotas::default(),
             locator: OnceLock::new(),
             listing: OnceLock::new(),
+            page: OnceLock::new(),
+            log_level: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
             network: std::sync::Mutex::default(),
             hdfs_racks: Arc::default(),

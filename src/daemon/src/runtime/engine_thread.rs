@@ -205,6 +205,7 @@ impl EngineThread {
                 self.effects(None, Box::new(move |result| drop(reply.send(result.map(|()| known)))));
             }
             Command::AttemptsHeld(reply) => drop(reply.send(self.engine.attempts_held())),
+            Command::LeasesHeld { filter, reply } => drop(reply.send(self.engine.leases_held(&filter))),
             Command::Event(event, proof) => self.event(event, &proof, now),
             Command::Learned { key, run } => {
                 self.engine.learnt(&key, &run, now);
@@ -575,7 +576,7 @@ impl EngineThread {
             stuck: self.pool.stuck().stuck,
             journal: self.pending_batches.queued(),
         };
-        metrics.gauges(depths, &self.shared.generation.load().snapshot, now);
+        metrics.gauges(depths, &self.shared.generation.load(), now);
         self.shared.servers.gauge();
         let fed = self.shared.registries.counts();
         metrics.feeds(&self.fed, &fed);

@@ -1,5 +1,6 @@
 //! What the daemon measures: handles made once, and the counters that status shows.
 
+use super::domain_slots::domain_slots;
 use super::refused_table::{RefusedClient, RefusedTable};
 use super::registries::FeedCounts;
 use crate::store::{Commit, CommitObserver};
@@ -18,9 +19,10 @@ use crate::telemetry::routes::RouteMetrics;
 use crate::telemetry::worth::{QueueWorth, WorthMetrics};
 use hintd_engine::worth::book::WorthView;
 use hintd_engine::{
-    CircuitsView, Counter, Miss, PlanView, Refusal, RouteUpdate, Tally, TallyKey, Term, WatcherProgress, WatcherState,
+    CircuitsView, Counter, Generation, Miss, PlanView, Refusal, RouteUpdate, Tally, TallyKey, Term, WatcherProgress,
+    WatcherState,
 };
-use hintd_model::cluster::{NodeState, RunningFlows, Snapshot, Source, Topology};
+use hintd_model::cluster::{NodeState, RunningFlows, Source, Topology};
 use hintd_model::network::optical::PortState;
 use hintd_model::units::{ApplicationId, BoxIdx, Timestamp};
 use hintd_policy::plan::PlanCounts;
@@ -367,7 +369,8 @@ impl MetricHandles {
     }
 
     /// Sets what is known on looking: sizes, nodes by state, ages.
-    pub(super) fn gauges(&self, depths: Depths, snapshot: &Snapshot, now: Timestamp) {
+    pub(super) fn gauges(&self, depths: Depths, generation: &Generation, now: Timestamp) {
+        let snapshot = &generation.snapshot;
         self.ledger.leases(depths.leases);
         self.dispatch.waiting(depths.waiting);
         self.pool.depth(depths.pool);
@@ -376,6 +379,9 @@ impl MetricHandles {
         for state in NodeState::ALL {
             let count = snapshot.state.iter().filter(|found| **found == state).count();
             self.publisher.nodes(state.as_str(), count);
+        }
+        for (size, slots) in domain_slots(generation) {
+            self.metrics.domain_slots(size, slots);
         }
         for (source, feed) in &self.feeds {
             feed.age(snapshot.heard.at(*source).map(|heard| Duration::from_micros(now.since(heard).0)));

@@ -6,6 +6,7 @@ use super::registries::RegistryLimits;
 use hintd_engine::prediction::PredictionSettings;
 use hintd_engine::{EngineSettings, Guard, Mode, Refusal};
 use hintd_model::cluster::{Resource, SizeRules};
+use hintd_model::network::latency::probes::Fanout;
 use hintd_model::network::racks::{NetworkFile, RacksSaid};
 use hintd_model::solve::nearest;
 use hintd_model::units::{BitsPerSec, Micros, QueueName};
@@ -174,6 +175,38 @@ pub struct Settings {
     pub requests_at_once: u32,
     /// Lines of log about requests of one application in a second; 0: no bound.
     pub log_lines_per_s: u32,
+    /// What agents that measure latency are told and may send.
+    pub latency: LatencyFeed,
+}
+
+impl Settings {
+    /// What items of `Feed.Latency` are held against.
+    #[must_use]
+    pub const fn latency_bounds(&self) -> LatencyBounds {
+        LatencyBounds { items_per_s: self.latency.items_per_s, max_age: self.engine.latency().max_age }
+    }
+}
+
+/// What agents that measure latency are told and may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LatencyFeed {
+    /// Items that one host may send in a second.
+    pub items_per_s: u32,
+    /// How many others a host measures.
+    pub fanout: Fanout,
+    /// How often it measures each.
+    pub interval: Duration,
+    /// How often it tells of it.
+    pub report: Duration,
+}
+
+/// What items of `Feed.Latency` are held against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LatencyBounds {
+    /// Items that one host may send in a second.
+    pub items_per_s: u32,
+    /// A measurement that is older counts no more.
+    pub max_age: Micros,
 }
 
 /// A network file as it was read.

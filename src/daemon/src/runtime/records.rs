@@ -3,7 +3,7 @@
 //! Nothing on a request's path waits for it. It is told in order, and asked in the same order: who was answered finds
 //! the record. What comes faster than it is kept is left out and counted.
 
-use hintd_engine::records::{DecidedRequest, Kept, Record, Records};
+use hintd_engine::records::{DecidedRequest, Kept, Record, RecordFilter, Records};
 use hintd_engine::{RecordSettings, Refusal};
 use hintd_model::units::{ApplicationId, DecisionId, Micros, Timestamp};
 use std::collections::HashMap;
@@ -27,8 +27,12 @@ enum RecorderCommand {
     DecidedRequest(Box<DecidedRequest>),
     Get { decision: DecisionId, now: Timestamp, reply: oneshot::Sender<Result<Arc<Record>, Refusal>> },
     Kept(oneshot::Sender<Kept>),
+    Listed { filter: RecordFilter, most: usize, now: Timestamp, reply: oneshot::Sender<Listed> },
     Reload { settings: RecordSettings, done: oneshot::Sender<()> },
 }
+
+/// Records, how many are meant in all, and how far they go.
+type Listed = (Vec<Arc<Record>>, usize, String);
 
 /// A word with its place in the bounded queue.
 struct Envelope {
@@ -134,6 +138,14 @@ impl Recorder {
         self.ask(RecorderCommand::Kept).await
     }
 
+    /// Records that are meant, newest first.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where the thread has ended.
+    pub(super) async fn listed(&self, filter: RecordFilter, most: usize, now: Timestamp) -> Result<Listed, Refusal> {
+        self.ask(|reply| RecorderCommand::Listed { filter, most, now, reply }).await
+    }
+
     /// New settings.
     pub(super) async fn reload(&self, settings: RecordSettings) {
         // A thread that has ended keeps nothing.
@@ -161,6 +173,10 @@ fn keep(settings: RecordSettings, envelopes: &mpsc::Receiver<Envelope>) {
             RecorderCommand::DecidedRequest(seen) => records.take(*seen),
             RecorderCommand::Get { decision, now, reply } => drop(reply.send(records.get(decision, now))),
             RecorderCommand::Kept(reply) => drop(reply.send(records.kept())),
+            RecorderCommand::Listed { filter, most, now, reply } => {
+                let (found, total) = records.listed(&filter, most);
+                let _ = reply.send((found, total, records.kept_text(now)));
+            }
             RecorderCommand::Reload { settings, done } => {
                 records.reload(settings);
                 let _ = done.send(());

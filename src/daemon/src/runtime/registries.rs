@@ -5,6 +5,7 @@
 //! - `total`: what all together may come to.
 //! - `nodes`: registrations and heartbeats; of several heartbeats between two drains the last one counts.
 //! - `blocks`: datasets, and replicas of their blocks; ids of other blocks are counted and dropped.
+//! - `latency`: round trips that wait; `agents`: who measures them, and whom.
 //! - `chains`: middleboxes and chains as declared; `network_registry`: the network as fed, so that a change of an unknown link is refused at once.
 //!
 //! # Invariants
@@ -12,13 +13,16 @@
 //! - Nothing here awaits, and no lock is held while the engine's sink runs.
 //! - Memory is bounded by [`RegistryLimits`], whatever feeds send.
 
+mod agents;
 mod blocks;
 mod chains;
+mod latency;
 mod network_registry;
 mod nodes;
 mod refusal;
 mod total;
 
+pub use agents::{Agents, REFRESH, Target};
 pub use nodes::Taken;
 pub use refusal::{FeedCounts, ItemRefusal, Reason, bounded};
 
@@ -26,11 +30,13 @@ use blocks::Blocks;
 use chains::Declared;
 use hintd_engine::Generation;
 use hintd_model::cluster::{
-    Change, Heartbeat, LinkLoad, ModelError, NamedDataset, NodeStatics, Registration, SizeRules, Snapshot, Source,
+    Change, Heartbeat, LinkLoad, Measured, ModelError, NamedDataset, NodeStatics, Registration, SizeRules, Snapshot,
+    Source,
 };
 use hintd_model::network::Network;
 use hintd_model::network::chains::ChainsDocument;
-use hintd_model::units::{BitsPerSec, HostName, LinkName, Micros};
+use hintd_model::units::{BitsPerSec, HostName, LinkName, Micros, Timestamp};
+use latency::Measurements;
 use network_registry::NetworkRegistry;
 use nodes::Nodes;
 use refusal::Counters;
@@ -40,9 +46,6 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use total::Total;
-
-/// Latency pairs that wait for the engine; a drain takes them every few milliseconds.
-const LATENCY_WAITING: usize = 1 << 16;
 
 /// What registries hold at most.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +104,8 @@ pub struct FeedRegistries {
     chains: Mutex<Declared>,
     /// Names that were observed last.
     observed: Mutex<Option<Arc<NodeStatics>>>,
-    measured: Mutex<Measured>,
+    measured: Mutex<Waiting>,
+    agents: Agents,
     /// Sources that spoke without a change, one bit each.
     heard: AtomicU8,
     /// The scheduler's settings, if it told of other ones.
@@ -113,9 +117,9 @@ pub struct FeedRegistries {
 }
 
 #[derive(Debug, Default)]
-struct Measured {
+struct Waiting {
     loads: BTreeMap<LinkName, LinkLoad>,
-    latency: BTreeMap<(HostName, HostName), Micros>,
+    latency: Measurements,
 }
 
 impl FeedRegistries {
@@ -130,6 +134,7 @@ impl FeedRegistries {
             chains: Mutex::default(),
             observed: Mutex::default(),
             measured: Mutex::default(),
+            agents: Agents::default(),
             heard: AtomicU8::new(0),
             rules: Mutex::default(),
             excuse_silence: AtomicU64::new(0),
@@ -180,9 +185,12 @@ impl FeedRegistries {
         }
         self.nodes.drain(&mut give);
         self.blocks.drain().into_iter().for_each(|change| _ = give(change));
-        let Measured { loads, latency } = std::mem::take(&mut *self.measured());
+        let (loads, latency) = {
+            let mut measured = self.measured();
+            (std::mem::take(&mut measured.loads), measured.latency.drain())
+        };
         loads.into_iter().for_each(|(link, load)| _ = give(Change::LinkLoad(link, load)));
-        latency.into_iter().for_each(|((from, to), rtt)| _ = give(Change::Latency(from, to, rtt)));
+        latency.for_each(|measured| _ = give(Change::Latency(measured)));
         let heard = self.heard.swap(0, Ordering::AcqRel) & !spoke.get();
         let silent = Source::ALL.into_iter().filter(|&source| heard & bit(source) != 0);
         silent.for_each(|source| _ = give(Change::Heard(source)));
@@ -364,24 +372,28 @@ impl FeedRegistries {
         Ok(())
     }
 
-    /// Two-way latency of two hosts.
+    /// Round trips between two hosts, of which the one that measured may tell of so many a second; `instance`: its agent's, 0: none.
     ///
     /// # Errors
-    /// [`Reason::UnknownNode`], [`Reason::TooMany`] while the engine is behind.
-    pub fn latency(&self, from: &HostName, to: &HostName, rtt: Micros) -> Result<(), ItemRefusal> {
-        let (from, to) = (self.nodes.resolve(from)?, self.nodes.resolve(to)?);
-        let pair = if from <= to { (from, to) } else { (to, from) };
-        let mut measured = self.measured();
-        if measured.latency.len() >= LATENCY_WAITING && !measured.latency.contains_key(&pair) {
-            return Err(ItemRefusal::new(
-                Reason::TooMany,
-                format!("{LATENCY_WAITING} latencies wait to be taken already"),
-            ));
+    /// [`Reason::UnknownNode`], [`Reason::Malformed`] to itself, [`Reason::NotOwner`] for an agent that another has replaced,
+    /// [`Reason::TooMany`] in a second, or while the engine is behind.
+    pub fn latency(&self, measured: Measured, instance: u64, per_s: u32, now: Timestamp) -> Result<(), ItemRefusal> {
+        let (from, to) = (self.nodes.resolve(&measured.from)?, self.nodes.resolve(&measured.to)?);
+        if from == to {
+            return Err(ItemRefusal::new(Reason::Malformed, format!("\"{from}\" is measured to itself")));
         }
-        measured.latency.insert(pair, rtt);
-        drop(measured);
+        if instance != 0 && self.agents.is_replaced(&from, instance, now) {
+            let message = format!("another agent of \"{from}\" has taken over: instance {instance} measures no more");
+            return Err(ItemRefusal::new(Reason::NotOwner, message));
+        }
+        self.measured().latency.take(Measured { from, to, ..measured }, per_s, now)?;
         self.wake();
         Ok(())
+    }
+
+    /// Agents that measure latency.
+    pub const fn agents(&self) -> &Agents {
+        &self.agents
     }
 
     /// Registers a dataset, or registers it anew. Replicas it names replace what was known of a block.
@@ -480,7 +492,7 @@ impl FeedRegistries {
         self.wires.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn measured(&self) -> MutexGuard<'_, Measured> {
+    fn measured(&self) -> MutexGuard<'_, Waiting> {
         self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

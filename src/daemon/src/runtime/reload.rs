@@ -59,6 +59,11 @@ impl Daemon {
         self.0.config_refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Keys that the last reload changed; one that runs is waited for.
+    pub async fn last_changed(&self) -> Vec<String> {
+        self.0.reloading.lock().await.changed.clone()
+    }
+
     async fn reload_file(&self, last_changed: &mut Vec<String>) -> Result<Reloaded, Refusal> {
         let invalid = |message: String| Refusal::Invalid { field: "configuration".to_owned(), message };
         let Some(hook) = self.0.reload.clone() else {

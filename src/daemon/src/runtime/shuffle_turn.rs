@@ -19,8 +19,8 @@ pub enum ShuffleAdvice {
 }
 
 impl Daemon {
-    /// What a wish comes to. An attempt that was told of its input's homes, and got containers there, is among those that
-    /// stay there. Where the caller knows no bytes, by what its ApplicationMaster said last; from then on it is
+    /// What a wish comes to. Where the caller does not say in which racks it asks for receivers, an attempt that was told
+    /// of its input's homes, and got containers there, is among those that stay there. Where the caller knows no bytes, by what its ApplicationMaster said last; from then on it is
     /// asked.
     ///
     /// # Errors

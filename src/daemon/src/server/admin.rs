@@ -3,6 +3,7 @@
 use super::convert::{self, resource_to_wire};
 use super::deadline::in_time;
 use super::explain;
+use super::listing;
 use super::placement::hints;
 use super::status_report::status_report;
 use crate::runtime::Daemon;
@@ -290,6 +291,37 @@ impl Admin for AdminService {
         Ok(Response::new(v1::ListAttemptsResponse { attempts, total }))
     }
 
+    async fn list_decisions(
+        &self,
+        request: Request<v1::ListDecisionsRequest>,
+    ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        Ok(Response::new(in_time(&self.daemon, &metadata, listing::decisions(&self.daemon, wire)).await?))
+    }
+
+    async fn list_leases(
+        &self,
+        request: Request<v1::ListLeasesRequest>,
+    ) -> Result<Response<v1::ListLeasesResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        Ok(Response::new(in_time(&self.daemon, &metadata, listing::leases(&self.daemon, wire)).await?))
+    }
+
+    async fn list_applications(
+        &self,
+        request: Request<v1::ListApplicationsRequest>,
+    ) -> Result<Response<v1::ListApplicationsResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        Ok(Response::new(in_time(&self.daemon, &metadata, listing::applications(&self.daemon, wire)).await?))
+    }
+
+    async fn log_level(&self, request: Request<v1::LogLevelRequest>) -> Result<Response<v1::LogLevelResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let set = (!wire.set.is_empty()).then_some(&*wire.set);
+        let (level, before) = in_time(&self.daemon, &metadata, async { self.daemon.log_level(set) }).await?;
+        Ok(Response::new(v1::LogLevelResponse { level, before }))
+    }
+
     async fn end_attempt(
         &self,
         request: Request<v1::EndAttemptRequest>,
@@ -343,10 +375,33 @@ impl Admin for AdminService {
         Ok(Response::new(in_time(&self.daemon, request.metadata(), found).await?))
     }
 
+    async fn open_page(&self, _: Request<v1::OpenPageRequest>) -> Result<Response<v1::OpenPageResponse>, Status> {
+        let off = || Refusal::Invalid {
+            field: "page.enabled".to_owned(),
+            message: "false in the configuration: set it to true and restart the daemon".to_owned(),
+        };
+        let access = self.daemon.page().ok_or_else(|| super::status::status(&off()))?;
+        let (url, valid) = access.invite();
+        let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
+        let session_ms = millis(access.options().session_time);
+        Ok(Response::new(v1::OpenPageResponse { url, valid_ms: millis(valid), session_ms }))
+    }
+
     async fn racks(&self, request: Request<v1::RacksRequest>) -> Result<Response<v1::RacksResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let daemon = self.daemon.clone();
         let found = self.heavy("comparing racks", move |_| Ok(convert::racks(&daemon.rack_audit(), wire.differences)));
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
+    }
+
+    async fn latency(&self, request: Request<v1::LatencyRequest>) -> Result<Response<v1::LatencyResponse>, Status> {
+        let (metadata, _, wire) = request.into_parts();
+        let (generation, now) = (self.daemon.generation(), self.daemon.clock().now());
+        let (settings, agents) =
+            (self.daemon.settings().engine.latency(), self.daemon.registries().agents().count(now));
+        let found = self.heavy("looking at the latency", move |_| {
+            convert::latency(&generation.snapshot, (&settings, agents), &wire, now)
+        });
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
@@ -416,7 +471,7 @@ async fn whole_plan(pieces: &mut Streaming<v1::SubmitPlanRequest>) -> Result<Sub
     Ok(SubmittedPlan { name, replace, json })
 }
 
-fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u64>) -> v1::NodeView {
+pub(super) fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u64>) -> v1::NodeView {
     let snapshot = &generation.snapshot;
     let statics = &snapshot.statics;
     let wire = |row: &Resource| Some(resource_to_wire(&NamedResource::from_row(row, &snapshot.kinds)));
@@ -467,7 +522,7 @@ fn with_nearest(refusal: Refusal, generation: &Generation) -> Refusal {
     }
 }
 
-fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1::PolicyView {
+pub(super) fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1::PolicyView {
     let capabilities = [
         (policy.as_place().is_some(), "place"),
         (policy.as_dispatch().is_some(), "dispatch"),

@@ -176,7 +176,21 @@ impl Feed for FeedService {
 
     type LatencyStream = Acks;
     async fn latency(&self, request: Request<Streaming<v1::LatencyItem>>) -> Result<Response<Acks>, Status> {
-        self.pump(Source::Latency, request, |d, s, item| facts(d, s, item, latency::ingest))
+        self.pump(Source::Latency, request, |daemon, stream, item| {
+            let bounds = daemon.settings().latency_bounds();
+            if let Err(refusal) = latency::ingest(daemon.registries(), stream, item, bounds, daemon.clock().now()) {
+                tracing::debug!(refusal = %Shown(&refusal), "a feed's item was refused");
+            }
+            None
+        })
+    }
+
+    async fn probe_targets(
+        &self,
+        request: Request<v1::ProbeTargetsRequest>,
+    ) -> Result<Response<v1::ProbeTargetsResponse>, Status> {
+        let found = self.daemon.probe_targets(request.get_ref()).map_err(|refusal| status(&refusal))?;
+        Ok(Response::new(found))
     }
 
     type EventsStream = Acks;

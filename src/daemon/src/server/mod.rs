@@ -15,6 +15,8 @@ mod details;
 mod explain;
 pub mod feed;
 mod front;
+mod listing;
+pub mod page;
 pub mod placement;
 pub mod routes;
 mod start;

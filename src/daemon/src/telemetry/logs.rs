@@ -7,6 +7,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -19,6 +20,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormattedFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::reload;
 
 use super::log_writer::{LogWriter, WAITING_BYTES};
 use super::metrics::Metrics;
@@ -56,25 +58,74 @@ pub enum LogError {
     Writer(#[source] io::Error),
 }
 
+/// The level in force, which can be set while the process runs.
+pub struct LogLevel {
+    current: Mutex<String>,
+    reload: Box<dyn Fn(Targets) -> bool + Send + Sync>,
+}
+
+impl fmt::Debug for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LogLevel").field(&self.current()).finish()
+    }
+}
+
+impl LogLevel {
+    /// The filter in force.
+    #[must_use]
+    pub fn current(&self) -> String {
+        self.lock().clone()
+    }
+
+    /// Another filter from now on.
+    ///
+    /// # Errors
+    /// [`LogError::Filter`]: the one before stays.
+    pub fn set(&self, filter: &str) -> Result<(), LogError> {
+        let targets = check_filter(filter)?;
+        let mut current = self.lock();
+        if (self.reload)(targets) {
+            filter.clone_into(&mut current);
+            Ok(())
+        } else {
+            Err(LogError::Filter { filter: filter.to_owned(), reason: "the logs have ended".to_owned() })
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, String> {
+        // A panic under this lock leaves a whole text.
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The process's logs. Dropping it waits for the last lines to be written, for a second at most: a reader that stalls
 /// keeps no process alive.
 #[derive(Debug)]
-pub struct Logs(LogWriter);
+pub struct Logs {
+    writer: LogWriter,
+    level: Arc<LogLevel>,
+}
 
 impl Logs {
     /// Writes a line that is no event, in its order among them.
     pub fn say(&self, line: &str) {
-        self.0.push(format!("{line}\n").as_bytes());
+        self.writer.push(format!("{line}\n").as_bytes());
     }
 
     /// Counts lines that are dropped in `metrics`.
     pub fn count_in(&self, metrics: &Metrics) {
-        self.0.count_in(metrics);
+        self.writer.count_in(metrics);
+    }
+
+    /// The level in force.
+    #[must_use]
+    pub fn level(&self) -> Arc<LogLevel> {
+        Arc::clone(&self.level)
     }
 
     /// Sends what a panic says the same way: it would wait for the reader otherwise, and others for it.
     pub fn take_panics(&self) {
-        let writer = self.0.clone();
+        let writer = self.writer.clone();
         std::panic::set_hook(Box::new(move |panic| {
             let thread = std::thread::current();
             let mut text = format!("thread '{}' {panic}\n", thread.name().unwrap_or("<unnamed>"));
@@ -89,7 +140,7 @@ impl Logs {
 
 impl Drop for Logs {
     fn drop(&mut self) {
-        self.0.flush(LAST_LINES);
+        self.writer.flush(LAST_LINES);
     }
 }
 
@@ -106,9 +157,9 @@ pub fn install(format: LogFormat, filter: &str) -> Result<Logs, LogError> {
     let notice = move |count| dropped_line(format, count);
     let writer = LogWriter::start(File::from(stderr), WAITING_BYTES, notice).map_err(LogError::Writer)?;
     let lines = writer.clone();
-    let subscriber = subscriber(format, filter, move || lines.clone(), io::stderr().is_terminal())?;
+    let (subscriber, level) = subscriber(format, filter, move || lines.clone(), io::stderr().is_terminal())?;
     tracing::subscriber::set_global_default(subscriber).map_err(LogError::AlreadyInstalled)?;
-    Ok(Logs(writer))
+    Ok(Logs { writer, level: Arc::new(level) })
 }
 
 /// What stands in the log for lines that are missing, whatever the filter says.
@@ -127,7 +178,7 @@ fn dropped_line(format: LogFormat, count: u64) -> String {
     }
 }
 
-/// A subscriber that writes to `writer`, for [`install`] and for tests.
+/// A subscriber that writes to `writer`, and its level, for [`install`] and for tests.
 ///
 /// # Errors
 /// [`LogError::Filter`].
@@ -136,11 +187,12 @@ pub fn subscriber<W>(
     filter: &str,
     writer: W,
     colour: bool,
-) -> Result<Box<dyn Subscriber + Send + Sync>, LogError>
+) -> Result<(Box<dyn Subscriber + Send + Sync>, LogLevel), LogError>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let filter = check_filter(filter)?;
+    let targets = check_filter(filter)?;
+    let current = Mutex::new(filter.to_owned());
     // A line that can't be written is lost. Told of on standard error, as the library would, it panics where that is
     // what fails (a full disk, a closed pipe), and ends the thread that logged.
     let builder = tracing_subscriber::fmt()
@@ -149,8 +201,17 @@ where
         .with_ansi(colour)
         .log_internal_errors(false);
     Ok(match format {
-        LogFormat::Text => Box::new(builder.finish().with(filter)),
-        LogFormat::Json => Box::new(builder.fmt_fields(JsonFields::new()).event_format(FlatJson).finish().with(filter)),
+        LogFormat::Text => {
+            let (filter, handle) = reload::Layer::new(targets);
+            let reload = Box::new(move |targets| handle.reload(targets).is_ok());
+            (Box::new(builder.finish().with(filter)), LogLevel { current, reload })
+        }
+        LogFormat::Json => {
+            let (filter, handle) = reload::Layer::new(targets);
+            let reload = Box::new(move |targets| handle.reload(targets).is_ok());
+            let subscriber = builder.fmt_fields(JsonFields::new()).event_format(FlatJson).finish().with(filter);
+            (Box::new(subscriber), LogLevel { current, reload })
+        }
     })
 }
 
@@ -263,8 +324,6 @@ impl Visit for Fields<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use super::*;
 
     #[derive(Clone, Default)]
@@ -283,7 +342,7 @@ mod tests {
     fn logged(format: LogFormat, filter: &str, say: impl FnOnce()) -> Vec<String> {
         let captured = Captured::default();
         let writer = captured.clone();
-        let subscriber = subscriber(format, filter, move || writer.clone(), false).unwrap();
+        let (subscriber, _) = subscriber(format, filter, move || writer.clone(), false).unwrap();
         tracing::subscriber::with_default(subscriber, say);
         let bytes = captured.0.lock().unwrap().clone();
         String::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
@@ -346,6 +405,27 @@ mod tests {
         };
         let lines = logged(LogFormat::Text, "warn,hintd::store=debug", say);
         assert!(lines.len() == 1 && lines[0].contains("kept"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_level_that_is_set_while_the_process_runs_holds_from_then_on_and_a_wrong_one_changes_nothing() {
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let captured = Captured::default();
+            let writer = captured.clone();
+            let (subscriber, level) = subscriber(format, "warn", move || writer.clone(), false).unwrap();
+            tracing::subscriber::with_default(subscriber, || {
+                let say = |what: &str| tracing::debug!(target: "hintd::store", "{what}");
+                say("early");
+                level.set("warn,hintd::store=debug").unwrap();
+                say("kept");
+                assert!(level.set("loud").is_err());
+                assert_eq!(level.current(), "warn,hintd::store=debug");
+                level.set("warn").unwrap();
+                say("late");
+            });
+            let said = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
+            assert!(said.lines().count() == 1 && said.contains("kept"), "{format:?}: {said}");
+        }
     }
 
     #[test]

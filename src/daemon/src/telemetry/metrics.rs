@@ -24,6 +24,7 @@ use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPAT
 use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED, PROGRESS_ASKED};
 use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
 use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED};
+use super::instance::InstanceMetrics;
 pub use super::labels::{
     BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MessageRefusal, MoveEvent, ReloadResult, RouteKind,
     Stage, WatcherKind,
@@ -90,12 +91,17 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Metric {
+pub(super) const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Metric {
     Metric { name, kind, unit, help }
 }
 
 /// Every metric there is.
-pub const ALL: &[Metric] = &[
+pub fn all() -> impl Iterator<Item = &'static Metric> {
+    OF_WORK.iter().chain(super::instance::ROWS)
+}
+
+/// Metrics of what the daemon does.
+const OF_WORK: &[Metric] = &[
     metric(REQUEST_SECONDS, Kind::Histogram, Unit::Seconds, "Time of a placement request, by policy and stage."),
     metric(SEARCH_STEPS, Kind::Histogram, Unit::Count, "Search steps that a request used, by policy."),
     metric(PUBLISH_SECONDS, Kind::Histogram, Unit::Seconds, "Time to build and publish a snapshot."),
@@ -203,6 +209,7 @@ struct Inner {
     handle: PrometheusHandle,
     counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
     policies: Mutex<BTreeSet<String>>,
+    instance: InstanceMetrics,
 }
 
 impl fmt::Debug for Metrics {
@@ -231,11 +238,16 @@ impl Metrics {
             .build_recorder();
         describe(&recorder);
         let handle = recorder.handle();
-        Self(Arc::new(Inner { recorder, handle, counters: Mutex::default(), policies: Mutex::default() }))
+        let instance = InstanceMetrics::new(
+            |name, labels| recorder.register_gauge(&key(name, labels), &METADATA),
+            |name| recorder.register_counter(&key(name, &[]), &METADATA),
+        );
+        Self(Arc::new(Inner { recorder, handle, counters: Mutex::default(), policies: Mutex::default(), instance }))
     }
 
     /// Everything in Prometheus's text format.
     pub fn render(&self) -> String {
+        self.0.instance.look();
         self.0.handle.render()
     }
 
@@ -313,6 +325,7 @@ impl Metrics {
     /// Counts a reload of the configuration.
     pub fn reloaded(&self, result: ReloadResult) {
         self.counter(RELOADS, &[("result", result.label())]).add(1);
+        self.0.instance.reloaded(result);
     }
 
     /// The label of a policy, or `other` when there are too many.
@@ -474,7 +487,7 @@ impl Counter {
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
 
 fn describe(recorder: &PrometheusRecorder) {
-    for &Metric { name, kind, unit, help } in ALL {
+    for &Metric { name, kind, unit, help } in all() {
         let describe = match kind {
             Kind::Counter => PrometheusRecorder::describe_counter,
             Kind::Gauge => PrometheusRecorder::describe_gauge,
@@ -528,6 +541,7 @@ mod tests {
         ledger.conflicts(2);
         ledger.leases(4);
         metrics.refused("no_room");
+        metrics.domain_slots("minimum", 3);
         metrics.admission().connection(ConnectionRefusal::Closed);
         metrics.admission().stream();
         metrics.reloaded(ReloadResult::Refused);
@@ -626,20 +640,21 @@ mod tests {
     #[test]
     fn every_metric_in_the_list_is_recorded_under_its_name_and_kind() {
         let rendered = busy().render();
-        for Metric { name, kind, help, .. } in ALL {
+        for Metric { name, kind, help, .. } in all() {
             let kind = format!("{kind:?}").to_lowercase();
             has(&rendered, &format!("# TYPE {name} {kind}"));
             has(&rendered, &format!("# HELP {name} {help}"));
         }
         let types = rendered.lines().filter(|line| line.starts_with("# TYPE"));
-        assert_eq!(types.count(), ALL.len(), "a metric is missing from the list");
+        assert_eq!(types.count(), all().count(), "a metric is missing from the list");
     }
 
     #[test]
     fn names_say_their_unit() {
         let mut names = BTreeSet::new();
-        for &Metric { name, kind, unit, help } in ALL {
-            assert!(name.starts_with("hintd_") && names.insert(name), "{name}");
+        for &Metric { name, kind, unit, help } in all() {
+            assert!(name.starts_with("hintd_") || name.starts_with("process_"), "{name}");
+            assert!(names.insert(name), "{name}");
             assert_eq!(kind == Kind::Counter, name.ends_with("_total"), "{name}");
             assert_eq!(unit == Unit::Seconds, name.ends_with("_seconds"), "{name}");
             assert!(help.ends_with('.'), "{name}");

@@ -10,6 +10,7 @@ pub mod circuits;
 pub mod dispatch;
 pub mod hadoop;
 pub mod history_server;
+mod instance;
 mod labels;
 pub mod log_writer;
 pub mod logs;

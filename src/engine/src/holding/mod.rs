@@ -3,7 +3,7 @@
 //! Shuffles that share uplinks slow each other down, and none ends earlier for it. Coflow schedulers serve the one first
 //! that can be done first (smallest effective bottleneck first, Varys). The same is had by what may be asked of YARN: of
 //! the jobs with a heavy shuffle only the first few ask for receivers, and each of them for a part of the cluster's
-//! containers at most. What runs goes on; YARN grants as before. A job that stays in one home rack uses no uplinks: its
+//! containers at most, the later in the order the fewer. What runs goes on; YARN grants as before. A job that stays in one home rack uses no uplinks: its
 //! turn is among the jobs that stay there too, by that rack's access links and containers.
 //!
 //! # Code map
@@ -38,6 +38,8 @@ pub struct HoldSettings {
     pub share: f64,
     /// The same of a home rack's containers, for a job that stays there.
     pub home_share: f64,
+    /// Of the share of whoever is right before it in the order, the part that the next heavy shuffle may hold, 0 to 1.
+    pub next_share: f64,
     /// Who has waited so long counts as having half of its bytes left.
     pub patience: Micros,
     /// Nobody is held for longer.
@@ -52,6 +54,7 @@ impl Default for HoldSettings {
             heavy: Micros::from_secs(2),
             share: 0.25,
             home_share: 0.5,
+            next_share: 0.25,
             patience: Micros::from_secs(600),
             longest: Micros::from_secs(3_600),
         }
@@ -216,7 +219,9 @@ impl Holding {
         };
         let before = u32::try_from(self.known.iter().filter_map(first).count()).unwrap_or(u32::MAX);
         if before < settings.at_once.max(1) {
-            let share = if lane == Lane::Uplinks { settings.share } else { settings.home_share };
+            let first = if lane == Lane::Uplinks { settings.share } else { settings.home_share };
+            // Links are shared by flows: few receivers take what the first leaves free, many would take its part.
+            let share = first * settings.next_share.powf(f64::from(before));
             Turn::AtMost(((f64::from(capacity.containers) * share) as u32).max(1))
         } else {
             Turn::Held { before }
@@ -278,7 +283,7 @@ mod tests {
         }
         assert_eq!(turn(&holding, 1, 0), Turn::Held { before: 2 });
         assert_eq!(turn(&holding, 2, 0), Turn::AtMost(80));
-        assert_eq!(turn(&holding, 3, 0), Turn::AtMost(80));
+        assert_eq!(turn(&holding, 3, 0), Turn::AtMost(20));
         assert_eq!((turn(&holding, 4, 0), turn(&holding, 9, 0)), (Turn::Free, Turn::Free));
         // Nine of ten have theirs: 5 GB are left.
         (0..9).for_each(|_| holding.received(attempt(1)));
@@ -286,10 +291,10 @@ mod tests {
         assert_eq!(turn(&holding, 3, 0), Turn::Held { before: 2 });
         // Who has everything stands before nobody, though it still works.
         holding.received(attempt(1));
-        assert_eq!(turn(&holding, 3, 0), Turn::AtMost(80));
+        assert_eq!(turn(&holding, 3, 0), Turn::AtMost(20));
         holding.end(attempt(2));
         holding.wishes_anywhere(attempt(5), shuffle(40, 10), at(0));
-        assert_eq!(turn(&holding, 5, 0), Turn::AtMost(80));
+        assert_eq!(turn(&holding, 5, 0), Turn::AtMost(20));
     }
 
     #[test]
@@ -301,7 +306,7 @@ mod tests {
         assert_eq!(turn(&holding, 1, 0), Turn::Held { before: 2 });
         let of = |received, gb| Shuffle { received, fetched: Bytes(gb * GB), ..shuffle(50, 10) };
         holding.wishes_anywhere(attempt(1), of(0, 21), at(0));
-        assert_eq!((turn(&holding, 1, 0), turn(&holding, 3, 0)), (Turn::AtMost(80), Turn::Held { before: 2 }));
+        assert_eq!((turn(&holding, 1, 0), turn(&holding, 3, 0)), (Turn::AtMost(20), Turn::Held { before: 2 }));
         // Counters come later than the end of a receiver: nine of ten have theirs.
         holding.wishes_anywhere(attempt(1), of(9, 19), at(0));
         assert_eq!(turn(&holding, 3, 0), Turn::Held { before: 2 });
@@ -329,6 +334,30 @@ mod tests {
     }
 
     #[test]
+    fn shares_patience_and_the_longest_time_hold_at_their_edges() {
+        let settings = HoldSettings { share: 0.5, home_share: 0.1, ..HoldSettings::default() };
+        let home = Lane::of(&[RackIdx(0)]);
+        let mut holding = Holding::default();
+        holding.wishes_anywhere(attempt(1), shuffle(100, 10), at(0));
+        holding.wishes(attempt(2), shuffle(100, 10), home, at(0));
+        let of = |number: u32, settings: &HoldSettings, now| holding.turn(attempt(number), settings, FABRIC, now);
+        assert_eq!(of(1, &settings, at(0)), Turn::AtMost(160), "half of 320 containers");
+        assert_eq!(of(2, &settings, at(0)), Turn::AtMost(32), "a tenth of those at home");
+        let least = HoldSettings { share: 0.001, home_share: 0.001, ..settings };
+        assert_eq!([1, 2].map(|number| of(number, &least, at(0))), [Turn::AtMost(1); 2], "one at least");
+        let last = Timestamp(at(3_600).0 - 1);
+        assert_eq!((of(1, &settings, last), of(1, &settings, at(3_600))), (Turn::AtMost(160), Turn::Free));
+        // 100 GB that waited for one span of patience count as 50.
+        for (gb, expected) in [(50, Turn::Held { before: 1 }), (51, Turn::AtMost(160))] {
+            let mut holding = Holding::default();
+            holding.wishes_anywhere(attempt(3), shuffle(100, 10), at(0));
+            holding.wishes_anywhere(attempt(2), shuffle(gb, 10), at(600));
+            let one = HoldSettings { at_once: 1, ..settings };
+            assert_eq!(holding.turn(attempt(3), &one, FABRIC, at(600)), expected, "beside {gb} GB");
+        }
+    }
+
+    #[test]
     fn who_says_nothing_any_more_stands_before_nobody() {
         let mut holding = Holding::default();
         for number in 1..=3 {
@@ -338,7 +367,7 @@ mod tests {
         holding.wishes_anywhere(attempt(3), shuffle(30, 10), at(20));
         assert_eq!(turn(&holding, 3, 20), Turn::Held { before: 2 });
         holding.forget_silent(at(10));
-        assert_eq!((turn(&holding, 3, 20), holding.len()), (Turn::AtMost(80), 2));
+        assert_eq!((turn(&holding, 3, 20), holding.len()), (Turn::AtMost(20), 2));
     }
 
     #[test]
@@ -354,11 +383,11 @@ mod tests {
         let home = LaneCapacity { rate: 5e8, containers: 40 };
         let there = |holding: &Holding, number| holding.turn(attempt(number), &HoldSettings::default(), home, at(0));
         assert_eq!(turn(&holding, 1, 0), Turn::AtMost(80), "three with fewer bytes are in no way of it");
-        assert_eq!([2, 3, 5].map(|number| there(&holding, number)), [Turn::AtMost(20); 3]);
+        assert_eq!([2, 3, 5].map(|number| there(&holding, number)), [20, 5, 20].map(Turn::AtMost));
         assert_eq!(there(&holding, 4), Turn::Held { before: 2 });
         // It left its home: the uplinks are its links now.
         holding.wishes(attempt(2), shuffle(10, 10), Lane::Uplinks, at(0));
-        assert_eq!((there(&holding, 4), turn(&holding, 1, 0)), (Turn::AtMost(20), Turn::AtMost(80)));
+        assert_eq!((there(&holding, 4), turn(&holding, 1, 0)), (Turn::AtMost(5), Turn::AtMost(20)));
         let of = |homes: usize| shuffle(60, 10).over_links_of(homes).bytes;
         assert_eq!([0, 1, 2, 3].map(of), [60, 60, 30, 40].map(|gb| Bytes(gb * GB)));
     }
@@ -396,7 +425,7 @@ mod tests {
                 let place = order.iter().position(|(_, other)| *other == number);
                 let expected = match place {
                     None => Turn::Free,
-                    Some(place) if place < at_once.max(1) as usize => Turn::AtMost(80),
+                    Some(place) if place < at_once.max(1) as usize => Turn::AtMost((80.0 * 0.25_f64.powi(place as i32)).max(1.0) as u32),
                     Some(place) => Turn::Held { before: place as u32 },
                 };
                 prop_assert_eq!(holding.turn(number, &settings, FABRIC, at(now)), expected);

@@ -7,6 +7,7 @@ use crate::proof::Proof;
 use crate::refusal::Refusal;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, RackPath, Timestamp};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Who has said nothing for so long is forgotten: ApplicationMasters are heard every second.
@@ -31,7 +32,10 @@ pub struct ShuffleWish {
     pub seen: Option<Shuffle>,
     /// Memory of a receiver's container, MB.
     pub memory_mb: u64,
-    /// Racks that the job stays in, for its input is there and containers came there; empty: it goes anywhere.
+    /// Racks that receivers are asked for in alone, as the caller has it; empty: anywhere. `None`: it does not say.
+    pub asked_in: Option<Vec<RackPath>>,
+    /// Racks that the job stays in, for its input is there and containers came there; empty: it goes anywhere. Stands in
+    /// where `asked_in` is not said.
     pub homes: Vec<RackPath>,
 }
 
@@ -93,9 +97,12 @@ impl Engine {
     }
 }
 
-/// Racks that the job stays in; one that is no longer there is none.
+/// Racks that the job stays in, each once; one that is not there is none.
 fn homes(snapshot: &Snapshot, wish: &ShuffleWish) -> Vec<RackIdx> {
-    wish.homes.iter().filter_map(|rack| snapshot.statics.by_rack.get(rack).copied()).collect()
+    let racks = wish.asked_in.as_ref().unwrap_or(&wish.homes);
+    let known: BTreeSet<RackIdx> =
+        racks.iter().filter_map(|rack| snapshot.statics.by_rack.get(rack).copied()).collect();
+    known.into_iter().collect()
 }
 
 /// The shuffle as whoever knows best has it: the caller, then its ApplicationMaster, then earlier runs.

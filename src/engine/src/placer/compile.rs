@@ -273,7 +273,7 @@ fn degraded(snapshot: &Snapshot, settings: &PlacerSettings, now: Timestamp) -> D
         old_heartbeats: old(Source::Heartbeats),
         old_topology: old(Source::Topology),
         old_blocks: old(Source::Blocks),
-        no_latency: snapshot.latency.is_empty() || old(Source::Latency),
+        no_latency: !snapshot.latency.counts(now) || old(Source::Latency),
         no_edges: false,
     }
 }

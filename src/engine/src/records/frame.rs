@@ -7,10 +7,10 @@ use crate::generation::{Release, Releases};
 use hintd_model::cluster::resource::{ResourceKinds, SizeRules};
 use hintd_model::cluster::{LastHeard, NodeStatics, Overlay, Snapshot, Topology};
 use hintd_model::network::chains::Chains;
+use hintd_model::network::latency::LatencyTable;
 use hintd_model::network::{Distances, Network};
-use hintd_model::units::{Micros, NodeIdx, SnapshotVersion, Timestamp};
+use hintd_model::units::{SnapshotVersion, Timestamp};
 use hintd_policy::IndexedFlows;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// See the module.
@@ -28,7 +28,7 @@ pub(super) struct Frame {
     /// A few boxes and chains: too little to be weighed.
     chains: Option<Arc<Chains>>,
     distances: Arc<Distances>,
-    latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
+    latency: LatencyTable,
     columns: Columns,
     pub(super) releases: Releases,
     pub(super) flows: Arc<IndexedFlows>,
@@ -84,7 +84,7 @@ impl LastVersion {
             network: snapshot.topology.network.clone(),
             chains: snapshot.topology.chains.clone(),
             distances: Arc::clone(&snapshot.topology.distances),
-            latency: Arc::clone(&snapshot.latency),
+            latency: snapshot.latency.clone(),
             columns,
             releases: releases.clone(),
             flows: Arc::clone(&own),
@@ -116,7 +116,7 @@ impl Frame {
             datasets: Arc::default(),
             applications: Default::default(),
             link_loads: Arc::default(),
-            latency: Arc::clone(&self.latency),
+            latency: self.latency.clone(),
             heard: self.heard,
         };
         (snapshot, leases)
@@ -143,7 +143,9 @@ impl Frame {
         tally.bytes += size_of::<Self>() + self.columns.hold();
         tally.hold(&self.statics, || memory_size::statics(&self.statics));
         tally.hold(&self.distances, || memory_size::distances(&self.distances));
-        tally.hold(&self.latency, || self.latency.len() * 40);
+        for (part, bytes) in self.latency.parts() {
+            tally.hold(part, || bytes);
+        }
         if let Some(network) = &self.network {
             tally.hold(network, || memory_size::network(network));
         }
@@ -166,7 +168,9 @@ impl Frame {
         tally.bytes -= size_of::<Self>() + self.columns.release();
         tally.release(&self.statics);
         tally.release(&self.distances);
-        tally.release(&self.latency);
+        for (part, _) in self.latency.parts() {
+            tally.release(part);
+        }
         if let Some(network) = &self.network {
             tally.release(network);
         }

@@ -20,7 +20,7 @@ mod tally;
 
 pub use record::{DecidedRequest, Probe, Record, RequestOutcome};
 pub use replay::{Difference, ObjectiveComparison, PolicyComparison, ReplayResult};
-pub use store::{Kept, Records};
+pub use store::{Kept, RecordFilter, Records};
 
 use hintd_model::units::DecisionId;
 

@@ -239,6 +239,12 @@ impl Record {
         (&self.name, &self.policy)
     }
 
+    /// What its queue got then.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
     fn weigh(&self) -> usize {
         let came = match &self.came {
             StoredOutcome::Answered { answer, draft, dispatcher } => {

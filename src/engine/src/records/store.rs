@@ -56,6 +56,29 @@ impl OfApplication {
 /// Generations whose decisions may come mixed.
 const RECENT: usize = 16;
 
+/// Which records.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordFilter {
+    /// Only of this application.
+    pub application: Option<ApplicationId>,
+    /// Only of this queue; empty: of any.
+    pub queue: String,
+    /// Only those with a hint for a host whose name contains this.
+    pub host: String,
+}
+
+impl RecordFilter {
+    fn means(&self, record: &Record) -> bool {
+        let on_host = || {
+            let hints = record.answered().map(|answer| &*answer.decision.hints).unwrap_or_default();
+            hints.iter().any(|hint| hint.host.as_str().contains(&self.host))
+        };
+        self.application.is_none_or(|meant| record.application() == meant)
+            && (self.queue.is_empty() || record.request().queue.as_str() == self.queue)
+            && (self.host.is_empty() || on_host())
+    }
+}
+
 /// How far records go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Kept {
@@ -152,7 +175,9 @@ impl Records {
         }
     }
 
-    fn kept_text(&self, now: Timestamp) -> String {
+    /// The same in words.
+    #[must_use]
+    pub fn kept_text(&self, now: Timestamp) -> String {
         let RecordSettings { per_million, bytes } = self.settings;
         if per_million == 0 || bytes == 0 {
             return "nothing is recorded (records.sample or records.bytes is 0)".to_owned();
@@ -168,6 +193,13 @@ impl Records {
         let large = format!("; {} decisions were larger than that", kept.too_large);
         let also = |text: String, said: bool| if said { text } else { String::new() };
         format!("{back}{}{}", also(sampled, per_million < 1_000_000), also(large, kept.too_large > 0))
+    }
+
+    /// Records that are meant, newest first, at most `most`, and how many there are in all.
+    #[must_use]
+    pub fn listed(&self, filter: &RecordFilter, most: usize) -> (Vec<Arc<Record>>, usize) {
+        let meant = || self.by_decision.values().rev().filter(|record| filter.means(record));
+        (meant().take(most).cloned().collect(), meant().count())
     }
 
     fn frame(&mut self, seen: &DecidedRequest) -> Arc<Frame> {

@@ -38,6 +38,7 @@ fn wish(number: u32, mb: u64) -> ShuffleWish {
         shuffle: shuffle(mb),
         seen: None,
         memory_mb: 1_024,
+        asked_in: None,
         homes: Vec::new(),
     }
 }
@@ -50,14 +51,14 @@ fn turn(harness: &mut EngineHarness, wish: &ShuffleWish) -> Turn {
 fn heavy_shuffles_take_turns_and_the_end_of_an_attempt_ends_its_own() {
     let mut harness = cluster();
     assert_eq!(turn(&mut harness, &wish(4, 7)), Turn::Free, "7 MB are not heavy here");
-    // A quarter of 48 containers.
+    // A quarter of 48 containers, and a quarter of that for the next.
     assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(12));
     assert_eq!(turn(&mut harness, &wish(2, 20)), Turn::AtMost(12));
     assert_eq!(turn(&mut harness, &wish(1, 10)), Turn::AtMost(12));
     assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::Held { before: 2 });
     harness.ask(crate::testing::request("r1", &[("p10", 1)]));
     assert!(harness.engine.end_attempt(attempt(1, 1), harness.now));
-    assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(12));
+    assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(3));
 }
 
 #[test]
@@ -105,11 +106,11 @@ fn what_the_application_master_counts_is_what_the_order_goes_by() {
     let seen = |mb, fetched, received| Some(Shuffle { fetched: Bytes(fetched * MB), received, ..shuffle(mb) });
     for number in [1, 2] {
         let found = turn(&mut harness, &ShuffleWish { seen: seen(u64::from(number) * 10, 0, 0), ..wish(number, 0) });
-        assert_eq!(found, Turn::AtMost(12));
+        assert_eq!(found, Turn::AtMost([12, 3][number as usize - 1]));
     }
     let third = |fetched, received| ShuffleWish { seen: seen(40, fetched, received), ..wish(3, 0) };
     assert_eq!(turn(&mut harness, &third(0, 0)), Turn::Held { before: 2 });
-    assert_eq!(turn(&mut harness, &third(25, 0)), Turn::AtMost(12), "15 MB are left");
+    assert_eq!(turn(&mut harness, &third(25, 0)), Turn::AtMost(3), "15 MB are left");
     assert_eq!(turn(&mut harness, &third(0, 9)), Turn::AtMost(12), "4 MB are left");
     let heard = ShuffleWish { shuffle: Shuffle { received: 10, ..shuffle(0) }, ..third(0, 9) };
     assert_eq!(turn(&mut harness, &heard), Turn::Free, "who wishes heard of the last one's end");
@@ -123,7 +124,7 @@ fn who_wishes_for_no_receivers_yet_is_not_in_the_order() {
         assert_eq!(turn(&mut harness, &early), Turn::Free);
     }
     assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(12));
-    assert_eq!(turn(&mut harness, &wish(4, 40)), Turn::AtMost(12));
+    assert_eq!(turn(&mut harness, &wish(4, 40)), Turn::AtMost(3));
 }
 
 #[test]
@@ -134,19 +135,49 @@ fn who_stays_in_its_home_rack_takes_turns_with_those_there_alone() {
         ShuffleWish { homes, ..wish(number, mb) }
     };
     for number in [1, 2] {
-        assert_eq!(turn(&mut harness, &wish(number, 10)), Turn::AtMost(12));
+        assert_eq!(turn(&mut harness, &wish(number, 10)), Turn::AtMost([12, 3][number as usize - 1]));
     }
     assert_eq!(turn(&mut harness, &wish(3, 90)), Turn::Held { before: 2 });
     // Two nodes take 25 MB a second: 50 MB are two seconds of them. Half of 16 containers.
     assert_eq!(turn(&mut harness, &at(4, 45, &["/rack-01"])), Turn::Free);
     let home = [(5, 60), (6, 70), (7, 80)].map(|(number, mb)| turn(&mut harness, &at(number, mb, &["/rack-01"])));
-    assert_eq!(home, [Turn::AtMost(8), Turn::AtMost(8), Turn::Held { before: 2 }]);
+    assert_eq!(home, [Turn::AtMost(8), Turn::AtMost(2), Turn::Held { before: 2 }]);
     assert_eq!(turn(&mut harness, &at(8, 80, &["/rack-02"])), Turn::AtMost(8), "another rack");
     // Half of it crosses two racks' uplinks: 5 MB are not heavy. One of the two is gone: all of it is in the other.
     assert_eq!(turn(&mut harness, &at(9, 10, &["/rack-01", "/rack-02"])), Turn::Free);
     assert_eq!(turn(&mut harness, &at(9, 30, &["/rack-01", "/rack-02"])), Turn::Held { before: 2 });
-    assert_eq!(turn(&mut harness, &at(9, 80, &["/gone", "/rack-02"])), Turn::AtMost(8));
+    assert_eq!(turn(&mut harness, &at(9, 80, &["/gone", "/rack-02"])), Turn::AtMost(2));
     assert_eq!(turn(&mut harness, &at(9, 80, &["/gone"])), Turn::Held { before: 2 });
+}
+
+#[test]
+fn where_the_caller_asks_for_receivers_says_whose_turn_it_waits_for() {
+    let mut harness = cluster();
+    let homes = || vec!["/rack-01".into()];
+    let at_home = |number, mb| ShuffleWish { homes: homes(), ..wish(number, mb) };
+    let asked = |racks: &[&str], wish| {
+        let asked_in = Some(racks.iter().map(|&rack| rack.into()).collect());
+        ShuffleWish { asked_in, ..wish }
+    };
+    // Half of the 16 containers at home; what hintd takes for its home stands where the caller does not say.
+    for number in [1, 2] {
+        assert_eq!(turn(&mut harness, &at_home(number, 60)), Turn::AtMost([8, 2][number as usize - 1]));
+    }
+    assert_eq!(turn(&mut harness, &at_home(3, 90)), Turn::Held { before: 2 });
+    // It gave its home up: a quarter of all 48, and nobody at home waits for it any more.
+    assert_eq!(turn(&mut harness, &asked(&[], at_home(2, 60))), Turn::AtMost(12));
+    assert_eq!(turn(&mut harness, &at_home(3, 90)), Turn::AtMost(2));
+    // On the uplinks it stands before others.
+    assert_eq!(turn(&mut harness, &wish(4, 70)), Turn::AtMost(3));
+    assert_eq!(turn(&mut harness, &wish(5, 80)), Turn::Held { before: 2 });
+    // It is back, and hintd knew nothing of a home of the next.
+    assert_eq!(turn(&mut harness, &asked(&["/rack-01"], at_home(2, 60))), Turn::AtMost(2));
+    assert_eq!(
+        turn(&mut harness, &asked(&["/rack-02", "/rack-02"], wish(5, 80))),
+        Turn::AtMost(8),
+        "a rack twice is one"
+    );
+    assert_eq!(turn(&mut harness, &asked(&["/gone"], wish(6, 80))), Turn::AtMost(3), "one that is not there is none");
 }
 
 #[test]

@@ -18,7 +18,7 @@ mod nodes;
 #[cfg(test)]
 pub(in crate::cluster) mod tests;
 
-pub use fact::{Applied, Change, Heartbeat, ModelError, NamedContainer, ReportedContainer};
+pub use fact::{Applied, Change, Heartbeat, Measured, ModelError, NamedContainer, ReportedContainer};
 pub use nodes::DEFAULT_RACK;
 
 use super::node::{NodeState, NodeStatics, Registration};
@@ -26,15 +26,13 @@ use super::resource::{KINDS_MAX, NamedResource, Resource, ResourceKinds, SizeRul
 use super::snapshot::{LastHeard, LinkLoad, Snapshot};
 use crate::network::Network;
 use crate::network::chains::Chains;
-use crate::units::{HostName, LinkName, Micros, NodeIdx, SnapshotVersion, Timestamp};
+use crate::network::latency::{LatencyError, LatencyModel, LatencySettings, believed};
+use crate::units::{HostName, LinkName, Micros, NodeIdx, RackIdx, RackPath, SnapshotVersion, Timestamp};
 use names::NamedDatasets;
 use network_state::NetworkState;
 use nodes::{Nodes, Report};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Pairs of hosts whose latency is kept: a full mesh of 700 hosts, about 8 MB.
-pub const LATENCY_PAIRS_MAX: usize = 1 << 18;
 
 /// Unknown names that [`Model::unknown_names`] lists.
 const UNKNOWN_LISTED: usize = 32;
@@ -50,7 +48,7 @@ pub struct Model {
     wires: NetworkState,
     datasets: NamedDatasets,
     link_loads: Arc<BTreeMap<LinkName, LinkLoad>>,
-    latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
+    latency: LatencyModel,
     heard: LastHeard,
     silence_excused_until: Timestamp,
 }
@@ -125,12 +123,19 @@ impl Model {
         self.silence_excused_until
     }
 
+    /// How latency is read from now on.
+    pub fn configure_latency(&mut self, settings: LatencySettings) {
+        self.latency.configure(settings);
+        self.dirty = true;
+    }
+
     /// A new version of the snapshot; shares everything that did not change.
     pub fn publish(&mut self, now: Timestamp) -> Arc<Snapshot> {
         let renamed = std::mem::take(&mut self.nodes.renamed);
         self.datasets.renamed(&renamed, &self.nodes.statics);
         let moved = std::mem::take(&mut self.nodes.moved);
         let topology = self.wires.topology(&self.nodes.statics, moved);
+        self.latency.forget_old(now);
         self.version += 1;
         self.dirty = false;
         Arc::new(Snapshot {
@@ -146,7 +151,7 @@ impl Model {
             datasets: Arc::clone(&self.datasets.resolved),
             applications: self.nodes.applications.clone(),
             link_loads: Arc::clone(&self.link_loads),
-            latency: Arc::clone(&self.latency),
+            latency: self.latency.table().clone(),
             heard: self.heard,
         })
     }
@@ -232,7 +237,8 @@ impl Model {
             Change::Dataset(dataset) => self.datasets.put(dataset, &self.nodes.statics),
             Change::DatasetRemoved(path) => self.datasets.remove(&path),
             Change::LinkLoad(link, load) => self.set_load(link, load)?,
-            Change::Latency(from, to, rtt) => self.set_latency(&from, &to, rtt)?,
+            Change::Latency(measured) => self.measured(&measured, now)?,
+            Change::RackLatency(a, b, rtt) => self.set_rack_latency([&a, &b], rtt, now)?,
             Change::Rules(rules) => self.rules = Arc::new(rules),
             Change::Heard(_) => {}
             Change::ExcuseSilence(time) => self.silence_excused_until = self.silence_excused_until.max(now.plus(time)),
@@ -291,20 +297,25 @@ impl Model {
         Ok(())
     }
 
-    fn set_latency(&mut self, from: &HostName, to: &HostName, rtt: Micros) -> Result<(), ModelError> {
+    fn measured(&mut self, measured: &Measured, now: Timestamp) -> Result<(), ModelError> {
         let find = |host: &HostName| {
             self.nodes.statics.find(host.as_str()).ok_or_else(|| ModelError::UnknownNode(host.to_string()))
         };
-        let (from, to) = (find(from)?, find(to)?);
-        let pair = (from.min(to), from.max(to)); // two-way: one entry serves both directions
-        let known = self.latency.get(&pair);
-        if known.is_none() && self.latency.len() == LATENCY_PAIRS_MAX {
-            let name = format!("{} – {}", self.nodes.statics.host[from.at()], self.nodes.statics.host[to.at()]);
-            return Err(ModelError::TooMany { what: "latency pair", name, limit: LATENCY_PAIRS_MAX });
-        }
-        if known != Some(&rtt) {
-            Arc::make_mut(&mut self.latency).insert(pair, rtt);
-        }
+        let ends = (find(&measured.from)?, find(&measured.to)?);
+        let racks = (self.nodes.statics.rack[ends.0.at()], self.nodes.statics.rack[ends.1.at()]);
+        let taken = self.latency.observe(ends, racks, (measured.path, &measured.rtts, measured.at), now);
+        taken.map_err(|error| ModelError::Latency(format!("{} to {}: {error}", measured.from, measured.to)))
+    }
+
+    fn set_rack_latency(&mut self, [a, b]: [&RackPath; 2], rtt: Micros, now: Timestamp) -> Result<(), ModelError> {
+        let statics = &self.nodes.statics;
+        let find = |rack: &RackPath| {
+            let at = statics.racks.iter().position(|known| known == rack);
+            at.map(RackIdx::new).ok_or_else(|| ModelError::UnknownRack(rack.to_string()))
+        };
+        let racks = (find(a)?, find(b)?);
+        let wrong = |error: LatencyError| ModelError::Latency(format!("{a} to {b}: {error}"));
+        self.latency.set_racks(racks, believed(rtt.0 as f64).map_err(wrong)?, now);
         Ok(())
     }
 

@@ -9,10 +9,11 @@ use super::node::{NodeState, NodeStatics};
 use super::resource::{Overlay, Resource, ResourceKinds, SizeRules};
 use super::shards::Shards;
 use super::topology::Topology;
-use crate::units::{AttemptId, BitsPerSec, ContainerId, HostName, LinkName, Micros, NodeIdx, RackIdx, SchedulerKey};
+use crate::network::latency::LatencyTable;
+use crate::units::{AttemptId, BitsPerSec, ContainerId, HostName, LinkName, NodeIdx, RackIdx, SchedulerKey};
 use crate::units::{SnapshotVersion, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One picture of the cluster.
@@ -42,8 +43,8 @@ pub struct Snapshot {
     pub applications: Applications,
     /// Measured loads by link.
     pub link_loads: Arc<BTreeMap<LinkName, LinkLoad>>,
-    /// Measured two-way latency by pair of hosts, the lower index first.
-    pub latency: Arc<HashMap<(NodeIdx, NodeIdx), Micros>>,
+    /// Measured two-way latency; its ages are as of `taken_at`.
+    pub latency: LatencyTable,
     /// When each source was last heard.
     pub heard: LastHeard,
 }

@@ -14,7 +14,8 @@
 //! - `distance`: [`Distances`], the table of core hops between racks.
 //! - `chains`: middleboxes, which traffic is to pass them, and routes through them.
 //! - `optical`: optical circuit switches: ports, circuits, which ones are chosen ([`optical::OpticalSwitch`]).
-//! - `latency`: [`latency::LatencyModel`], round trips as measured between hosts or racks, and by distance where nobody measured.
+//! - `latency`: [`latency::LatencyModel`], round trips as measured between hosts, what they come to by hosts and racks, and whom a host
+//!   should measure.
 //! - `maxmin`: [`MaxMin`], fair rates of weighted flows over directed links, kept while flows come and go.
 //! - `racks`: networks as operators write them, `hintd.racks/1`: by rack, with the hosts that YARN knows.
 //! - `spread`: [`EcmpTable`] and [`LinkLoads`], bytes laid on all shortest paths.

@@ -196,7 +196,7 @@ impl Training {
 
     /// Moves the worst pair; false: none breaks the conditions.
     fn step(&mut self) -> bool {
-        let (mut up, mut down): (Option<(usize, f64)>, Option<(usize, f64)>) = (None, None);
+        let (mut up, mut down) = (None::<(usize, f64)>, None::<(usize, f64)>);
         for at in 0..self.count {
             let value = -self.sign[at] * self.gradient[at];
             if self.may_grow(at) && up.is_none_or(|(_, most)| value > most) {

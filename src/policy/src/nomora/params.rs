@@ -4,6 +4,7 @@ use super::curve::{BUILT_IN, Curve, LEAST_COST, MOST_COST};
 use super::round::CostModel;
 use crate::params::{Invalid, Params};
 use hintd_model::network::latency::DistanceClasses;
+use hintd_model::text::is_hidden;
 use hintd_model::units::Micros;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -41,7 +42,7 @@ pub struct NomoraParams {
     pub queues: BTreeMap<String, String>,
     /// Own curves: by name, pairs of two-way latency in µs and share of the best performance.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub curves: BTreeMap<String, Vec<(f64, f64)>>,
+    pub curves: BTreeMap<String, Vec<Vec<f64>>>,
 }
 
 impl Default for NomoraParams {
@@ -84,7 +85,7 @@ impl NomoraParams {
     /// The curve of a name, own or built in.
     #[must_use]
     pub fn curve_named(&self, name: &str) -> Option<Curve> {
-        let own = self.curves.get(name).and_then(|points| Curve::through(points).ok());
+        let own = self.curves.get(name).and_then(|points| through(points).ok());
         own.or_else(|| Curve::built_in(name))
     }
 
@@ -92,6 +93,15 @@ impl NomoraParams {
         let known: Vec<&str> = BUILT_IN.into_iter().chain(self.curves.keys().map(String::as_str)).collect();
         format!("there is no curve \"{name}\" (there are {})", known.join(", "))
     }
+}
+
+fn through(points: &[Vec<f64>]) -> Result<Curve, String> {
+    let pair = |(at, point): (usize, &Vec<f64>)| match point[..] {
+        [latency_us, performance] => Ok((latency_us, performance)),
+        _ => Err(format!("point {at}: {point:?} is not a latency in µs and a performance")),
+    };
+    let points: Vec<(f64, f64)> = points.iter().enumerate().map(pair).collect::<Result<_, _>>()?;
+    Curve::through(&points).map_err(|error| error.to_string())
 }
 
 impl Params for NomoraParams {
@@ -122,7 +132,13 @@ impl Params for NomoraParams {
             if BUILT_IN.contains(&name.as_str()) {
                 return invalid("curves", format!("\"{name}\" is built in: an own curve needs another name"));
             }
-            if let Err(error) = Curve::through(points) {
+            if name.trim().is_empty() || name.chars().any(is_hidden) {
+                return invalid(
+                    "curves",
+                    format!("{name:?} is no name for a curve: empty, or with control characters"),
+                );
+            }
+            if let Err(error) = through(points) {
                 return invalid("curves", format!("\"{name}\": {error}"));
             }
         }

@@ -6,7 +6,7 @@ use super::round::{Around, Bounds, JobAnswer, LOOK_UP, Machine, Round, RoundJob,
 use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::{Budget, Ended, Objective, PlaceProblem, Placement, Work};
 use hintd_model::cluster::Snapshot;
-use hintd_model::network::latency::{DistanceClasses, Latencies};
+use hintd_model::network::latency::{DistanceClasses, Estimate, Latencies, LatencyTable};
 use hintd_model::units::{Micros, NodeIdx, RackIdx};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -16,19 +16,26 @@ use std::collections::BTreeMap;
 /// Arcs of a request's flow, at most: a group with bounds takes one for each machine. Beyond that containers are placed one by one.
 pub(super) const MOST_ARCS: usize = 200_000;
 
-/// What nobody measured, by distance; the rest as measured.
+/// What nobody measured, by racks and by distance; the rest as measured.
 struct Measured<'a> {
     snapshot: &'a Snapshot,
+    nothing: LatencyTable,
     classes: DistanceClasses,
     /// Measurements are there and not too old.
     known: bool,
 }
 
+impl Measured<'_> {
+    fn estimate(&self, a: NodeIdx, b: NodeIdx) -> Estimate {
+        let end = |node| (node, self.snapshot.rack(node));
+        let table = if self.known { &self.snapshot.latency } else { &self.nothing };
+        table.estimate(end(a), end(b), &self.classes, self.snapshot.taken_at)
+    }
+}
+
 impl Latencies for Measured<'_> {
     fn rtt(&self, a: NodeIdx, b: NodeIdx) -> Micros {
-        let measured = || self.snapshot.latency.get(&(a.min(b), a.max(b))).copied();
-        let found = if self.known && a != b { measured() } else { None };
-        found.unwrap_or_else(|| self.classes.of(a, b, self.snapshot.rack(a) == self.snapshot.rack(b)))
+        self.estimate(a, b).rtt
     }
 }
 
@@ -69,7 +76,8 @@ impl<'p, 's> Asked<'p, 's> {
         let queue = problem.owner.and_then(|owner| params.queues.get(owner.queue));
         let curve = params.curve_named(queue.unwrap_or(&params.curve)).expect("validated: each name has a curve");
         let (snapshot, classes) = (problem.snapshot, params.classes());
-        let latency = Measured { snapshot, classes, known: !problem.degraded.no_latency };
+        let latency =
+            Measured { snapshot, nothing: LatencyTable::default(), classes, known: !problem.degraded.no_latency };
         let order = by_priority(problem);
         let root = root_of(problem, &order);
         Self { params, problem, curve, latency, order, root }
@@ -136,18 +144,18 @@ impl<'p, 's> Asked<'p, 's> {
                 (placement.groups[group][0].node, Some(group))
             }
         };
-        let (mut cost, mut performance, mut count) = (0.0, 0.0, 0.0);
+        let (mut cost, mut count) = (0.0, 0.0);
+        let mut predicted = Predicted::default();
         for (group, shares) in placement.groups.iter().enumerate() {
             for (at, share) in shares.iter().enumerate() {
-                let rtt = self.latency.rtt(root, share.node);
+                let found = self.latency.estimate(root, share.node);
                 let others = f64::from(share.count - u32::from(of == Some(group) && at == 0));
-                cost += others * f64::from(self.curve.cost(rtt)) / 100.0;
-                performance += others * self.curve.performance(rtt);
+                cost += others * f64::from(self.curve.cost(found.rtt)) / 100.0;
                 count += others;
+                predicted.add(others, self.curve.performance(found.rtt), &found, root == share.node);
             }
         }
-        let mean = if count > 0.0 { performance / count } else { 1.0 };
-        Some(Objective { value: cost, parts: vec![("mean_performance".to_owned(), mean)] })
+        Some(Objective { value: cost, parts: predicted.parts(count) })
     }
 
     /// Of some candidates, drawn, the one around which all other containers cost least; `None`: there is no room.
@@ -170,6 +178,8 @@ impl<'p, 's> Asked<'p, 's> {
         if drawn.len() < 2 || wanted == 0 {
             return drawn.first().copied();
         }
+        // Of equal ones the first: by index, so that where all could be drawn the seed says nothing.
+        drawn.sort_unstable();
         let workers = self.order.iter().copied().find(|other| *other != group).unwrap_or(group);
         let machines = self.machines(&[workers], filling);
         let (curve, latency, gamma) = (&self.curve, &self.latency, self.params.gamma);
@@ -297,6 +307,44 @@ impl<'p, 's> Asked<'p, 's> {
                 left.next += 1;
             }
         }
+    }
+}
+
+/// How well containers will perform by their latency to the root, and where that comes from.
+#[derive(Default)]
+struct Predicted {
+    sum: f64,
+    lowest: Option<f64>,
+    /// Containers by [`Basis`]; those on the root's host need no measurement.
+    by: [f64; 3],
+    oldest: Micros,
+}
+
+impl Predicted {
+    fn add(&mut self, count: f64, performance: f64, found: &Estimate, at_root: bool) {
+        if count == 0.0 {
+            return;
+        }
+        self.sum += count * performance;
+        self.lowest = Some(self.lowest.map_or(performance, |lowest| lowest.min(performance)));
+        if !at_root {
+            self.by[found.basis as usize] += count;
+            self.oldest = self.oldest.max(found.age.unwrap_or_default());
+        }
+    }
+
+    fn parts(&self, count: f64) -> Vec<(String, f64)> {
+        let [hosts, racks, distance] = self.by;
+        let mean = if count > 0.0 { self.sum / count } else { 1.0 };
+        let parts = [
+            ("mean_performance", mean),
+            ("lowest_performance", self.lowest.unwrap_or(1.0)),
+            ("latency_by_hosts", hosts),
+            ("latency_by_racks", racks),
+            ("latency_by_distance", distance),
+            ("latency_age_s", self.oldest.as_secs_f64()),
+        ];
+        parts.map(|(name, value)| (name.to_owned(), value)).to_vec()
     }
 }
 

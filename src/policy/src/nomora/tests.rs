@@ -7,9 +7,9 @@ use crate::sample::{Sample, cluster};
 use crate::{Budget, Definition, Ended, GroupProblem, Place, PlaceProblem, Placement, check};
 use hintd_model::cluster::{EdgePattern, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
-use hintd_model::units::{Bytes, GroupIdx, Micros, NodeIdx, RackIdx};
+use hintd_model::network::latency::LatencyModel;
+use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx};
 use proptest::prelude::*;
-use std::sync::Arc;
 
 const UNIT: Resource = Resource::new(1024, 1);
 
@@ -37,9 +37,14 @@ fn nodes(placement: &Placement, group: usize) -> Vec<(u32, u32)> {
     placement.groups[group].iter().map(|share| (share.node.0, share.count)).collect()
 }
 
-fn measure(sample: &mut Sample, pairs: &[(u32, u32, u64)]) {
-    let pairs = pairs.iter().map(|&(a, b, rtt)| ((NodeIdx(a), NodeIdx(b)), Micros(rtt)));
-    sample.snapshot.latency = Arc::new(pairs.collect());
+fn measure(sample: &mut Sample, pairs: &[(u32, u32, u32)]) {
+    let (mut model, now) = (LatencyModel::default(), sample.snapshot.taken_at);
+    for &(a, b, rtt) in pairs {
+        let (a, b) = (NodeIdx(a), NodeIdx(b));
+        let racks = (sample.snapshot.rack(a), sample.snapshot.rack(b));
+        model.observe((a, b), racks, (0, &[rtt], now), now).unwrap();
+    }
+    sample.snapshot.latency = model.table().clone();
 }
 
 const AT_5: &[Anchor] = &[Anchor { node: NodeIdx(5), count: 1 }];
@@ -60,7 +65,8 @@ fn workers_go_round_the_application_master_by_distance_where_nobody_measured() {
 #[test]
 fn measured_latency_counts_before_distance_and_not_where_it_is_too_old() {
     let mut sample = testbed();
-    measure(&mut sample, &[(5, 15, 20), (4, 5, 400), (5, 6, 400), (5, 7, 400)]);
+    // Node 12 is measured, too, so that its rack does not count as node 15 does.
+    measure(&mut sample, &[(5, 15, 20), (5, 12, 300), (4, 5, 400), (5, 6, 400), (5, 7, 400)]);
     let mut problem = sample.problem(vec![sample.group("worker", 4, UNIT)], vec![], AT_5.to_vec());
     assert_eq!(nodes(&place(&problem), 0), [(5, 2), (15, 2)]);
     problem.degraded.no_latency = true;
@@ -121,6 +127,18 @@ fn the_queue_names_the_curve() {
             "[curves]\nspark = [[0, 0.5]]",
             "policies.nomora.curves: \"spark\" is built in: an own curve needs another name",
         ),
+        (
+            "[curves]\nown = [[0, 1], [100, 0.5, 7]]",
+            "policies.nomora.curves: \"own\": point 1: [100.0, 0.5, 7.0] is not a latency in µs and a performance",
+        ),
+        (
+            "[curves]\n\"\" = [[0, 1]]",
+            "policies.nomora.curves: \"\" is no name for a curve: empty, or with control characters",
+        ),
+        (
+            "[curves]\n\"a\\u001bb\" = [[0, 1]]",
+            "policies.nomora.curves: \"a\\u{1b}b\" is no name for a curve: empty, or with control characters",
+        ),
         ("p_m = 99", "policies.nomora.p_m: 99 is not within 100 and 1000"),
         ("gamma = 1000", "policies.nomora.gamma: 1000 is not above 1000 and at most 1000000"),
         ("omega = -1.0", "policies.nomora.omega: -1 is not within 0 and 1000000"),
@@ -131,6 +149,40 @@ fn the_queue_names_the_curve() {
         assert_eq!(read(text).unwrap_err().to_string(), says);
     }
     NomoraParams::default().validate().unwrap();
+    let all = read("p_m = \"x\"\nomega = []\nnothing = 1\nbeta = 2\n[curves]\nown = 7\n").unwrap_err();
+    let keys = std::iter::once(&all).chain(&all.others).map(|error| error.key.as_deref().unwrap()).collect::<Vec<_>>();
+    assert_eq!(keys, ["p_m", "omega", "nothing", "curves"], "each wrong one is named");
+}
+
+#[test]
+fn where_all_places_can_be_drawn_the_seed_does_not_choose_the_root() {
+    let sample = testbed();
+    let groups = vec![sample.group("master", 1, UNIT), sample.group("worker", 3, UNIT)];
+    let problem = sample.problem(groups, vec![star(1)], vec![]);
+    let params = NomoraParams { root_choices: 16, ..NomoraParams::default() };
+    let root = |seed| nodes(&place_by(params.clone(), &PlaceProblem { seed, ..problem.clone() }), 0);
+    assert!((0..20).all(|seed| root(seed) == [(0, 1)]), "of equal ones the first");
+}
+
+#[test]
+fn a_pair_that_nobody_measured_counts_as_its_racks_do() {
+    let mut sample = testbed();
+    // Between racks 1 and 3 it is slow, by hosts that are not asked for.
+    measure(&mut sample, &[(4, 12, 900), (5, 13, 900), (6, 14, 900)]);
+    let mut problem = sample.problem(vec![sample.group("worker", 2, UNIT)], vec![], AT_5.to_vec());
+    problem.groups[0].candidates = [NodeIdx(3), NodeIdx(15)].into();
+    assert_eq!(nodes(&place(&problem), 0), [(3, 2)]);
+    measure(&mut sample, &[(4, 12, 90), (5, 13, 90), (6, 14, 90)]);
+    let mut problem = sample.problem(vec![sample.group("worker", 2, UNIT)], vec![], AT_5.to_vec());
+    problem.groups[0].candidates = [NodeIdx(3), NodeIdx(15)].into();
+    let placement = place(&problem);
+    assert_eq!(nodes(&placement, 0), [(15, 2)], "rack 0 is 200 µs away by its distance");
+    let part = |name: &str| placement.parts.iter().find(|part| part.0 == name).map(|part| part.1);
+    assert_eq!(
+        [part("latency_by_hosts"), part("latency_by_racks"), part("latency_by_distance")],
+        [0.0, 2.0, 0.0].map(Some)
+    );
+    assert_eq!((part("lowest_performance"), part("latency_age_s")), (part("mean_performance"), Some(0.0)));
 }
 
 #[test]

@@ -132,7 +132,7 @@ impl<'a> Run<'a> {
     }
 
     /// To the end of all jobs; `check` is asked after each report.
-    fn to_the_end(mut self, mut check: impl FnMut(&mut Self, NodeIdx)) -> Self {
+    fn until_the_end(mut self, mut check: impl FnMut(&mut Self, NodeIdx)) -> Self {
         let nodes = self.sample.snapshot.nodes();
         for _ in 0..10_000 {
             self.end_tasks();
@@ -211,7 +211,7 @@ proptest! {
         let mut sample = yard(3, 2, 2);
         let steal = if at_once { Steal::Always } else { Steal::WhenFull };
         let policy = policy(|params| params.steal = steal);
-        let run = Run::new(&mut sample, &policy, &jobs, 20.0).to_the_end(|run, node| {
+        let run = Run::new(&mut sample, &policy, &jobs, 20.0).until_the_end(|run, node| {
             let idle = run.sample.snapshot.room(node, &run.sample.leases) != Resource::ZERO;
             let up_room = (4..6).any(|up| run.sample.snapshot.occupied[up] != UNIT.times(2));
             let waits = run.state.of::<QueuesState>().unwrap().stealable().count();
@@ -233,7 +233,7 @@ proptest! {
             let other = usize::from(!side);
             sample.snapshot.state[other] = hintd_model::cluster::NodeState::Lost;
             let fair = Fair::default();
-            Run::new(&mut sample, &fair, jobs, 20.0).to_the_end(|_, _| {}).total()
+            Run::new(&mut sample, &fair, jobs, 20.0).until_the_end(|_, _| {}).total()
         };
         let best = (0..1_u32 << jobs.len())
             .map(|mask| {
@@ -247,7 +247,7 @@ proptest! {
             .fold(f64::INFINITY, f64::min);
         let ours = |steal| {
             let (mut sample, policy) = (yard(2, 1, 3), policy(|params| params.steal = steal));
-            Run::new(&mut sample, &policy, &jobs, 20.0).to_the_end(|_, _| {}).total() / best
+            Run::new(&mut sample, &policy, &jobs, 20.0).until_the_end(|_, _| {}).total() / best
         };
         let (full, always, never) = (ours(Steal::WhenFull), ours(Steal::Always), ours(Steal::Never));
         println!("total completion, best of 64 assignments = 1: when full {full:.3}, always {always:.3}, never {never:.3}");
@@ -309,7 +309,7 @@ fn where_one_class_is_gone_the_other_runs_everything() {
         let mut sample = yard(2, 1, 30);
         sample.snapshot.state[gone] = hintd_model::cluster::NodeState::Lost;
         let policy = policy(|params| params.steal = Steal::Never);
-        let run = Run::new(&mut sample, &policy, &jobs, 10.0).to_the_end(|_, _| {});
+        let run = Run::new(&mut sample, &policy, &jobs, 10.0).until_the_end(|_, _| {});
         assert_eq!(run.ends.len(), 3, "node {gone} is gone");
     }
 }

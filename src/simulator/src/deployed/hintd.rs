@@ -5,14 +5,14 @@ use super::master::REDUCES;
 use crate::yarn::SimCluster;
 use hintd_engine::prediction::Run;
 use hintd_engine::{
-    CommitOutcome, EdgeHistory, Engine, EngineSettings, LearnedGroup, LearnedRun, Mode, Rows, SelectedPolicy,
-    TaskEvent, TaskWhat, Token, propose,
+    Answer, CommitOutcome, EdgeHistory, Effect, Engine, EngineSettings, LearnedGroup, LearnedRun, Mode, Rows,
+    SelectedPolicy, TaskEvent, TaskWhat, Token, propose,
 };
 use hintd_model::cluster::{
     Change, EdgePattern, Gang, Heartbeat, HintRequest, NamedResource, NodeState, Registration, Resource, Snapshot,
     TaskGroup, WhenFull,
 };
-use hintd_model::units::{AttemptId, Bytes, ContainerId, Micros, NodeIdx, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, ContainerId, HostName, LeaseId, Micros, NodeIdx, Timestamp};
 use hintd_policy::advise::EarlierRun;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +28,8 @@ pub(super) struct Hintd {
     asked: u64,
     /// Keys of attempts that ran before.
     keys: BTreeMap<AttemptId, Arc<str>>,
+    /// Leases of hints for which no container came yet, oldest first.
+    hinted: BTreeMap<AttemptId, Vec<(HostName, LeaseId)>>,
 }
 
 impl Hintd {
@@ -56,35 +58,53 @@ impl Hintd {
         let network = snapshot.topology.network.clone();
         engine.change(Change::Network(network), Timestamp(0)).expect("the cluster's network is sound");
         // Limits by node that its size does not show are taken for occupied.
-        let mut hintd = Self { engine, known: vec![Resource::ZERO; snapshot.nodes()], asked: 0, keys: BTreeMap::new() };
+        let mut hintd = Self {
+            engine,
+            known: vec![Resource::ZERO; snapshot.nodes()],
+            asked: 0,
+            keys: BTreeMap::new(),
+            hinted: BTreeMap::new(),
+        };
         hintd.report(snapshot, Timestamp(0));
+        hintd.engine.publish(Timestamp(0));
         hintd
     }
 
     /// Nodes report what they hold now.
     fn report(&mut self, snapshot: &Snapshot, now: Timestamp) {
         for node in snapshot.statics.indexes() {
-            let used = snapshot.occupied[node.at()];
-            if self.asked == 0 || self.known[node.at()] != used {
-                self.known[node.at()] = used;
-                let heartbeat = Heartbeat {
-                    host: snapshot.host(node).clone(),
-                    used: named(&used),
-                    used_is_running: false,
-                    containers: None,
-                    state: if snapshot.state[node.at()].usable() { NodeState::Running } else { NodeState::Unhealthy },
-                };
-                self.engine.change(Change::Heartbeat(heartbeat), now).expect("a known node reports");
+            if self.asked == 0 || self.known[node.at()] != snapshot.occupied[node.at()] {
+                self.tell_used(node, snapshot, now);
             }
         }
     }
 
-    pub(super) fn event(&mut self, attempt: AttemptId, what: TaskWhat, now: Timestamp) {
-        let group = match &what {
-            TaskWhat::Done { .. } => "",
-            _ => "p20",
+    /// A node's heartbeat. Leases end by what each of them says: what comes and goes between two questions is not to be missed.
+    pub(super) fn heartbeat(&mut self, node: NodeIdx, snapshot: &Snapshot, now: Timestamp) {
+        if self.known[node.at()] != snapshot.occupied[node.at()] {
+            self.tell_used(node, snapshot, now);
+            self.engine.publish(now);
+        }
+    }
+
+    fn tell_used(&mut self, node: NodeIdx, snapshot: &Snapshot, now: Timestamp) {
+        let used = snapshot.occupied[node.at()];
+        self.known[node.at()] = used;
+        let heartbeat = Heartbeat {
+            host: snapshot.host(node).clone(),
+            used: named(&used),
+            used_is_running: false,
+            containers: None,
+            state: if snapshot.state[node.at()].usable() { NodeState::Running } else { NodeState::Unhealthy },
         };
-        self.told(attempt, group, what, now);
+        self.engine.change(Change::Heartbeat(heartbeat), now).expect("a known node reports");
+    }
+
+    /// The application is over.
+    pub(super) fn done(&mut self, attempt: AttemptId, now: Timestamp) {
+        self.told(attempt, ("", ""), TaskWhat::Done { failed: false }, now);
+        self.keys.remove(&attempt);
+        self.hinted.remove(&attempt);
     }
 
     /// A container of the attempt came.
@@ -96,9 +116,28 @@ impl Hintd {
         snapshot: &Snapshot,
         now: Timestamp,
     ) {
-        let container = ContainerId { attempt, id };
-        let what = TaskWhat::Allocated { host: snapshot.host(node).clone(), container, lease: None };
-        self.told(attempt, if map { "p20" } else { "p10" }, what, now);
+        let (container, host) = (ContainerId { attempt, id }, snapshot.host(node).clone());
+        // As the processor has it: a receiver on a host that was hinted at takes the oldest lease there.
+        let lease = self.hinted.get_mut(&attempt).filter(|_| !map).and_then(|hinted| {
+            let at = hinted.iter().position(|(hinted, _)| *hinted == host)?;
+            Some(hinted.remove(at).1)
+        });
+        let what = TaskWhat::Allocated { host, container, lease };
+        self.told(attempt, (group_of(map), &container.to_string()), what, now);
+    }
+
+    /// A container of the attempt ended.
+    pub(super) fn ended(
+        &mut self,
+        (attempt, id): (AttemptId, u64),
+        (map, failed): (bool, bool),
+        node: NodeIdx,
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) {
+        let (duration, input, output) = (Micros::ZERO, Bytes::ZERO, Bytes::ZERO);
+        let what = TaskWhat::Finished { host: snapshot.host(node).clone(), duration, input, output, failed };
+        self.told(attempt, (group_of(map), &ContainerId { attempt, id }.to_string()), what, now);
     }
 
     /// The JobHistoryServer told of an earlier run of the attempt's job, in the rows that the daemon makes of such a run.
@@ -125,13 +164,9 @@ impl Hintd {
         self.keys.insert(attempt, Arc::clone(&run.key));
     }
 
-    /// Nothing comes of the attempt any more.
-    pub(super) fn forget(&mut self, attempt: AttemptId) {
-        self.keys.remove(&attempt);
-    }
-
-    fn told(&mut self, attempt: AttemptId, group: &str, what: TaskWhat, now: Timestamp) {
-        let event = TaskEvent { attempt, group: group.into(), task: "".into(), what, recurring_key: None, at: now };
+    /// As the ResourceManager's processor tells it: tasks are called as their containers are.
+    fn told(&mut self, attempt: AttemptId, (group, task): (&str, &str), what: TaskWhat, now: Timestamp) {
+        let event = TaskEvent { attempt, group: group.into(), task: task.into(), what, recurring_key: None, at: now };
         // What the engine knows nothing of it drops, as in production.
         _ = self.engine.event(event, now);
     }
@@ -144,26 +179,10 @@ impl Hintd {
         snapshot: &Snapshot,
         now: Timestamp,
     ) -> Vec<(NodeIdx, u32)> {
-        let Some((policy, baseline)) = deployed.hintd else { return Vec::new() };
-        self.report(snapshot, now);
-        self.asked += 1;
-        self.engine.tick(now);
-        self.engine.publish(now);
-        let request = Arc::new(self.request(attempt, user, count, &deployed.cluster.container));
-        let chosen = SelectedPolicy { policy, baseline, mode: Mode::On, name: policy.name() };
-        let generation = self.engine.generation();
-        let Ok(mut proposal) = propose(&generation, &request, &chosen, &deployed.placer, now, &mut || false) else {
-            return Vec::new();
-        };
-        (proposal.last_try, proposal.digest) = (true, self.asked);
-        let outcome = self.engine.commit(proposal, Token(format!("{attempt:?}").into()), now);
-        self.engine.publish(now);
+        let id = format!("{attempt:?}-{}", self.asked + 1);
+        let answer = self.decide(deployed, (&id, attempt, user, count), snapshot, now);
         drop(self.engine.take_effects());
-        let answer = match outcome {
-            CommitOutcome::Committed(answer) => answer,
-            CommitOutcome::Answered(answer) => answer.unpack(),
-            CommitOutcome::Conflict { .. } | CommitOutcome::Refused(_) => return Vec::new(),
-        };
+        let Some(answer) = answer else { return Vec::new() };
         let place = |hint: &hintd_engine::Hint| {
             let node = snapshot.statics.find(hint.host.as_str())?;
             (hint.expected_wait.is_none()).then_some((node, hint.count))
@@ -171,7 +190,45 @@ impl Hintd {
         answer.decision.hints.iter().filter_map(place).collect()
     }
 
-    fn request(&self, attempt: AttemptId, user: &Arc<str>, count: u32, size: &Resource) -> HintRequest {
+    /// What hintd answers to a request for reduces, by that id; none where it refuses.
+    pub(super) fn decide(
+        &mut self,
+        deployed: &Deployed<'_>,
+        (id, attempt, user, count): (&str, AttemptId, &Arc<str>, u32),
+        snapshot: &Snapshot,
+        now: Timestamp,
+    ) -> Option<Arc<Answer>> {
+        let (policy, baseline) = deployed.hintd?;
+        self.report(snapshot, now);
+        self.asked += 1;
+        self.engine.tick(now);
+        self.engine.publish(now);
+        let request = Arc::new(self.request(id, (attempt, user, count), &deployed.cluster.container));
+        let chosen = SelectedPolicy { policy, baseline, mode: Mode::On, name: policy.name() };
+        let generation = self.engine.generation();
+        let mut proposal = propose(&generation, &request, &chosen, &deployed.placer, now, &mut || false).ok()?;
+        (proposal.last_try, proposal.digest) = (true, self.asked);
+        let outcome = self.engine.commit(proposal, Token(format!("{attempt:?}").into()), now);
+        self.engine.publish(now);
+        let answer = match outcome {
+            CommitOutcome::Committed(answer) => answer,
+            CommitOutcome::Answered(answer) => answer.unpack(),
+            CommitOutcome::Conflict { .. } | CommitOutcome::Refused(_) => return None,
+        };
+        let leases = |hint: &hintd_engine::Hint| hint.leases.iter().map(|lease| (hint.host.clone(), *lease)).collect();
+        let given: Vec<Vec<(HostName, LeaseId)>> = answer.decision.hints.iter().map(leases).collect();
+        self.hinted.entry(attempt).or_default().extend(given.into_iter().flatten());
+        Some(answer)
+    }
+
+    /// What calls left behind since the last time, and leases by attempt.
+    pub(super) fn left_behind(&mut self) -> (Vec<Effect>, BTreeMap<AttemptId, usize>) {
+        let held = self.engine.attempts_held().into_iter().map(|held| (held.attempt, held.leases));
+        let held = held.filter(|(_, leases)| *leases > 0).collect();
+        (self.engine.take_effects().out, held)
+    }
+
+    fn request(&self, id: &str, (attempt, user, count): (AttemptId, &Arc<str>, u32), size: &Resource) -> HintRequest {
         let group = TaskGroup {
             name: "p10".into(),
             role: "reduce".into(),
@@ -183,7 +240,7 @@ impl Hintd {
             constraints: Default::default(),
         };
         HintRequest {
-            id: format!("{attempt:?}-{}", self.asked).as_str().into(),
+            id: id.into(),
             attempt,
             queue: "root.default".into(),
             user: Arc::clone(user),
@@ -201,24 +258,11 @@ impl Hintd {
             asks: Vec::new(),
         }
     }
+}
 
-    pub(super) fn finished(
-        &mut self,
-        attempt: AttemptId,
-        host: NodeIdx,
-        snapshot: &Snapshot,
-        failed: bool,
-        now: Timestamp,
-    ) {
-        let what = TaskWhat::Finished {
-            host: snapshot.host(host).clone(),
-            duration: Micros::ZERO,
-            input: Bytes::ZERO,
-            output: Bytes::ZERO,
-            failed,
-        };
-        self.event(attempt, what, now);
-    }
+/// As requests for the kind of task name their group.
+const fn group_of(map: bool) -> &'static str {
+    if map { "p20" } else { "p10" }
 }
 
 fn named(resource: &Resource) -> NamedResource {

@@ -6,8 +6,9 @@
 //!   (`relaxLocality = false`), for relaxed asks leave a full rack after a missed heartbeat or two. What was left out comes
 //!   back for good at once where a block has lost its replica at home, and once no map came for the job's patience. Homes that are
 //!   full are no reason to leave: a job with more maps than its homes have containers would never stay.
-//! - Reduces: they get rows in proportion to the job's maps on each node of its homes, whatever hintd has room for, and `*`
-//!   does not relax until no reduce came for the job's patience.
+//! - Reduces: where most of the job's maps that came are at home, they get rows in proportion to those on each node of its
+//!   homes, whatever hintd has room for, and `*` does not relax until no reduce came for the job's patience. None are asked
+//!   for while its maps wait for room at home: YARN serves reduces first, and they would take it.
 //! - Patience ([`patience`]) is as long as the job's shuffle would need over the homes' uplinks: where reduces run elsewhere, all
 //!   that maps left there has to leave over these, which takes a large job longer than it would have taken anywhere.
 //! - Every node of the homes has a row for all that is outstanding once a job has asked for maps for `HOSTS_FOR`, and once the
@@ -40,6 +41,8 @@ struct Homed {
     first: Option<Timestamp>,
     /// Its maps by node of the homes.
     maps: BTreeMap<NodeIdx, u32>,
+    /// Its maps elsewhere.
+    away: u32,
     /// How long its tasks go without a container before they look elsewhere.
     patience: Micros,
 }
@@ -47,6 +50,11 @@ struct Homed {
 impl Homed {
     fn is_home(&self, rack: RackIdx) -> bool {
         self.racks.binary_search(&rack).is_ok()
+    }
+
+    /// Whether most of its maps ran at home. What others wrote goes into the homes over their uplinks, which hints spread better.
+    fn keeps(&self) -> bool {
+        self.maps.values().sum::<u32>() > self.away
     }
 
     /// Its nodes, of a cluster whose nodes are in those racks.
@@ -61,7 +69,7 @@ impl HomeRows {
         if !racks.is_empty() {
             let patience = patience(shuffle, uplinks(snapshot, racks.iter().copied()));
             let (racks, maps) = (racks.to_vec(), BTreeMap::new());
-            let job = Homed { racks, stays: true, since: None, waited: 0, first: None, maps, patience };
+            let job = Homed { racks, stays: true, since: None, waited: 0, first: None, maps, away: 0, patience };
             self.jobs.insert(attempt, job);
         }
     }
@@ -70,32 +78,43 @@ impl HomeRows {
         self.jobs.remove(&attempt);
     }
 
-    /// How long the job's reduces go without a container at home before they look elsewhere; zero: they do not stay.
-    pub(super) fn reduces_for(&self, attempt: AttemptId) -> Micros {
-        let job = self.jobs.get(&attempt).filter(|_| self.keeps(attempt));
-        job.map_or(Micros(0), |job| job.patience)
+    /// The job, where its reduces are to stay at home.
+    fn kept(&self, attempt: AttemptId) -> Option<&Homed> {
+        self.jobs.get(&attempt).filter(|job| job.keeps())
     }
 
-    /// Whether the job's reduces are to stay at home: some of its maps are there.
+    /// How long the job's reduces go without a container at home before they look elsewhere; zero: they do not stay.
+    pub(super) fn reduces_for(&self, attempt: AttemptId) -> Micros {
+        self.kept(attempt).map_or(Micros(0), |job| job.patience)
+    }
+
+    /// Whether the job's reduces are to stay at home: most of its maps are there.
     pub(super) fn keeps(&self, attempt: AttemptId) -> bool {
-        self.jobs.get(&attempt).is_some_and(|job| !job.maps.is_empty())
+        self.kept(attempt).is_some()
+    }
+
+    /// Whether the job's reduces leave room to its maps, which wait for it at home.
+    pub(super) fn holds_reduces(&self, attempt: AttemptId) -> bool {
+        self.kept(attempt).is_some_and(|job| job.stays && job.waited > 0)
     }
 
     /// Its homes; none where its reduces do not stay.
     pub(super) fn homes(&self, attempt: AttemptId) -> &[RackIdx] {
-        self.jobs.get(&attempt).filter(|job| !job.maps.is_empty()).map_or(&[], |job| &job.racks)
+        self.kept(attempt).map_or(&[], |job| &job.racks)
     }
 
     /// Nodes of its homes; none where its reduces do not stay.
     pub(super) fn nodes(&self, attempt: AttemptId, racks: &[RackIdx]) -> Vec<NodeIdx> {
-        let job = self.jobs.get(&attempt).filter(|job| !job.maps.is_empty());
-        job.map(|job| job.nodes(racks).collect()).unwrap_or_default()
+        self.kept(attempt).map(|job| job.nodes(racks).collect()).unwrap_or_default()
     }
 
     /// A map began.
     pub(super) fn map_at(&mut self, attempt: AttemptId, (node, rack): (NodeIdx, RackIdx)) {
-        if let Some(job) = self.jobs.get_mut(&attempt).filter(|job| job.is_home(rack)) {
+        let Some(job) = self.jobs.get_mut(&attempt) else { return };
+        if job.is_home(rack) {
             *job.maps.entry(node).or_default() += 1;
+        } else {
+            job.away += 1;
         }
     }
 
@@ -137,7 +156,7 @@ impl HomeRows {
 
     /// Hosts for `count` reduces: nodes in proportion to the job's maps at home; those that hintd named where there are none.
     pub(super) fn fill(&self, attempt: AttemptId, count: u32, hinted: Vec<(NodeIdx, u32)>) -> Vec<(NodeIdx, u32)> {
-        let Some(job) = self.jobs.get(&attempt).filter(|job| !job.maps.is_empty()) else { return hinted };
+        let Some(job) = self.kept(attempt) else { return hinted };
         let all: u64 = job.maps.values().map(|&maps| u64::from(maps)).sum();
         let (mut passed, mut given): (u64, u64) = (0, 0);
         let part = |(&node, &maps): (&NodeIdx, &u32)| {
@@ -180,10 +199,38 @@ mod tests {
         assert_eq!(homes.reduces_for(JOB), Micros::from_secs(50), "two uplinks");
     }
 
+    #[test]
+    fn reduces_stay_at_home_where_most_maps_ran_there() {
+        let (mut homes, snapshot) = (HomeRows::default(), snapshot());
+        homes.has_homes(JOB, &[RackIdx(0)], Bytes(1), &snapshot);
+        let (here, there) = ((NodeIdx(0), RackIdx(0)), (NodeIdx(50), RackIdx(1)));
+        let stays = |homes: &HomeRows| (homes.keeps(JOB), homes.homes(JOB).len(), homes.reduces_for(JOB) > Micros(0));
+        for (at, kept) in [(here, true), (there, false), (there, false), (here, false), (here, true)] {
+            homes.map_at(JOB, at);
+            assert_eq!(stays(&homes), (kept, usize::from(kept), kept));
+            let hinted = vec![(NodeIdx(99), 4)];
+            assert_eq!(homes.fill(JOB, 4, hinted.clone()) == hinted, !kept);
+        }
+    }
+
+    #[test]
+    fn reduces_wait_while_maps_of_their_job_wait_at_home() {
+        let (mut homes, snapshot) = (HomeRows::default(), snapshot());
+        homes.has_homes(JOB, &[RackIdx(0)], Bytes(1), &snapshot);
+        homes.map_at(JOB, (NodeIdx(0), RackIdx(0)));
+        let mut asks = |waiting, near| {
+            let mut rows = BTreeMap::from([(Place::Any, waiting), (Place::Rack(RackIdx(0)), near)]);
+            homes.narrow(JOB, &mut rows, &snapshot, Timestamp(0));
+            homes.holds_reduces(JOB)
+        };
+        assert!(!asks(0, 0) && asks(2, 2) && !asks(0, 0) && asks(1, 1), "until its maps have theirs");
+        assert!(!asks(2, 1), "one of them has no block at home: they go anywhere");
+    }
+
     proptest! {
         #[test]
         fn reduces_of_a_homed_job_are_divided_as_its_maps_at_home_are(
-            maps in prop::collection::btree_map(0_u32..20, 1_u32..50, 1..8), away in 0_u32..300, count in 0_u32..500,
+            maps in prop::collection::btree_map(0_u32..20, 1_u32..50, 1..8), away in 0_u32..150, count in 0_u32..500,
         ) {
             let (mut homes, snapshot) = (HomeRows::default(), snapshot());
             let elsewhere = vec![(NodeIdx(99), count)];
@@ -195,7 +242,12 @@ mod tests {
             for (&node, &maps) in &maps {
                 (0..maps).for_each(|_| homes.map_at(JOB, (NodeIdx(node), RackIdx(0))));
             }
-            prop_assert!(homes.keeps(JOB));
+            let most = maps.values().sum::<u32>() > away;
+            prop_assert_eq!(homes.keeps(JOB), most);
+            if !most {
+                prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "most maps are elsewhere");
+                return Ok(());
+            }
             let racks = [RackIdx(1), RackIdx(0), RackIdx(2), RackIdx(0)];
             prop_assert_eq!(homes.nodes(JOB, &racks), [NodeIdx(1), NodeIdx(3)]);
             let hosts: BTreeMap<NodeIdx, u32> = homes.fill(JOB, count, elsewhere).into_iter().collect();

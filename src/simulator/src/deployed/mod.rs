@@ -23,13 +23,14 @@
 mod hintd;
 mod home_rows;
 mod master;
+pub mod recording;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod world;
 
 use super::capacity::HintOutcome;
-use super::settings::SimSettings;
+use super::settings::{Part, SimSettings};
 use super::yarn::SimCluster;
 use hintd_engine::holding::HoldSettings;
 use hintd_engine::{Guard, PlacerSettings};
@@ -38,6 +39,7 @@ use hintd_policy::dispatch::{Advice, DispatchEvent, DispatchState, Offer, View};
 use hintd_policy::{DynDispatch, Policy};
 use serde::de::Error as _;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use world::World;
 
@@ -61,6 +63,7 @@ pub struct Deployed<'p> {
     master_delay: Micros,
     rack_delay: i32,
     hold: Option<HoldSettings>,
+    without: BTreeSet<Part>,
     outcome: Mutex<HintOutcome>,
 }
 
@@ -78,9 +81,11 @@ impl<'p> Deployed<'p> {
         hintd: Option<(&'p dyn Policy, &'p dyn Policy)>,
         settings: &SimSettings,
     ) -> Self {
-        let placer = PlacerSettings { guard: Some(Guard::default()), ..PlacerSettings::default() };
+        let without = settings.without.clone();
+        let guard = (!without.contains(&Part::Guard)).then(Guard::default);
+        let placer = PlacerSettings { guard, ..PlacerSettings::default() };
         let &SimSettings { seed, master_delay, rack_delay, hold, .. } = settings;
-        Self { cluster, hintd, placer, seed, master_delay, rack_delay, hold, outcome: Mutex::default() }
+        Self { cluster, hintd, placer, seed, master_delay, rack_delay, hold, without, outcome: Mutex::default() }
     }
 
     /// Whether anybody hints.
@@ -126,7 +131,7 @@ impl DynDispatch for Deployed<'_> {
     fn offer(&self, state: &mut DispatchState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         let mut world = own(state);
         world.catch_up(self, view);
-        let launch = world.heartbeat(offer.node, view.now);
+        let launch = world.heartbeat(offer.node, view.snapshot, view.now);
         let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         *outcome = world.outcome;
         launch.map(Advice::Launch).into_iter().collect()

@@ -147,6 +147,26 @@ fn a_job_with_more_tasks_than_its_home_has_containers_stays_there() {
 }
 
 #[test]
+fn a_jobs_own_reduces_leave_its_maps_the_room_at_home() {
+    // Ten waves of maps in the home's 80 containers. Where 64 reduces, a tenth of the cluster's, took that room there were fifty.
+    let large = |job: TraceJob| TraceJob {
+        input: Bytes(12 << 30),
+        shuffle: Bytes(24 << 30),
+        maps: Some(800),
+        reduces: Some(64),
+        map_time: Some(Micros::from_secs(2)),
+        reduce_time: Some(Micros::from_secs(60)),
+        ..job
+    };
+    let jobs: Vec<TraceJob> = jobs(1).into_iter().map(large).collect();
+    let (grain, recurring, history_error) = (FlowGrain::Nodes, 1.0, 1.0);
+    let common = SimSettings { seed: 3, grain, recurring, history_error, ..SimSettings::default() };
+    let placed = run_with("joint", SimSettings { data_placement: true, ..common }, &jobs).0;
+    assert_eq!((placed.jobs, placed.unfinished, placed.maps_by_locality[2], placed.cross_rack_bytes), (1, 0, 0, 0));
+    assert!(placed.mean_jct_s < 165.0, "{} s", placed.mean_jct_s);
+}
+
+#[test]
 fn rows_are_counts_of_what_is_outstanding_and_go_back_in_two_stages() {
     let rack = |node: NodeIdx| RackIdx(node.0 / 2);
     let mut rows = HintRows::new();

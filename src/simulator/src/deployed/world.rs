@@ -6,12 +6,13 @@ use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
 use super::{ANSWER, Deployed, HOSTS_FOR, MASTER_BEAT, PROGRESS, RACKS_FOR};
 use crate::capacity::HintOutcome;
+use crate::settings::Part;
 use crate::streams::{MASTER_BEATS, stream};
 use crate::yarn::SimCluster;
-use hintd_engine::TaskWhat;
 use hintd_engine::holding::{self, HoldSettings, Holding, Lane, LaneCapacity, Turn};
 use hintd_model::cluster::{Resource, Snapshot};
 use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
+use hintd_policy::advise::EarlierRun;
 use hintd_policy::capacity_scheduler::{
     AppIdx, AppOrdering, AskRow, CapacityScheduler, ContainerNo, Place, QueueSettings, SchedulerSettings, Size,
     Submission, Verdict,
@@ -86,6 +87,8 @@ pub(super) struct World {
     holding: Holding,
     /// Applications of which something is held back.
     held: BTreeSet<AttemptId>,
+    /// What is left out.
+    without: BTreeSet<Part>,
     seed: u64,
     master_delay: Micros,
     /// The heartbeat that was answered, and what it is yet to launch.
@@ -140,6 +143,7 @@ impl World {
             hold: of.hold.map(|settings| Hold::new(settings, cluster)),
             holding: Holding::default(),
             held: BTreeSet::new(),
+            without: of.without.clone(),
             seed,
             master_delay,
             answered: None,
@@ -182,17 +186,23 @@ impl World {
             }
             DispatchEvent::Done(attempt) => self.done(*attempt, view.now),
             DispatchEvent::Launched { task, .. } => self.launched(task, view.snapshot, view.now),
-            DispatchEvent::Recurs { attempt, run, homes } => {
-                if let Some(hintd) = &mut self.hintd {
-                    hintd.recurs(*attempt, run, view.now);
-                    self.homes.has_homes(*attempt, homes, run.shuffle, view.snapshot);
-                }
-            }
+            DispatchEvent::Recurs { attempt, run, homes } => self.recurs(*attempt, run, homes, view),
             DispatchEvent::Received(task) => self.received(task.attempt, view.now),
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
             | DispatchEvent::Asks { .. }
             | DispatchEvent::Plan(_) => {}
+        }
+    }
+
+    fn recurs(&mut self, attempt: AttemptId, run: &EarlierRun, homes: &[RackIdx], view: &View<'_>) {
+        let Some(hintd) = &mut self.hintd else { return };
+        if !self.without.contains(&Part::Forecast) {
+            hintd.recurs(attempt, run, view.now);
+        }
+        if !self.without.contains(&Part::Stay) {
+            let shuffle = if self.without.contains(&Part::HomePatience) { Bytes::ZERO } else { run.shuffle };
+            self.homes.has_homes(attempt, homes, shuffle, view.snapshot);
         }
     }
 
@@ -257,7 +267,11 @@ impl World {
         }
         match &mut self.hintd {
             Some(hintd) => {
-                let hosts = hintd.ask(deployed, (attempt, &user, more), snapshot, now);
+                let hosts = if self.without.contains(&Part::Receivers) {
+                    Vec::new()
+                } else {
+                    hintd.ask(deployed, (attempt, &user, more), snapshot, now)
+                };
                 let hosts = self.homes.fill(attempt, more, hosts);
                 self.at(now.plus(ANSWER), Happening::Answer(attempt, hosts));
             }
@@ -271,14 +285,16 @@ impl World {
         let turn = match (&self.hold, master.shuffle()) {
             (Some(hold), Some(shuffle)) if master.asked_reduces > 0 => {
                 let left = self.hints.get(&attempt).is_some_and(HintRows::left);
-                let homes = if left { &[] } else { self.homes.homes(attempt) };
+                let homes =
+                    if left || self.without.contains(&Part::HomeLanes) { &[] } else { self.homes.homes(attempt) };
                 let lane = Lane::of(homes);
                 self.holding.wishes(attempt, shuffle.over_links_of(homes.len()), lane, now);
                 self.holding.turn(attempt, &hold.settings, hold.capacity(lane), now)
             }
             _ => Turn::Free,
         };
-        let more = turn.may_ask(master.asked_reduces - master.passed, master.reduces_held());
+        let may_ask = turn.may_ask(master.asked_reduces - master.passed, master.reduces_held());
+        let more = if self.homes.holds_reduces(attempt) { 0 } else { may_ask };
         master.passed += more;
         if master.passed < master.asked_reduces {
             self.held.insert(attempt);
@@ -360,9 +376,12 @@ impl World {
     }
 
     /// A node reports; the next task to launch there.
-    pub(super) fn heartbeat(&mut self, node: NodeIdx, now: Timestamp) -> Option<TaskRef> {
+    pub(super) fn heartbeat(&mut self, node: NodeIdx, snapshot: &Snapshot, now: Timestamp) -> Option<TaskRef> {
         if self.answered != Some((node, now)) {
             self.answered = Some((node, now));
+            if let Some(hintd) = &mut self.hintd {
+                hintd.heartbeat(node, snapshot, now);
+            }
             self.launches.clear();
             self.give_freed_back();
             for decision in self.scheduler.heartbeat(node) {
@@ -425,7 +444,8 @@ impl World {
         self.give_freed_back();
         let Some(master) = self.masters.get_mut(&task.attempt) else { return };
         let map = task.group == master.maps;
-        if let Some((container, _)) = master.containers.remove(&(map, task.index)) {
+        let ended = master.containers.remove(&(map, task.index));
+        if let Some((container, _)) = ended {
             if failed && !map {
                 self.freed = Some((task.attempt, node, container));
             } else {
@@ -442,8 +462,8 @@ impl World {
             }
             (false, false) => {}
         }
-        if map && let Some(hintd) = &mut self.hintd {
-            hintd.finished(task.attempt, node, view.snapshot, failed, view.now);
+        if let (Some(hintd), Some((container, _))) = (&mut self.hintd, ended) {
+            hintd.ended((task.attempt, container), (map, failed), node, view.snapshot, view.now);
         }
         self.wake(task.attempt, view.now);
     }
@@ -477,8 +497,7 @@ impl World {
         self.holding.end(attempt);
         self.turn(now);
         if let Some(hintd) = &mut self.hintd {
-            hintd.event(attempt, TaskWhat::Done { failed: false }, now);
-            hintd.forget(attempt);
+            hintd.done(attempt, now);
         }
     }
 }

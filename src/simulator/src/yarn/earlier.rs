@@ -11,7 +11,7 @@ use super::rm::Sim;
 use super::shares::Shares;
 use super::tables::Kind;
 use crate::job_model::JobModel;
-use crate::settings::SimSettings;
+use crate::settings::{Part, SimSettings};
 use crate::streams::{EARLIER, EARLIER_PATHS, stream};
 use crate::trace::job::TraceJob;
 use hintd_model::cluster::Snapshot;
@@ -42,16 +42,23 @@ impl Homes {
         Self { book: HomeBook::new(snapshot, racks), by_path: BTreeMap::new() }
     }
 
-    /// Racks of what a job reads: those of who wrote the path first; else the policy chooses.
+    /// Racks of what a job reads: those of who wrote the path first; else the policy chooses, of which `narrow` takes one in
+    /// turns.
     fn of(
         &mut self,
         path: Option<&Arc<str>>,
         run: Option<&EarlierRun>,
-        policy: &dyn PlaceData,
+        (policy, narrow): (&dyn PlaceData, Option<u64>),
         (snapshot, seed, now): (&Snapshot, u64, Timestamp),
     ) -> Vec<RackIdx> {
         let racks = self.book.racks(now);
-        let choose = || run.map(|run| policy.homes(&HomesProblem { snapshot, run, racks, seed })).unwrap_or_default();
+        let choose = || {
+            let all = run.map(|run| policy.homes(&HomesProblem { snapshot, run, racks, seed })).unwrap_or_default();
+            match narrow {
+                Some(turn) if !all.is_empty() => vec![all[(turn % all.len() as u64) as usize]],
+                _ => all,
+            }
+        };
         let homes = match path {
             Some(path) => self.by_path.entry(Arc::clone(path)).or_insert_with(choose).clone(),
             None => choose(),
@@ -76,7 +83,8 @@ impl Sim<'_> {
         let homes = match (self.run.places, &mut self.homes) {
             (Some(policy), Some(homes)) => {
                 let at = (&self.snapshot, settings.seed ^ number, Timestamp(self.now.0));
-                homes.of(job.input_path.as_ref(), run.as_deref(), policy, at)
+                let narrow = settings.without.contains(&Part::RackWidth).then_some(number);
+                homes.of(job.input_path.as_ref(), run.as_deref(), (policy, narrow), at)
             }
             _ => Vec::new(),
         };

@@ -88,6 +88,10 @@ reasons! {
     BadChains => "bad_chains",
     /// No such middlebox is declared.
     UnknownBox => "unknown_box",
+    /// Of the future.
+    Future => "future",
+    /// Of too long ago.
+    Old => "old",
     /// It is another source's to say.
     NotOwner => "not_owner",
 }

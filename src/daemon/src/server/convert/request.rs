@@ -49,12 +49,20 @@ pub fn request(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result
     })
 }
 
+/// An application's id.
+///
+/// # Errors
+/// [`Refusal::Invalid`] for what is none.
+pub(in crate::server) fn application(id: &str) -> Result<ApplicationId, Refusal> {
+    id.parse().map_err(|error| invalid("application_id", error))
+}
+
 /// An application's attempt, as requests, releases and follows name it.
 ///
 /// # Errors
 /// [`Refusal::Invalid`] for what is no application id, and for attempt 0.
 pub fn attempt(application: &str, attempt: u32) -> Result<AttemptId, Refusal> {
-    let application: ApplicationId = application.parse().map_err(|error| invalid("application_id", error))?;
+    let application = self::application(application)?;
     if attempt == 0 {
         return Err(invalid("attempt", "0 is no attempt: YARN counts them from 1"));
     }

@@ -12,6 +12,8 @@ use hintd_model::units::{Bytes, QueueName};
 const AGAIN_MS: u32 = 1_000;
 /// Names are no longer, as in requests.
 const NAME_MAX: usize = 1_024;
+/// Racks that receivers may be asked for in.
+const RACKS_MAX: usize = 10_000;
 
 /// The queue, and the wish.
 ///
@@ -30,6 +32,13 @@ pub(in crate::server) fn shuffle_wish(wire: &v1::ShuffleTurnRequest) -> Result<(
             return invalid(field, format!("{} bytes are more than {NAME_MAX}", name.len()));
         }
     }
+    let asked_in = wire.asked_in.as_ref().map(|asked| &asked.racks);
+    if let Some(racks) = asked_in.filter(|racks| racks.len() > RACKS_MAX) {
+        return invalid("asked_in", format!("{} racks are more than {RACKS_MAX}", racks.len()));
+    }
+    if let Some(long) = asked_in.into_iter().flatten().find(|rack| rack.len() > NAME_MAX) {
+        return invalid("asked_in", format!("{} bytes of a rack are more than {NAME_MAX}", long.len()));
+    }
     let shuffle = Shuffle {
         bytes: Bytes(wire.shuffle_bytes),
         receivers: wire.receivers,
@@ -44,6 +53,7 @@ pub(in crate::server) fn shuffle_wish(wire: &v1::ShuffleTurnRequest) -> Result<(
         shuffle,
         seen: None,
         memory_mb: wire.memory_mb,
+        asked_in: asked_in.map(|racks| racks.iter().map(|rack| rack.as_str().into()).collect()),
         homes: Vec::new(),
     };
     Ok((wire.queue.as_str().into(), wish))

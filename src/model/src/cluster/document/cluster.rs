@@ -1,16 +1,18 @@
 //! The format `hintd.cluster/1`: a whole cluster as one document.
 
 use super::super::dataset::{NamedBlock, NamedDataset, normal};
-use super::super::model::{Change, Heartbeat, Model, ModelError, NamedContainer};
+use super::super::model::{Change, Heartbeat, Measured, Model, ModelError, NamedContainer};
 use super::super::node::{NodeState, Registration};
 use super::super::resource::{Overlay, ResourceKinds};
 use super::super::snapshot::{LinkLoad, Snapshot};
 use super::amount::Amount;
 use super::rows::{BlockEntry, ContainerEntry, DatasetEntry, LatencyEntry, LinkLoadEntry, NodeEntry, RulesEntry};
 use super::text::{DocumentProblem, Problems};
+use crate::network::latency::{RackRow, believed};
 use crate::network::{Network, NetworkDocument, NetworkProblem, Severity};
-use crate::units::{BitsPerSec, Bytes, Micros, NodeIdx, SchedulerKey, Timestamp};
+use crate::units::{BitsPerSec, Bytes, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
 use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -44,6 +46,9 @@ pub struct ClusterDocument {
     /// Measured latency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub latency: Vec<LatencyEntry>,
+    /// What racks count with, as `a` and `b`, where hosts were not measured themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rack_latency: Vec<LatencyEntry>,
     /// The network; left out: distances come from racks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkDocument>,
@@ -53,14 +58,11 @@ impl ClusterDocument {
     /// The document that reads back as this snapshot with these leases.
     #[must_use]
     pub fn from_snapshot(snapshot: &Snapshot, leases: &Overlay) -> Self {
-        let host = |node: NodeIdx| snapshot.host(node).to_string();
         let loads = snapshot.link_loads.iter().map(|(link, load)| LinkLoadEntry {
             link: link.to_string(),
             a_to_b_bits_per_s: load.a_to_b.0,
             b_to_a_bits_per_s: load.b_to_a.0,
         });
-        let pairs: BTreeMap<_, _> = snapshot.latency.iter().collect();
-        let latency = pairs.into_iter().map(|(&(a, b), rtt)| LatencyEntry { a: host(a), b: host(b), rtt_us: rtt.0 });
         Self {
             format: CLUSTER_FORMAT.to_owned(),
             kinds: snapshot.kinds.names().iter().skip(2).map(ToString::to_string).collect(),
@@ -69,7 +71,8 @@ impl ClusterDocument {
             containers: containers_of(snapshot),
             datasets: datasets_of(snapshot),
             link_loads: loads.collect(),
-            latency: latency.collect(),
+            latency: latency_of(snapshot),
+            rack_latency: rack_latency_of(snapshot),
             network: snapshot.topology.network.as_ref().map(|network| network.to_document()),
         }
     }
@@ -349,15 +352,48 @@ impl Reader {
             self.apply(format_args!("link_loads[{at}].link"), change);
         }
         for (at, entry) in document.latency.iter().enumerate() {
-            let change = Change::Latency(entry.a.as_str().into(), entry.b.as_str().into(), Micros(entry.rtt_us));
-            match self.model.apply(change, self.now) {
+            let (from, to) = (entry.a.as_str().into(), entry.b.as_str().into());
+            let rtt = match believed(entry.rtt_us as f64) {
+                Ok(rtt) => rtt,
+                Err(error) => {
+                    self.problems.add(format_args!("latency[{at}].rtt_us"), error);
+                    continue;
+                }
+            };
+            let measured = Measured { from, to, path: 0, rtts: smallvec![rtt], at: self.now };
+            match self.model.apply(Change::Latency(measured), self.now) {
                 Err(ModelError::UnknownNode(host)) => self.unknown_host(&format!("latency[{at}]"), &host),
                 applied => _ = self.problems.keep(format_args!("latency[{at}]"), applied),
             }
+        }
+        // After the hosts, which would say it otherwise.
+        for (at, entry) in document.rack_latency.iter().enumerate() {
+            let change = Change::RackLatency(entry.a.as_str().into(), entry.b.as_str().into(), Micros(entry.rtt_us));
+            self.apply(format_args!("rack_latency[{at}]"), change);
         }
     }
 
     fn unknown_host(&mut self, field: &str, host: &str) {
         self.problems.add(field, format_args!("\"{host}\" is no host of `nodes`"));
     }
+}
+
+/// Pairs of hosts as they count, the lower row first.
+fn latency_of(snapshot: &Snapshot) -> Vec<LatencyEntry> {
+    let mut pairs: BTreeMap<(NodeIdx, NodeIdx), Micros> = BTreeMap::new();
+    for row in snapshot.latency.host_rows() {
+        if snapshot.taken_at.since(row.at) <= snapshot.latency.max_age() {
+            let rtt = pairs.entry((row.from.min(row.to), row.from.max(row.to))).or_default();
+            *rtt = row.rtt.max(*rtt);
+        }
+    }
+    let host = |node: NodeIdx| snapshot.host(node).to_string();
+    pairs.into_iter().map(|((a, b), rtt)| LatencyEntry { a: host(a), b: host(b), rtt_us: rtt.0 }).collect()
+}
+
+fn rack_latency_of(snapshot: &Snapshot) -> Vec<LatencyEntry> {
+    let rack = |rack: RackIdx| snapshot.statics.racks[rack.at()].to_string();
+    let counts = |row: &RackRow| snapshot.taken_at.since(row.at) <= snapshot.latency.max_age();
+    let rows = snapshot.latency.rack_rows().filter(counts);
+    rows.map(|row| LatencyEntry { a: rack(row.a), b: rack(row.b), rtt_us: row.rtt.0 }).collect()
 }

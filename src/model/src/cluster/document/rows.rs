@@ -155,13 +155,13 @@ pub struct LinkLoadEntry {
     pub b_to_a_bits_per_s: u64,
 }
 
-/// Measured latency of one pair.
+/// Measured latency of one pair of hosts, or of racks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyEntry {
-    /// One host.
+    /// One host, or rack.
     pub a: String,
-    /// The other one.
+    /// The other one; a rack may stand with itself.
     pub b: String,
     /// Two-way, microseconds.
     pub rtt_us: u64,

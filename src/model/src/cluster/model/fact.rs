@@ -6,7 +6,11 @@ use super::super::resource::{NamedResource, Resource, SizeRules};
 use super::super::snapshot::{LinkLoad, Source};
 use crate::network::Network;
 use crate::network::chains::{ChainProblem, ChainsDocument};
-use crate::units::{BitsPerSec, BoxIdx, ContainerId, HostName, LinkIdx, LinkName, Micros, NodeIdx, SchedulerKey};
+use crate::units::Timestamp;
+use crate::units::{
+    BitsPerSec, BoxIdx, ContainerId, HostName, LinkIdx, LinkName, Micros, NodeIdx, RackPath, SchedulerKey,
+};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -62,8 +66,10 @@ pub enum Change {
     },
     /// Counters of one link.
     LinkLoad(LinkName, LinkLoad),
-    /// Two-way latency of a pair of hosts.
-    Latency(HostName, HostName, Micros),
+    /// Round trips between two hosts.
+    Latency(Measured),
+    /// What two racks, or a rack with itself, count with until hosts of theirs are measured: from a file.
+    RackLatency(RackPath, RackPath, Micros),
     /// The scheduler's settings.
     Rules(SizeRules),
     /// A source spoke without a change.
@@ -83,11 +89,26 @@ impl Change {
             Self::Chains { .. } | Self::Middlebox { .. } => None,
             Self::Dataset(_) | Self::DatasetRemoved(_) => Some(Source::Blocks),
             Self::LinkLoad(..) => Some(Source::LinkStats),
-            Self::Latency(..) => Some(Source::Latency),
+            Self::Latency(_) | Self::RackLatency(..) => Some(Source::Latency),
             Self::Heard(source) => Some(*source),
             Self::Rules(_) | Self::ExcuseSilence(_) => None,
         }
     }
+}
+
+/// Round trips that one host measured to another over one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measured {
+    /// Who measured.
+    pub from: HostName,
+    /// Whom.
+    pub to: HostName,
+    /// Below [`PATHS`](crate::network::latency::PATHS).
+    pub path: u8,
+    /// Each, µs, in any order.
+    pub rtts: SmallVec<[u32; 4]>,
+    /// When the last of them was measured.
+    pub at: Timestamp,
 }
 
 /// What a NodeManager's heartbeat tells.
@@ -196,10 +217,16 @@ pub enum ModelError {
     /// A feed declares middleboxes and chains that the operator has declared.
     #[error("middleboxes and chains are declared by the configuration: a feed tells of the state of boxes only")]
     ChainsOwned,
-    /// One label, class, resource kind or latency pair too many.
+    /// A rack that no node is in.
+    #[error("no node is in rack \"{0}\"")]
+    UnknownRack(String),
+    /// A measurement that can't be taken: whose, and why.
+    #[error("{0}")]
+    Latency(String),
+    /// One label, class or resource kind too many.
     #[error("{what} \"{name}\" is one too many: at most {limit}")]
     TooMany {
-        /// label, machine class, resource kind, latency pair
+        /// label, machine class, resource kind
         what: &'static str,
         /// The one that found no place.
         name: String,

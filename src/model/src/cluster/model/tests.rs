@@ -4,6 +4,7 @@ use super::super::dataset::{NamedBlock, NamedDataset};
 use super::super::node::{CLASSES_MAX, LABELS_MAX};
 use super::super::snapshot::{Container, Source};
 use super::*;
+use crate::network::latency::Basis;
 use crate::units::{AttemptId, Bytes, ContainerId, RackPath, SchedulerKey};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -72,7 +73,7 @@ fn a_heartbeat_alone_copies_three_columns_and_shares_the_rest() {
     assert!(Arc::ptr_eq(&before.datasets, &after.datasets));
     assert!(before.applications.same(&after.applications), "no container came or went");
     assert!(Arc::ptr_eq(&before.kinds, &after.kinds) && Arc::ptr_eq(&before.rules, &after.rules));
-    assert!(Arc::ptr_eq(&before.latency, &after.latency) && Arc::ptr_eq(&before.link_loads, &after.link_loads));
+    assert!(Arc::ptr_eq(&before.link_loads, &after.link_loads));
     assert_eq!((before.occupied[0].memory_mb(), after.occupied[0].memory_mb()), (0, 1024));
     assert!(after.version.0 > before.version.0);
 }
@@ -234,9 +235,45 @@ fn what_the_network_does_not_have_can_not_change() {
         assert!(matches!(model.apply(change, T), Err(ModelError::UnknownVertex { .. })));
     }
     assert_eq!(model.publish(T).heard.at(Source::LinkStats), None, "a refused fact is not news");
-    model.apply(Change::Latency("b".into(), "a".into(), Micros(7)), T).unwrap();
-    assert_eq!(model.publish(T).latency[&(NodeIdx(0), NodeIdx(1))], Micros(7));
-    assert!(model.apply(Change::Latency("b".into(), "x".into(), Micros(7)), T).is_err());
+}
+
+#[test]
+fn round_trips_are_of_known_nodes_and_a_measurement_copies_one_column() {
+    let mut model = cluster(&["a", "b"]);
+    let measured = |from: &str, to: &str, rtt| {
+        Change::Latency(Measured {
+            from: from.into(),
+            to: to.into(),
+            path: 0,
+            rtts: [rtt].into_iter().collect(),
+            at: T,
+        })
+    };
+    model.apply(measured("b", "a", 7), T).unwrap();
+    let before = model.publish(T);
+    let rtt = |snapshot: &Snapshot| {
+        let end = |node| (node, snapshot.rack(node));
+        let found = snapshot.latency.measured(end(NodeIdx(0)), end(NodeIdx(1)), snapshot.taken_at);
+        found.map(|found| (found.rtt, found.basis))
+    };
+    assert_eq!(rtt(&before), Some((Micros(7), Basis::Hosts)));
+    for (change, says) in [
+        (measured("b", "x", 7), "node \"x\" is not registered"),
+        (measured("b", "b", 7), "b to b: node 1 is measured to itself"),
+        (Change::RackLatency("/r1".into(), "/r".into(), Micros(5)), "no node is in rack \"/r\""),
+        (Change::RackLatency("/r1".into(), "/r1".into(), Micros(0)), "/r1 to /r1: a round trip of 0 µs is not above 0"),
+    ] {
+        assert_eq!(model.apply(change, T).unwrap_err().to_string(), says);
+    }
+    model.apply(measured("a", "b", 90), T).unwrap();
+    assert_eq!(
+        (rtt(&before), rtt(&model.publish(T))),
+        (Some((Micros(7), Basis::Hosts)), Some((Micros(90), Basis::Hosts)))
+    );
+    let later = T.plus(Micros::from_secs(61));
+    model.apply(Change::Heartbeat(heartbeat("a", 1024, vec![])), later).unwrap();
+    let silent = model.publish(later);
+    assert!(rtt(&silent).is_none() && silent.latency.is_empty());
 }
 
 /// Plain maps; everything that can be recomputed is.

@@ -115,7 +115,7 @@ fn day() -> &'static Arrivals {
         }
         None => Arrivals {
             rows: generated_day(),
-            source: "GENERATED after the first day of Google clusterdata-2011-2, which is not there",
+            source: "GENERATED after the first day of Google clusterdata-2011-2, which is not there: HINTD_DATA names the folder of google2011/",
         },
     })
 }

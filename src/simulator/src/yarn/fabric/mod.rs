@@ -10,7 +10,10 @@
 //!   places, at most maps). Each batch has at most `fetches` of them under way, from different sources.
 //! - Grain `racks`: between racks the way is [uplink, downlink], each fetch held to NIC ÷ `fetches` and each read to
 //!   the NIC of the reading node (of a batch: the least of its nodes' NICs); within a rack it is the reading node's
-//!   NIC, bytes on the node itself are free, and a batch's fetch is over when all its nodes have theirs.
+//!   NIC, bytes on the node itself are free, and a batch's fetch is over when all its nodes have theirs. A rack is one
+//!   source, where its nodes would be several: as deployed, a fetch is held to NIC ÷ the racks that hold output where
+//!   these are fewer than `fetches`, and within a rack to the NIC alone. Under the other authorities each is held to
+//!   NIC ÷ `fetches`, as figures of docs/reproduction.md were made; a job in few racks then takes too long.
 //! - Grain `nodes`: the network's own links, of equal shortest paths one drawn by pair; no limits of flows' own.
 //! - Grain `racks` with an optical switch: elephants of shuffle ride circuits, see `circuits`.
 //! - What can't flow stands still until it can: over links that are down, to racks that are cut off. In grain `nodes`
@@ -194,7 +197,7 @@ impl Fabric {
         let streams = Streams::new(&cluster.statics, &settings.background, &links, fetches, seed)?;
         Ok(Self {
             wires: ActiveFlows::new(links, settings.rate_tolerance)?,
-            shuffle: Shuffle::new(settings.grain, nodes, fetches, seed),
+            shuffle: Shuffle::new(settings, nodes),
             reads: Reads::new(nodes, seed),
             streams,
             bytes: FabricBytes::default(),

@@ -46,6 +46,14 @@ impl Shuffle {
         *seen = Seen { bytes: from.held, turn: from.turn };
         batch.shut(source);
         batch.seen_bytes += bytes;
+        // A rack stands for its nodes: few racks send as much as many nodes would.
+        let caps = match self.fills_nics {
+            true => {
+                let sources = job.sources.len().clamp(1, self.fetches);
+                [batch.cap_bits_per_s * self.fetches as f64 / sources as f64, f64::INFINITY]
+            }
+            false => [batch.cap_bits_per_s; 2],
+        };
         let owner = |group: usize| Owner::Fetch { batch: at, source: source as u32, group: group as u32 };
         let each = |bytes: u64| Bytes(bytes.div_ceil(u64::from(job.reduces)));
         let members = batch.members.len() as u32;
@@ -59,7 +67,7 @@ impl Shuffle {
             }
             (FlowGrain::Racks, false) => {
                 let pair = (batch.job, RackIdx(from.place), RackIdx(batch.place));
-                let (packet_cap, circuit_cap) = (batch.cap_bits_per_s, batch.circuit_cap_bits_per_s);
+                let (packet_cap, circuit_cap) = (caps[0], batch.circuit_cap_bits_per_s);
                 let ride = Ride { pair, sender, packet_cap, circuit_cap };
                 fetch.wires = smallvec![out.wires.start_between(owner(0), ride, each(bytes), members, gathered)];
             }
@@ -75,7 +83,7 @@ impl Shuffle {
                     let rest = each(bytes - own);
                     let some = rest > Bytes::ZERO && group.members > 0;
                     fetch.wires.push(match some {
-                        true => out.wires.start(owner(at), ends, rest, group.members, batch.cap_bits_per_s),
+                        true => out.wires.start(owner(at), ends, rest, group.members, caps[1]),
                         false => NO_WIRE,
                     });
                 }

@@ -19,7 +19,7 @@ use super::JobNo;
 use super::active_flows::ActiveFlows;
 use super::bytes::{FabricBytes, Locality};
 use super::draw::draw;
-use crate::settings::FlowGrain;
+use crate::settings::{Authority, FlowGrain, SimSettings};
 use batch::{Batch, Member};
 use gate::Gate;
 use hintd_model::units::{Bytes, NodeIdx};
@@ -46,6 +46,8 @@ pub(super) struct Shuffle {
     starts: BinaryHeap<Reverse<(u64, u32)>>,
     /// At once, by batch.
     fetches: usize,
+    /// Grain `racks`: whether few fetches may fill a NIC.
+    fills_nics: bool,
     seed: u64,
     grain: FlowGrain,
     /// Grain `nodes`: those that are down are not fetched from.
@@ -61,8 +63,10 @@ pub(super) struct Outside<'a> {
 }
 
 impl Shuffle {
-    pub(super) fn new(grain: FlowGrain, nodes: usize, fetches: u32, seed: u64) -> Self {
+    pub(super) fn new(settings: &SimSettings, nodes: usize) -> Self {
+        let &SimSettings { grain, fetches, seed, authority, .. } = settings;
         Self {
+            fills_nics: authority == Authority::Deployed,
             jobs: Vec::new(),
             batches: Vec::new(),
             free: Vec::new(),

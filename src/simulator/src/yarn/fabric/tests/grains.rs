@@ -52,3 +52,31 @@ fn with_many_reduces_the_grains_agree_within_one_per_cent() {
     assert!((racks.0 / nodes.0 - 1.0).abs() < 0.02, "last: {racks:?} {nodes:?}");
     assert!((racks.1 / nodes.1 - 1.0).abs() < 0.01, "mean: {racks:?} {nodes:?}");
 }
+
+/// A job whose maps and reduces are all in one rack, or in two, begun when its maps are done: seconds until the last reduce
+/// has its bytes.
+fn in_few_racks(settings: &SimSettings, racks: u32) -> f64 {
+    let (nodes, bytes) = (5 * racks, 1_000_000_000);
+    let mut fabric = Fabric::new(&snapshot(8, 5), settings).unwrap();
+    fabric.job(JOB, 40, u64::from(nodes), Bytes(bytes * u64::from(nodes)));
+    (0..40).for_each(|map| {
+        fabric.map_done(0.0, JOB, map, NodeIdx(map % nodes), Bytes(bytes * u64::from(nodes) / 40));
+    });
+    fabric.maps_complete(0.0, JOB);
+    (0..nodes).for_each(|reduce| fabric.reduce_begins(0.5, JOB, reduce, NodeIdx(reduce)));
+    all(&mut fabric).iter().map(|arrival| arrival.0).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_job_in_few_racks_is_as_fast_in_either_grain_as_deployed() {
+    let settings = |grain, authority| SimSettings { authority, ..exact(grain) };
+    for racks in [1, 2] {
+        let deployed = |grain| in_few_racks(&settings(grain, Authority::Deployed), racks);
+        let (by_rack, by_node) = (deployed(FlowGrain::Racks), deployed(FlowGrain::Nodes));
+        assert!((by_rack / by_node - 1.0).abs() < 0.2, "in {racks} racks: {by_rack} s and {by_node} s");
+    }
+    // What reproductions have.
+    let [capped, filled] =
+        [Authority::Policy, Authority::Deployed].map(|of| in_few_racks(&settings(FlowGrain::Racks, of), 1));
+    assert!(capped > 2.0 * filled, "{capped} s and {filled} s");
+}

@@ -8,7 +8,7 @@ mod oracle;
 
 use super::testing::snapshot;
 use super::*;
-use crate::settings::{Background, FlowGrain};
+use crate::settings::{Authority, Background, FlowGrain};
 use hintd_model::units::{LinkName, Micros};
 
 pub(super) fn exact(grain: FlowGrain) -> SimSettings {

@@ -98,8 +98,8 @@ final class Hinted {
     this.waiting = waiting;
     this.settings = settings;
     this.table = new AskTable(settings.besideOwn, this::over);
-    this.turns = new TurnKeeper(attempt, app, daemon, counters);
     this.homes = new HomeKeeper(attempt, app, cluster, daemon, counters);
+    this.turns = new TurnKeeper(attempt, app, daemon, counters, homes::askedIn);
   }
 
   /** The ApplicationMaster registered: asks for what a run of the same job asked for first. */

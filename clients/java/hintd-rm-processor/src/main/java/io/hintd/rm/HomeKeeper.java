@@ -22,8 +22,9 @@ import org.slf4j.LoggerFactory;
  * Keeps one attempt's maps in the racks to which hintd sent their input, and its reduces where those maps ran. One thread at
  * a time.
  *
- * <p>Maps: rows elsewhere are left out and {@code *} is strict. Reduces, once a map ran at home: rows of hosts in
- * proportion to those maps, and {@code *} is strict. Either way all usable hosts of the homes have rows for all that is
+ * <p>Maps: rows elsewhere are left out and {@code *} is strict. Reduces, where most of the maps that came are at home: rows
+ * of hosts in proportion to those maps, and {@code *} is strict; no rows while maps of the job wait for room at home, for
+ * YARN serves reduces first. Either way all usable hosts of the homes have rows for all that is
  * outstanding after {@code hosts-for-ms}, 30 s at most, for YARN serves no rack's row beside a strict {@code *}.
  *
  * <p>They are asked for as the application asks again once none came for as long as hintd says, {@code homes-wait-ms} at
@@ -51,6 +52,8 @@ final class HomeKeeper {
     boolean over;
     /** All of it came. */
     boolean idle;
+    /** Reduces that wait for maps of their job. */
+    boolean held;
     /** Containers that came, by host. */
     final Map<String, Integer> came = new HashMap<>();
 
@@ -69,6 +72,8 @@ final class HomeKeeper {
   private final Map<Key, Stay> stays = new HashMap<>();
   /** Maps that came, by host. */
   private final TreeMap<String, Integer> maps = new TreeMap<>();
+  /** Where reduces are asked for, as looked at last. */
+  private final Map<Key, TreeSet<String>> askedIn = new HashMap<>();
   private CompletableFuture<InputHomesResponse> answer;
   private long again = Long.MIN_VALUE;
   /** Home racks, as told last; null: not told yet. Empty: there are none for maps. */
@@ -223,10 +228,41 @@ final class HomeKeeper {
       if (!stay.over) {
         decide(key, stay, blacklisted, mode, settings, now);
       }
+      if (!stay.maps) {
+        askedIn.put(key, stay.kept ? homes.racks() : new TreeSet<>());
+      }
     }
   }
 
+  /**
+   * Racks in which the key's reduces are asked for alone, were when the last of them came, or will be; empty: anywhere; null:
+   * nobody knows yet.
+   */
+  Collection<String> askedIn(Key key) {
+    if (askedIn.containsKey(key)) {
+      return askedIn.get(key);
+    }
+    if (homes.none() || maps.isEmpty()) {
+      return racks == null || !homes.none() ? null : new TreeSet<>();
+    }
+    return mostMapsAtHome() ? homes.racks() : new TreeSet<>();
+  }
+
+  /** Reduces leave maps of their job the room: YARN serves them first, and MapReduce takes them back after minutes only. */
+  private void hold(Key key, Stay stay, long now) {
+    boolean holds = !stay.maps && rows.open().stream().anyMatch(other -> stays.get(other).maps && stays.get(other).kept);
+    if (holds && !stay.held) {
+      counters.homes("reduces_held", rows.outstanding(key));
+    }
+    if (holds || stay.held) {
+      stay.since = now; // they do not wait for room
+      stay.began = now;
+    }
+    stay.held = holds;
+  }
+
   private void decide(Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
+    hold(key, stay, now);
     boolean late = now - stay.since >= waitMs(patienceMs, settings);
     String why = stay.maps ? notMaps(key) : notReduces(key, stay);
     if (NOT_YET.equals(why)) {
@@ -272,16 +308,32 @@ final class HomeKeeper {
     if (homes.none()) {
       return stay.narrowed ? reason : NOT_YET;
     }
-    if (maps.keySet().stream().anyMatch(homes::has)) {
+    if (mostMapsAtHome()) {
       return null;
     }
-    return stay.narrowed ? "not_at_home" : NOT_YET; // other homes than those where they ran
+    return stay.narrowed ? "not_at_home" : NOT_YET; // the input of this run lies elsewhere, or these are other homes
+  }
+
+  /**
+   * Whether most maps that came, on hosts that are still there, came at home. Where others ran, what they wrote goes into the
+   * homes over their uplinks, which hints spread better.
+   */
+  private boolean mostMapsAtHome() {
+    Map<String, String> all = cluster.racks();
+    long balance = 0;
+    for (Map.Entry<String, Integer> map : maps.entrySet()) {
+      balance += homes.has(map.getKey()) ? map.getValue() : all.containsKey(map.getKey()) ? -map.getValue() : 0;
+    }
+    return balance > 0;
   }
 
   private HomeRows.Target target(Key key, Stay stay, TreeMap<String, String> hosts, Settings settings, long now) {
     // Hosts of its blocks alone may never have room, whatever is set for hints.
     boolean early = !stay.narrowed || now - stay.began < Math.min(settings.hostsForMs, HOSTS_FOR_MAX_MS);
     TreeMap<String, Integer> added = new TreeMap<>();
+    if (stay.held) {
+      return new HomeRows.Target(new HashSet<>(), added); // beside a strict one for any node YARN gives none
+    }
     if (early && !stay.maps) {
       shares(rows.outstanding(key), stay.came, hosts).forEach((host, count) -> {
         added.put(host, count);

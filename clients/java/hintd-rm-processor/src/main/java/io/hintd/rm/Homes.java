@@ -33,6 +33,10 @@ final class Homes {
     return racks.isEmpty();
   }
 
+  TreeSet<String> racks() {
+    return new TreeSet<>(racks);
+  }
+
   /** Whether the host is in one of them. */
   boolean has(String host) {
     look();

@@ -1,12 +1,15 @@
 package io.hintd.rm;
 
 import io.hintd.client.Attempt;
+import io.hintd.v1.ReceiverRacks;
 import io.hintd.v1.ShuffleTurnRequest;
 import io.hintd.v1.ShuffleTurnResponse;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -42,6 +45,8 @@ final class TurnKeeper {
   private final Cluster.App app;
   private final Daemon daemon;
   private final Counters counters;
+  /** Racks in which a key's receivers are asked for alone; empty: anywhere; null: not known. */
+  private final Function<Key, Collection<String>> askedIn;
   private final Turns turns = new Turns();
   private final Map<Key, Asked> asked = new HashMap<>();
   /** Counted among the containers that are held. */
@@ -49,11 +54,13 @@ final class TurnKeeper {
   /** When hintd is to be told that receivers will come. */
   private long announce = Long.MIN_VALUE;
 
-  TurnKeeper(Attempt attempt, Cluster.App app, Daemon daemon, Counters counters) {
+  TurnKeeper(
+      Attempt attempt, Cluster.App app, Daemon daemon, Counters counters, Function<Key, Collection<String>> askedIn) {
     this.attempt = attempt;
     this.app = app;
     this.daemon = daemon;
     this.counters = counters;
+    this.askedIn = askedIn;
   }
 
   /** What goes on in place of {@code came}. */
@@ -100,6 +107,10 @@ final class TurnKeeper {
             .setReceivers(Math.max(turns.receivers(key), 1))
             .setReceived(turns.done(key))
             .setMemoryMb(turns.memoryMb(key));
+    Collection<String> racks = askedIn.apply(key);
+    if (racks != null) {
+      request.setAskedIn(ReceiverRacks.newBuilder().addAllRacks(racks));
+    }
     of.answer = daemon.turn(request, settings);
     of.again = now + 1_000;
     if (of.answer == null) {

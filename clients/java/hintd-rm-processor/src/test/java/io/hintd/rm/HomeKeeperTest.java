@@ -3,6 +3,7 @@ package io.hintd.rm;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hintd.client.Attempt;
@@ -268,14 +269,17 @@ class HomeKeeperTest {
   void reducesGoWhereMapsRanAtHomeThenToAllHostsOfHomesAndElsewhereAfterAWhile() throws Exception {
     register();
     allocate(maps(4));
+    assertNull(keeper.askedIn(REDUCES), "who knows where maps will come");
     assertEquals("*=4", allocate(Yarn.row(REDUCES, "*", 4)), "no map came yet");
     assertFalse(keeper.keeps(REDUCES));
+    assertEquals(Collections.emptySet(), keeper.askedIn(REDUCES));
     for (int i = 0; i < 3; i++) {
       keeper.delivered(MAPS, host(0, true), rack(), now);
     }
     keeper.delivered(MAPS, host(1, true), rack(), now);
     allocate(maps(0));
     assertTrue(keeper.keeps(REDUCES));
+    assertEquals(Collections.singleton(rack()), keeper.askedIn(REDUCES));
     assertEquals(4, count("reduces"));
     // Three and one, and what came is not asked for again.
     keeper.delivered(REDUCES, host(1, true), rack(), now);
@@ -293,7 +297,9 @@ class HomeKeeperTest {
       keeper.delivered(REDUCES, host(0, false), away(), now);
     }
     allocate(Yarn.row(REDUCES, "*", 0));
+    assertEquals(Collections.emptySet(), keeper.askedIn(REDUCES), "they came elsewhere");
     assertTrue(allocate(Yarn.row(REDUCES, "*", 2)).startsWith("*=2! "), "the next begin anew");
+    assertEquals(Collections.singleton(rack()), keeper.askedIn(REDUCES));
     assertEquals(0, count("ended_waited"));
   }
 
@@ -307,9 +313,39 @@ class HomeKeeperTest {
     assertEquals("*=4", allocate(Yarn.row(REDUCES, "*", 4)));
     assertFalse(keeper.keeps(REDUCES));
     keeper.delivered(MAPS, host(0, true), rack(), now);
+    assertEquals("", pass(2));
+    assertEquals(0, count("reduces"), "one of three ran at home");
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    assertEquals("", pass(2));
+    assertEquals(0, count("reduces"), "nor is a half most of them");
+    keeper.delivered(MAPS, host(1, true), rack(), now);
     assertEquals("*=3", allocate(Mode.SHADOW, Yarn.row(REDUCES, "*", 3)));
     assertEquals(3, count("shadow_reduces"));
     assertFalse(keeper.keeps(REDUCES));
+  }
+
+  @Test
+  void reducesHaveNoRowsWhileMapsOfTheirJobWaitAtHome() throws Exception {
+    register();
+    allocate(maps(4));
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    assertEquals("*=2!", allocate(Yarn.row(REDUCES, "*", 2)));
+    assertEquals(2, count("reduces_held"));
+    String sent = pass(29);
+    assertFalse(sent.contains("=2"), sent);
+    for (int i = 0; i < 3; i++) {
+      keeper.delivered(MAPS, host(1, true), rack(), now);
+    }
+    assertEquals(told(Arrays.asList(Yarn.row(REDUCES, rack(), 2), Yarn.row(REDUCES, host(1, true), 2))), pass(1));
+    // A map is to run again: places that are left take none of its room.
+    assertTrue(allocate(maps(1)).contains(host(1, true) + "=0"));
+    keeper.delivered(MAPS, host(1, true), rack(), now);
+    assertTrue(pass(1).contains(rack() + "=2"));
+    assertEquals("", pass(2));
+    assertTrue(pass(1).contains(host(0, true) + "=2"));
+    assertEquals("", pass(26), "they wait at home as long as ever from then on");
+    assertTrue(pass(1).startsWith("*=2 "));
+    assertEquals(1, count("reduces_ended_waited"));
   }
 
   @Test
@@ -318,6 +354,7 @@ class HomeKeeperTest {
     allocate(maps(1));
     keeper.delivered(MAPS, host(0, true), rack(), now);
     allocate(maps(0));
+    assertEquals(Collections.singleton(rack()), keeper.askedIn(REDUCES), "where they will be");
     now += 100_000; // nobody asked hintd meanwhile
     assertTrue(allocate(Yarn.row(REDUCES, "*", 2)).startsWith("*=2! "));
     assertEquals("", pass(2));

@@ -10,6 +10,7 @@ import io.hintd.client.TestDaemon;
 import io.hintd.rm.Settings.Mode;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -19,6 +20,7 @@ import java.util.Properties;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.ApplicationId;
 import org.apache.hadoop.yarn.api.records.Container;
@@ -106,7 +108,11 @@ class HomesOnYarnTest {
     return rack(host).equals("/rack" + home);
   }
 
-  /** A MapReduce job: its maps first, its reduces once they are done. */
+  private String third() {
+    return TestDaemon.Nodes.host(2 * ((home + 2) % 3));
+  }
+
+  /** A MapReduce job: its maps first, its reduces once they are done, or some of them. */
   private final class Job {
     final ApplicationAttemptId id;
     final HomeKeeper keeper;
@@ -120,6 +126,11 @@ class HomesOnYarnTest {
     /** Where containers came. */
     final List<String> mapsAt = new ArrayList<>();
     final List<String> reducesAt = new ArrayList<>();
+    /** Containers of reduces that run: until all maps are done, and 5 s. */
+    final TreeSet<ContainerId> reducing = new TreeSet<>();
+    /** Maps that are done when it asks for reduces. */
+    int slowStart = Integer.MAX_VALUE;
+    int mapsDone;
     int reduces;
     int reducesAsked;
     boolean asked;
@@ -161,18 +172,21 @@ class HomesOnYarnTest {
       List<ResourceRequest> asks = new ArrayList<>();
       changed.forEach(name -> asks.add(row(MAPS, name, table.get(name))));
       changed.clear();
-      boolean mapsDone = waiting.isEmpty() && (asked || running.isEmpty());
-      if (mapsDone && reducesAsked != reduces) {
+      boolean reads = asked || mapsDone >= slowStart || waiting.isEmpty() && running.isEmpty();
+      if (reads && reducesAsked != reduces) {
         asks.add(row(REDUCES, "*", reduces));
         reducesAsked = reduces;
         asked = true;
         since = now;
       }
+      boolean mapsRun = !waiting.isEmpty() || !reducing.containsAll(running.keySet());
+      reducing.forEach(id -> running.computeIfPresent(id, (same, end) -> mapsRun ? now + 5_000 : end));
       List<ContainerId> over = new ArrayList<>();
       for (Iterator<Map.Entry<ContainerId, Long>> all = running.entrySet().iterator(); all.hasNext(); ) {
         Map.Entry<ContainerId, Long> one = all.next();
         if (one.getValue() <= now) {
           over.add(one.getKey());
+          mapsDone += reducing.contains(one.getKey()) ? 0 : 1;
           all.remove();
         }
       }
@@ -203,6 +217,7 @@ class HomesOnYarnTest {
       if (key.equals(REDUCES)) {
         reduces--;
         reducesAt.add(host);
+        reducing.add(given.getId());
         running.put(given.getId(), now + 5_000);
         return;
       }
@@ -265,6 +280,50 @@ class HomesOnYarnTest {
     assertEquals(20, job.atHome(job.mapsAt), job::say);
     assertEquals(9, job.atHome(job.reducesAt), job::say);
     assertEquals(0, count("ended_waited") + count("reduces_ended_waited"), job::say);
+  }
+
+  @Test
+  void aJobsOwnReducesLeaveItsMapsTheRoomAtHome() throws Exception {
+    Job job = new Job(8, 1024, 2 * ROOM).maps(10, host(0), away()).maps(10, host(1), away());
+    job.slowStart = 1;
+    assertTrue(run(300, this::allDone) < 100, job::say);
+    assertEquals(20, job.atHome(job.mapsAt), job::say);
+    assertEquals(2 * ROOM, job.atHome(job.reducesAt), job::say);
+    assertEquals(0, count("ended_waited") + count("reduces_ended_waited"), job::say);
+  }
+
+  @Test
+  void reducesOfARunWhoseInputLiesElsewhereDoNotGoHomeForOneMapThatRanThere() throws Exception {
+    Job job = new Job(5, 1024, 2 * ROOM).maps(1, host(0), away()).maps(3, away(), third()).maps(2, third(), away());
+    yarn.allocate(job.id, new ArrayList<>(), new ArrayList<>());
+    assertTrue(run(100, this::allDone) < 60, job::say);
+    assertEquals(1, count("ended_not_at_home"), job::say);
+    assertEquals(0, count("reduces"), job::say);
+    assertTrue(job.atHome(job.reducesAt) < 2 * ROOM, job::say);
+  }
+
+  @Test
+  void hintdIsToldWhereReducesAreAskedForAndGivesTurnsByThat() throws Exception {
+    AtomicReference<Collection<String>> racks = new AtomicReference<>(Collections.singleton("/rack" + home));
+    Attempt attempt = new Attempt("application_1700000000000_0099", 1);
+    TurnKeeper turns = new TurnKeeper(attempt, app, daemon, counters, key -> racks.get());
+    List<ResourceRequest> asks = Arrays.asList(Yarn.row(REDUCES, "*", 20));
+    assertEquals(8, standing(turns, asks, 0), "half of the home's 16 containers");
+    racks.set(Collections.emptySet());
+    assertEquals(12, standing(turns, Collections.emptyList(), 8), "a quarter of all 48, once it gave its home up");
+  }
+
+  /** What YARN is asked for when that changes, from {@code before} on. */
+  private int standing(TurnKeeper turns, List<ResourceRequest> asks, int before) throws Exception {
+    List<ResourceRequest> sent = turns.before(asks, true, settings, now);
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
+    while (sent.isEmpty() || sent.get(0).getNumContainers() == before) {
+      assertTrue(System.nanoTime() < end, "in time");
+      Thread.sleep(10);
+      now += 100;
+      sent = turns.before(Collections.emptyList(), true, settings, now);
+    }
+    return sent.get(0).getNumContainers();
   }
 
   @Test

@@ -1,0 +1,338 @@
+//! `hintctl decisions`, `leases` and `applications`: what was decided, what is promised, and for whom; newest first.
+
+use super::connect::DaemonArgs;
+use super::failure::Failure;
+use super::output::{self, Output};
+use super::view::ViewArgs;
+use clap::Args;
+use hintd_client::wire::{v1, yarn};
+
+/// Which rows.
+#[derive(Debug, Clone, Args)]
+pub struct FilterArgs {
+    /// Only of this application, as YARN names it
+    #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
+    application: String,
+    /// Only of this queue
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    queue: String,
+    /// Only with hosts whose names contain this
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    host: String,
+    /// At most so many, the newest; 0: 10,000
+    #[arg(long, default_value_t = 50)]
+    limit: u32,
+}
+
+/// Decisions to list.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  hintctl decisions\n  hintctl decisions --queue etl --limit 10 -o wide\n  \
+    hintctl --json decisions | jq -r '.decisions[] | select(.outcome == \"refused\") | .reason'\n\n\
+    Recorded decisions and refusals, newest first: those since the daemon's start that records have room for. `hintctl explain`\n\
+    tells all of one. A host is named by hints only.")]
+pub struct DecisionsArgs {
+    #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+/// Leases to list.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  hintctl leases\n  hintctl leases --host rack7 --limit 0\n  \
+    hintctl --json leases | jq -r '.leases[] | select(.state == \"confirmed\") | .container_id'\n\n\
+    Live leases, newest first. held: no container is known; confirmed: YARN has allocated it, and its node does not report it yet.")]
+pub struct LeasesArgs {
+    #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+/// Applications to list.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  hintctl applications\n  hintctl applications --queue etl --watch\n  \
+    hintctl explain application_1700000000000_0007\n\n\
+    Applications that asked for hints and are not over, the one that asked last first. `hintctl attempts` has them by attempt.")]
+pub struct ApplicationsArgs {
+    #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
+    view: ViewArgs,
+}
+
+/// `hintctl decisions`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers.
+pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let FilterArgs { application, queue, host, limit } = args.filter.clone();
+    let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit };
+    let ask = async |mut admin: hintd_client::AdminClient| admin.list_decisions(asked.clone()).await;
+    args.view.show(daemon, output, ask, decisions_text).map(drop)
+}
+
+/// `hintctl leases`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers.
+pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let FilterArgs { application, queue, host, limit } = args.filter.clone();
+    let asked = v1::ListLeasesRequest { application_id: application, queue, host, limit };
+    let ask = async |mut admin: hintd_client::AdminClient| admin.list_leases(asked.clone()).await;
+    args.view.show(daemon, output, ask, leases_text).map(drop)
+}
+
+/// `hintctl applications`.
+///
+/// # Errors
+/// [`Failure`] where no daemon answers.
+pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let FilterArgs { application, queue, host, limit } = args.filter.clone();
+    let asked = v1::ListApplicationsRequest { application_id: application, queue, host, limit };
+    let ask = async |mut admin: hintd_client::AdminClient| admin.list_applications(asked.clone()).await;
+    args.view.show(daemon, output, ask, applications_text).map(drop)
+}
+
+/// Hosts named of a decision in a table.
+const HOSTS_SHOWN: usize = 3;
+
+pub(super) fn decisions_text(answer: &v1::ListDecisionsResponse, wide: bool) -> String {
+    let decisions = &answer.decisions;
+    let table = if wide {
+        let header = [
+            "decision",
+            "age",
+            "application",
+            "attempt",
+            "request",
+            "queue",
+            "policy",
+            "mode",
+            "outcome",
+            "hosts",
+            "containers",
+            "hinted",
+            "gain",
+        ];
+        output::table(header, 10, decisions.iter().map(wide_decision))
+    } else {
+        let header = ["decision", "age", "application", "queue", "policy", "outcome", "hosts", "containers", "hinted"];
+        output::table(header, 7, decisions.iter().map(decision))
+    };
+    format!("{table}\n{} of {} decisions; {}", decisions.len(), answer.total, answer.kept)
+}
+
+fn ago(ms: u64) -> String {
+    output::seconds(ms as f64 / 1e3)
+}
+
+/// What came of a decision, and why.
+fn outcome(decision: &v1::DecisionView) -> String {
+    match (&*decision.outcome, &*decision.reason) {
+        (outcome, "") => outcome.to_owned(),
+        (outcome, reason) => format!("{outcome}: {reason}"),
+    }
+}
+
+fn hosts(decision: &v1::DecisionView) -> String {
+    let mut hosts = decision.hosts.iter().take(HOSTS_SHOWN).cloned().collect::<Vec<_>>().join(" ");
+    let more = (decision.hosts_total as usize).saturating_sub(decision.hosts.len().min(HOSTS_SHOWN));
+    if more > 0 {
+        hosts += &format!(" and {more} more");
+    }
+    if hosts.is_empty() { "-".to_owned() } else { hosts }
+}
+
+fn decision(row: &v1::DecisionView) -> [String; 9] {
+    [
+        row.decision_id.clone(),
+        ago(row.age_ms),
+        row.application_id.clone(),
+        row.queue.clone(),
+        row.policy.clone(),
+        outcome(row),
+        hosts(row),
+        row.containers.to_string(),
+        row.hinted.to_string(),
+    ]
+}
+
+fn wide_decision(row: &v1::DecisionView) -> [String; 13] {
+    let gain = row.expected_gain.map_or_else(|| "-".to_owned(), |gain| format!("{} %", output::digits(gain * 100.0)));
+    [
+        row.decision_id.clone(),
+        ago(row.age_ms),
+        row.application_id.clone(),
+        row.attempt.to_string(),
+        row.request_id.clone(),
+        row.queue.clone(),
+        row.policy.clone(),
+        row.mode.clone(),
+        outcome(row),
+        hosts(row),
+        row.containers.to_string(),
+        row.hinted.to_string(),
+        gain,
+    ]
+}
+
+fn leases_text(answer: &v1::ListLeasesResponse, wide: bool) -> String {
+    let leases = &answer.leases;
+    let table = if wide {
+        let header = [
+            "lease",
+            "host",
+            "rack",
+            "application",
+            "attempt",
+            "queue",
+            "group",
+            "state",
+            "request",
+            "decision",
+            "container",
+            "MB",
+            "vcores",
+            "ends in",
+        ];
+        output::table(header, 11, leases.iter().map(wide_lease))
+    } else {
+        let header = ["lease", "host", "application", "queue", "group", "state", "MB", "ends in"];
+        output::table(header, 6, leases.iter().map(lease))
+    };
+    format!("{table}\n{} of {} leases", leases.len(), answer.total)
+}
+
+fn memory(size: &Option<yarn::ResourceProto>) -> String {
+    size.as_ref().map_or(0, yarn::ResourceProto::memory).to_string()
+}
+
+fn lease(row: &v1::LeaseView) -> [String; 8] {
+    [
+        row.lease_id.to_string(),
+        row.host.clone(),
+        row.application_id.clone(),
+        row.queue.clone(),
+        row.group.clone(),
+        row.state.clone(),
+        memory(&row.size),
+        ago(row.expires_in_ms),
+    ]
+}
+
+fn wide_lease(row: &v1::LeaseView) -> [String; 14] {
+    let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    [
+        row.lease_id.to_string(),
+        row.host.clone(),
+        row.rack.clone(),
+        row.application_id.clone(),
+        row.attempt.to_string(),
+        row.queue.clone(),
+        row.group.clone(),
+        row.state.clone(),
+        row.request_id.clone(),
+        row.decision_id.clone(),
+        or_none(&row.container_id),
+        memory(&row.size),
+        row.size.as_ref().map_or(0, yarn::ResourceProto::virtual_cores).to_string(),
+        ago(row.expires_in_ms),
+    ]
+}
+
+fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> String {
+    let applications = &answer.applications;
+    let last = |row: &v1::ApplicationView| row.last_decision.clone().unwrap_or_default();
+    let outcome_of = |row: &v1::ApplicationView| row.last_decision.as_ref().map_or_else(|| "-".to_owned(), outcome);
+    let table = if wide {
+        let rows = applications.iter().map(|row| {
+            [
+                row.application_id.clone(),
+                row.queue.clone(),
+                ago(row.asked_ms),
+                last(row).decision_id,
+                last(row).policy,
+                outcome_of(row),
+                hosts(&last(row)),
+                row.attempt.to_string(),
+                row.requests.to_string(),
+                row.leases.to_string(),
+            ]
+        });
+        let header = [
+            "application",
+            "queue",
+            "asked",
+            "last decision",
+            "policy",
+            "outcome",
+            "hosts",
+            "attempt",
+            "requests",
+            "leases",
+        ];
+        output::table(header, 7, rows)
+    } else {
+        let rows = applications.iter().map(|row| {
+            [
+                row.application_id.clone(),
+                row.queue.clone(),
+                ago(row.asked_ms),
+                outcome_of(row),
+                row.requests.to_string(),
+                row.leases.to_string(),
+            ]
+        });
+        output::table(["application", "queue", "asked", "last decision", "requests", "leases"], 4, rows)
+    };
+    format!("{table}\n{} of {} applications", applications.len(), answer.total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decision() -> v1::DecisionView {
+        v1::DecisionView {
+            decision_id: "0a".into(),
+            age_ms: 1_500,
+            application_id: "application_1_0001".into(),
+            queue: "etl".into(),
+            policy: "joint".into(),
+            outcome: "withheld".into(),
+            reason: "no_gain".into(),
+            containers: 8,
+            hosts: ["a", "b", "c", "d"].map(str::to_owned).to_vec(),
+            hosts_total: 9,
+            ..v1::DecisionView::default()
+        }
+    }
+
+    #[test]
+    fn a_decision_says_what_came_of_it_why_and_how_many_hosts_are_not_named() {
+        let answer =
+            v1::ListDecisionsResponse { decisions: vec![decision()], total: 7, kept: "records go back 9 s".into() };
+        let text = decisions_text(&answer, false);
+        assert!(text.contains("withheld: no_gain") && text.contains("a b c and 6 more"), "{text}");
+        assert!(text.ends_with("1 of 7 decisions; records go back 9 s"), "{text}");
+        assert!(decisions_text(&answer, true).contains("mode"), "wide has more columns");
+    }
+
+    #[test]
+    fn ids_of_64_bits_are_texts_in_json() {
+        let lease = v1::LeaseView { lease_id: u64::MAX, ..v1::LeaseView::default() };
+        assert_eq!(serde_json::json!(lease)["lease_id"], u64::MAX.to_string());
+        let text = leases_text(&v1::ListLeasesResponse { leases: vec![lease], total: 1 }, true);
+        assert!(text.contains(&u64::MAX.to_string()) && text.ends_with("1 of 1 leases"), "{text}");
+    }
+
+    #[test]
+    fn an_application_without_a_recorded_decision_has_a_row() {
+        let row = v1::ApplicationView { application_id: "application_1_0001".into(), ..v1::ApplicationView::default() };
+        let answer = v1::ListApplicationsResponse { applications: vec![row], total: 1 };
+        for wide in [false, true] {
+            assert!(applications_text(&answer, wide).contains("application_1_0001"));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The terminal for `top` and `--watch`: keys as they are pressed, and lines in the place of those before. It is left as it was found.
+
+use super::colors;
+use super::failure::Failure;
+use super::printable::one_line;
+use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{self, LocalModes, OptionalActions, Termios};
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// Another screen than the one with the shell's history, without a cursor; and back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// What is shown again and again.
+pub(super) trait Live {
+    /// What stands first.
+    fn head(&self) -> &str;
+    /// The lines below.
+    fn lines(&self) -> Vec<String>;
+    /// Looks again; what was there stays where this fails.
+    async fn look(&mut self) -> Result<(), Failure>;
+    /// A key other than `q`.
+    fn key(&mut self, _key: u8) {}
+}
+
+/// Time between two looks.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("\"{text}\" is not a number"))?;
+    if (0.1..=3_600.0).contains(&seconds) { Ok(seconds) } else { Err(format!("{seconds} is outside 0.1 to 3600")) }
+}
+
+/// Whether there is a terminal to show it on.
+///
+/// # Errors
+/// [`Failure::Input`] with `instead`, which says what works without one.
+pub(super) fn terminal(instead: &str) -> Result<(), Failure> {
+    match io::stdout().is_terminal() && io::stdin().is_terminal() {
+        true => Ok(()),
+        false => Err(Failure::Input(format!("there is no terminal: {instead}"))),
+    }
+}
+
+/// Shows it until `q` is pressed or a signal ends it. A daemon that goes away is waited for: what was shown last stays, with
+/// the reason. The terminal is left as it was found, while the process is stopped (Ctrl-Z) as well.
+pub(super) async fn live(shown: &mut impl Live, every: Duration) -> Result<(), Failure> {
+    // Unheard, they would end or stop the process before the screen is left.
+    let heard = |kind| signal(kind).map_err(|error| Failure::work(format!("signals: {error}")));
+    let (mut terminate, mut hang_up) = (heard(SignalKind::terminate())?, heard(SignalKind::hangup())?);
+    let mut stop = heard(SignalKind::from_raw(Signal::TSTP.as_raw()))?;
+    let mut go_on = heard(SignalKind::from_raw(Signal::CONT.as_raw()))?;
+    let broken = |error: io::Error| Failure::work(format!("the terminal: {error}"));
+    let mut screen = Screen::open().map_err(broken)?;
+    let mut trouble = None;
+    let mut next = tokio::time::Instant::now() + every;
+    loop {
+        screen.draw(trouble.as_deref().unwrap_or(shown.head()), &shown.lines()).map_err(broken)?;
+        tokio::select! {
+            key = screen.keys.recv() => match key {
+                None | Some(b'q' | b'Q') => return Ok(()),
+                Some(key) => shown.key(key),
+            },
+            _ = terminate.recv() => return Err(Failure::work("ended by SIGTERM")),
+            _ = hang_up.recv() => return Err(Failure::work("ended by SIGHUP")),
+            _ = stop.recv() => {
+                screen.leave().map_err(broken)?;
+                kill_process(getpid(), Signal::STOP).map_err(|error| broken(error.into()))?;
+                // The stop may take a moment; that it is over is said by this alone.
+                go_on.recv().await;
+                screen.enter().map_err(broken)?;
+            }
+            () = tokio::time::sleep_until(next) => {
+                trouble = shown.look().await.err().map(|failure| failure.to_string());
+                next = tokio::time::Instant::now() + every;
+            }
+        }
+    }
+}
+
+/// See the module.
+struct Screen {
+    before: Termios,
+    keys: mpsc::Receiver<u8>,
+}
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        let screen = Self { before: termios::tcgetattr(io::stdin())?, keys: keys() };
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    /// Keys come at once and are not shown; signals stay what they are.
+    fn enter(&self) -> io::Result<()> {
+        let mut keys_at_once = self.before.clone();
+        keys_at_once.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        termios::tcsetattr(io::stdin(), OptionalActions::Now, &keys_at_once)?;
+        write(ENTER)
+    }
+
+    fn leave(&self) -> io::Result<()> {
+        write(LEAVE)?;
+        Ok(termios::tcsetattr(io::stdin(), OptionalActions::Now, &self.before)?)
+    }
+
+    /// Shows a head, whole, and lines, as many and as much of each as there is room for.
+    fn draw(&mut self, head: &str, lines: &[String]) -> io::Result<()> {
+        let (height, width) = match termios::tcgetwinsize(io::stdout()) {
+            Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (usize::from(size.ws_row), usize::from(size.ws_col)),
+            _ => (24, 80),
+        };
+        write(&colors::painted(&frame(head, lines, height, width), colors::wanted()))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Nobody is left to tell.
+        let _ = self.leave();
+    }
+}
+
+/// What shows these lines and nothing of what stood there before.
+fn frame(head: &str, lines: &[String], height: usize, width: usize) -> String {
+    let mut text = "\x1b[H".to_owned();
+    let head: Vec<char> = one_line(head).chars().collect();
+    let head = head.chunks(width.max(1)).map(|part| part.iter().collect::<String>());
+    let lines = lines.iter().map(|line| one_line(line).chars().take(width).collect());
+    for (at, shown) in head.chain(lines).take(height).enumerate() {
+        let end = if at == 0 { "" } else { "\r\n" };
+        let _ = write!(text, "{end}{shown}\x1b[K"); // a string takes all
+    }
+    text + "\x1b[J"
+}
+
+/// A thread reads, for as long as the process lives: nothing can end a read from a terminal.
+fn keys() -> mpsc::Receiver<u8> {
+    let (sender, keys) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        let mut stdin = io::stdin().lock();
+        let mut key = [0];
+        while stdin.read_exact(&mut key).is_ok() && sender.blocking_send(key[0]).is_ok() {}
+    });
+    keys
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_fits_its_terminal_and_says_nothing_to_it_by_names() {
+        let lines = ["a\x1b[2Jb".to_owned(), "0123456789".to_owned(), "c".to_owned()];
+        assert_eq!(frame("head", &lines, 3, 9), "\x1b[Hhead\x1b[K\r\na\\u{1b}[2\x1b[K\r\n012345678\x1b[K\x1b[J");
+        // Why nobody answers is no line to cut.
+        assert_eq!(frame("0123456789", &lines[2..], 3, 9), "\x1b[H012345678\x1b[K\r\n9\x1b[K\r\nc\x1b[K\x1b[J");
+    }
+}

@@ -1,0 +1,146 @@
+//! How a list is shown: as a table, with more columns, as JSON or YAML; once, or again and again.
+
+use super::connect::{DaemonArgs, block_on};
+use super::failure::Failure;
+use super::output::{self, Output};
+use super::printable::one_line_strings;
+use super::screen::{self, Live, live};
+use clap::{Args, ValueEnum};
+use hintd_client::AdminClient;
+use prost::{Message, Name};
+use serde::Serialize;
+use std::time::Duration;
+use tonic::{Response, Status};
+
+/// How it looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// For people, with more columns
+    Wide,
+    /// For scripts, as --json
+    Json,
+    /// For scripts
+    Yaml,
+}
+
+/// How a list is shown.
+#[derive(Debug, Clone, Args)]
+pub struct ViewArgs {
+    /// How it is shown [default: table; json with --json]
+    #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Show it again and again on the terminal, every SECONDS (0.1 to 3600; 2 if left out); q quits
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = screen::seconds)]
+    watch: Option<f64>,
+}
+
+/// How long one look may take: what takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl ViewArgs {
+    /// What is to be shown.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] where `--json` and `-o` contradict each other, or there is no terminal to show it on again and again.
+    pub fn format(&self, output: Output) -> Result<Format, Failure> {
+        let format = match (self.format, output.is_json()) {
+            (None, false) => Format::Table,
+            (None | Some(Format::Json), true) => Format::Json,
+            (Some(format), false) => format,
+            (Some(_), true) => return Err(Failure::Input("--json and -o name different formats".to_owned())),
+        };
+        match (self.watch, format) {
+            (Some(_), Format::Json | Format::Yaml) => {
+                Err(Failure::Input("--watch shows tables: leave -o json, -o yaml and --json out".to_owned()))
+            }
+            (Some(_), _) => screen::terminal("leave --watch out").map(|()| format),
+            (None, _) => Ok(format),
+        }
+    }
+
+    /// Asks the daemon and shows the answer; again and again, where that is wanted. Returns the last answer.
+    ///
+    /// # Errors
+    /// [`Failure`] where no daemon answers, or as [`Self::format`].
+    pub fn show<M>(
+        &self,
+        daemon: &DaemonArgs,
+        output: Output,
+        ask: impl AsyncFn(AdminClient) -> Result<Response<M>, Status>,
+        text: impl Fn(&M, bool) -> String,
+    ) -> Result<M, Failure>
+    where
+        M: Message + Name + Default + Serialize,
+    {
+        let format = self.format(output)?;
+        let lines = |answer: &M| text(&one_line_strings(answer), format == Format::Wide);
+        block_on(async {
+            let admin = daemon.operator().await?;
+            let answer = within(ask(admin.clone())).await?;
+            let Some(every) = self.watch else {
+                match format {
+                    Format::Table | Format::Wide => output.line(&lines(&answer))?,
+                    Format::Json => output.document(&output::sorted(&answer)?)?,
+                    Format::Yaml => output.yaml(&answer)?,
+                }
+                return Ok(answer);
+            };
+            let mut shown = Watched { admin, ask, lines, answer };
+            live(&mut shown, Duration::from_secs_f64(every)).await?;
+            Ok(shown.answer)
+        })
+    }
+}
+
+async fn within<M>(answer: impl Future<Output = Result<Response<M>, Status>>) -> Result<M, Failure> {
+    let late = |_| Failure::work(format!("the daemon does not answer within {} s", PATIENCE.as_secs()));
+    Ok(tokio::time::timeout(PATIENCE, answer).await.map_err(late)??.into_inner())
+}
+
+/// An answer that is asked for again and again.
+struct Watched<M, A, L> {
+    admin: AdminClient,
+    ask: A,
+    lines: L,
+    answer: M,
+}
+
+impl<M, A, L> Live for Watched<M, A, L>
+where
+    A: AsyncFn(AdminClient) -> Result<Response<M>, Status>,
+    L: Fn(&M) -> String,
+{
+    fn head(&self) -> &str {
+        "q quits"
+    }
+
+    fn lines(&self) -> Vec<String> {
+        (self.lines)(&self.answer).lines().map(str::to_owned).collect()
+    }
+
+    async fn look(&mut self) -> Result<(), Failure> {
+        self.answer = within((self.ask)(self.admin.clone())).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(format: Option<Format>, watch: Option<f64>, json: bool) -> Result<Format, String> {
+        ViewArgs { format, watch }.format(Output::new(json)).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn the_format_is_what_either_option_says_and_both_may_not_contradict_each_other() {
+        assert_eq!(asked(None, None, false), Ok(Format::Table));
+        assert_eq!(asked(None, None, true), Ok(Format::Json));
+        assert_eq!(asked(Some(Format::Json), None, true), Ok(Format::Json));
+        assert_eq!(asked(Some(Format::Yaml), None, false), Ok(Format::Yaml));
+        assert!(asked(Some(Format::Wide), None, true).unwrap_err().contains("--json and -o"));
+        assert!(asked(None, Some(1.0), true).unwrap_err().contains("--watch shows tables"));
+    }
+}

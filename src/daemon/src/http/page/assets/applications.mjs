@@ -1,0 +1,143 @@
+// Applications, decisions, and one decision explained.
+import { Bar, Facts, Table, bits, bytes, clock, html, number, percent, span, words } from './parts.mjs';
+import { doc, explained, filter, place, to } from './state.mjs';
+
+const groups = (row) => row.groups.map((group) => `${group.count} × ${group.name}`).join(', ');
+const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? 'hinted' : row.mode);
+const kind = (row) => (row.refused ? 'state bad' : row.withheld ? 'state warn' : 'state good');
+const short = (id) => html`<a href=${to('decisions', id)}><code>${id.slice(0, 16)}</code></a>`;
+
+function Decided({ caption, rows, application = true }) {
+  return html`<${Table} caption=${caption} empty="none is recorded." by=${(row) => row.decision_id} rows=${rows} columns=${[
+    ['Decision', (row) => short(row.decision_id)],
+    ['At', (row) => clock(row.at_ms)],
+    application && ['Application', (row) => html`<a href=${to('applications', row.application_id)}>${row.application_id}</a>`],
+    ['Groups', groups],
+    ['Queue', (row) => row.queue],
+    ['Policy', (row) => row.policy],
+    ['Outcome', (row) => html`<span class=${kind(row)}>${came(row)}</span>`],
+    ['Hinted', (row) => row.hinted, 'n'],
+    ['No room', (row) => row.without_room, 'n'],
+    ['Expected gain', (row) => percent(row.expected_gain), 'n'],
+  ].filter(Boolean)} />`;
+}
+
+export function Applications() {
+  const { applications, applications_total: total, decisions, network } = doc.value;
+  const { chosen } = place.value;
+  const running = applications.filter((row) => row.application_id === chosen);
+  const of = decisions.filter((row) => row.application_id === chosen);
+  const links = network.links.filter((link) => link.users.some((user) => user.application_id === chosen));
+  return html`
+    ${chosen && html`<section aria-labelledby="application" class="panel"><h2 id="application">${chosen}</h2>
+      ${!running.length && html`<p class="empty">It has no attempt that asked for hints and is not over.</p>`}
+      ${running.map((row) => html`<${Facts} rows=${[
+    ['Attempt', String(row.attempt)], ['Leases', String(row.leases)], ['Requests', String(row.requests)],
+    ['Busiest link', row.busiest_link ? `${row.busiest_link} (${percent(row.busiest_share)})` : '–'],
+  ]} />`)}
+      <${Decided} caption="Its latest decisions; each says whether it was followed" rows=${of} application=${false} />
+      <${Table} caption="Links between switches on which it is one of the three largest" empty="it is on none." by=${(link) => link.id} rows=${links} columns=${[
+    ['Link', (link) => html`<a href=${to('network', link.id)}>${link.id}</a>`],
+    ['Its rate', (link) => bits(link.users.find((user) => user.application_id === chosen).bits_per_s), 'n'],
+    ['Load', (link) => html`<${Bar} share=${Math.max(link.a_to_b_bits_per_s, link.b_to_a_bits_per_s) / Math.max(1, link.bits_per_s)} />`],
+  ]} />
+      <p><a href="#/applications">Close</a></p></section>`}
+    <${Table} caption=${`${applications.length} of ${total} attempts that asked for hints and are not over, those with most leases first`} empty="none asked yet."
+      by=${(row) => row.application_id + ' ' + row.attempt} rows=${applications} columns=${[
+    ['Application', (row) => html`<a href=${to('applications', row.application_id)} aria-current=${row.application_id === chosen ? 'true' : undefined}>${row.application_id}</a>`],
+    ['Attempt', (row) => row.attempt, 'n'],
+    ['Leases', (row) => row.leases, 'n'],
+    ['Requests', (row) => row.requests, 'n'],
+    ['Busiest link', (row) => row.busiest_link ?? '–'],
+    ['Its load', (row) => (row.busiest_link ? html`<${Bar} share=${row.busiest_share} />` : '–')],
+  ]} />`;
+}
+
+export function Decisions() {
+  const { decisions } = doc.value;
+  const { chosen } = place.value;
+  const wanted = filter.value.trim().toLowerCase();
+  const has = (row) => [row.decision_id, row.application_id, row.request_id, row.queue, row.user, row.policy, came(row), groups(row)].some((text) => text.toLowerCase().includes(wanted));
+  const rows = decisions.filter(has);
+  return html`
+    ${chosen && html`<${Explained} id=${chosen} />`}
+    <p><label>Only with <input type="search" value=${filter.value} onInput=${(event) => { filter.value = event.currentTarget.value; }} placeholder="application, queue, policy, outcome" /></label></p>
+    <${Decided} caption=${`${rows.length} of the latest ${decisions.length} decisions`} rows=${rows} />`;
+}
+
+const seconds = (value) => (value == null ? '–' : number(value) + ' s');
+const UNITS = { remote_bytes: bytes, cross_rack_bytes: bytes, worst_link_s: seconds };
+
+/** One term of both placements, side by side; what is less is better. */
+function Terms({ cost, baseline }) {
+  const names = Object.keys({ ...cost, ...baseline });
+  if (!names.length) return html`<p class="empty">No term could be computed.</p>`;
+  const show = (name, value) => (UNITS[name] ?? number)(value);
+  return html`<div class="scroll" role="region" aria-label="Cost terms" tabindex="0"><table class="terms"><caption>Cost terms: hints, and YARN's own placement as estimated; less is better</caption>
+    <thead><tr><th scope="col">Term</th><th scope="col">Hints</th><th scope="col">YARN alone</th></tr></thead>
+    <tbody>${names.map((name) => {
+    const most = Math.max(cost[name] ?? 0, baseline?.[name] ?? 0, 1e-12);
+    const cell = (value, which) => (value == null ? '–' : html`<${Bar} share=${value / most} label=${show(name, value)} kind=${which} />`);
+    return html`<tr key=${name}><th scope="row">${words(name)}</th><td>${cell(cost[name], 'one')}</td><td>${cell(baseline?.[name], 'two')}</td></tr>`;
+  })}</tbody></table></div>`;
+}
+
+function Explained({ id }) {
+  const known = explained.value?.id === id ? explained.value : null;
+  return html`<section aria-labelledby="decision" class="panel"><h2 id="decision">Decision <code>${id}</code></h2>
+    ${!known ? html`<p>Asking the daemon.</p>` : known.error ? html`<p class="alert">${known.error}</p>` : html`<${Found} found=${known.found} />`}
+    <p><a href="#/decisions">Close</a></p></section>`;
+}
+
+function Found({ found }) {
+  const asked = [
+    ['Application', html`<a href=${to('applications', found.application_id)}>${found.application_id}</a>, attempt ${found.attempt}`],
+    ['Request', found.request_id], ['Queue', found.queue], ['Policy', found.policy], ['At', clock(found.decided_at_ms)],
+  ];
+  if (found.refused) {
+    return html`<${Facts} rows=${asked} /><p class="alert">Refused (${words(found.refused.reason)}): ${found.refused.message}</p><${Blocked} rows=${found.refused.blocked} />`;
+  }
+  const withheld = found.withheld;
+  return html`<${Facts} rows=${[...asked,
+    ['Mode', found.mode], ['Expected gain', percent(found.expected_gain)], ['Search', `${words(found.ended)}, ${found.steps} steps, ${number(found.elapsed_ms)} ms`],
+    found.without_room > 0 && ['Without room', String(found.without_room), 'warn'],
+    found.degraded.length > 0 && ['Did without', found.degraded.map(words).join(', '), 'warn'],
+  ]} />
+    ${withheld && html`<p class="note">Hints are withheld (${words(withheld.reason)}): the job's busiest link would be done after ${seconds(withheld.hinted_s)} with them, after ${seconds(withheld.default_s)} without.</p>`}
+    <h3>Why there</h3><${Terms} cost=${found.cost} baseline=${found.baseline} />
+    <${Outcome} found=${found} />
+    <h3>What was ruled out</h3>
+    <${Table} caption="Nodes ruled out" by=${(row) => row.group + row.reason} rows=${found.exclusions} columns=${[
+    ['Group', (row) => row.group], ['Reason', (row) => words(row.reason)], ['Nodes', (row) => row.count, 'n'], ['For example', (row) => row.examples.join(', ')],
+  ]} />
+    <${Blocked} rows=${found.blocked} />
+    <${Table} caption="How old its sources were" by=${(row) => row.source} rows=${found.ages} columns=${[
+    ['Source', (row) => words(row.source)], ['Heard before', (row) => span(row.age_ms), 'n'], ['Fresh', (row) => (row.stale ? 'too old' : 'fresh')],
+  ]} />`;
+}
+
+function Outcome({ found }) {
+  const hosts = new Map();
+  for (const hint of found.hints) {
+    const name = hint.group + '\n' + hint.host;
+    const row = hosts.get(name) ?? { group: hint.group, host: hint.host, racks: hint.racks, fallbacks: hint.fallbacks, count: 0 };
+    row.count += 1;
+    hosts.set(name, row);
+  }
+  const became = new Map((found.outcome?.hints ?? []).map((row) => [row.group + '\n' + row.host, row]));
+  const rows = [...hosts.values()].map((row) => ({ ...row, became: became.get(row.group + '\n' + row.host) }));
+  const missed = (row) => Object.entries(row.became?.misses ?? {}).map(([why, count]) => `${words(why)}: ${count}`).join(', ');
+  const figure = (name) => (row) => row.became?.[name] ?? '–';
+  return html`<h3>Hints, and whether they were followed</h3>
+    ${!found.outcome && found.hints.length > 0 && html`<p class="empty">What became of it is not watched (any more).</p>`}
+    <${Table} caption=${`${found.hints.length} containers${found.outcome ? (found.outcome.settled ? ', settled' : ', awaited still') : ''}`} empty="no hint was given." by=${(row) => row.group + row.host} rows=${rows} columns=${[
+    ['Host', (row) => row.host], ['Rack', (row) => row.racks[0] ?? '–'], ['Group', (row) => row.group], ['Containers', (row) => row.count, 'n'],
+    ['On host', figure('on_host'), 'n'], ['In rack', figure('in_rack'), 'n'], ['Elsewhere', figure('elsewhere'), 'n'], ['Never', figure('never'), 'n'], ['Awaited', figure('open'), 'n'],
+    ['Why not', missed], ['Next best', (row) => row.fallbacks.slice(0, 3).join(', ') || '–'],
+  ]} />`;
+}
+
+const Blocked = ({ rows }) => rows.length > 0 && html`<${Table} caption="Why containers did not fit" by=${(row) => row.group} rows=${rows} columns=${[
+  ['Group', (row) => row.group], ['Containers', (row) => row.count, 'n'], ['Most nodes lack', (row) => words(row.constraint)],
+  ['Nearest', (row) => row.nearest.map((near) => `${near.host}: ${near.lacks.map((lack) => words(lack.constraint) + (lack.short ? ` ${lack.short} ${lack.resource}` : '')).join(', ')}`).join('; ') || '–'],
+]} />`;

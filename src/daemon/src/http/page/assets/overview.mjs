@@ -1,0 +1,85 @@
+// Health, rates, the busiest links, what hints were worth.
+import { Bar, Chart, Facts, Table, bits, bytes, html, number, percent, span, words } from './parts.mjs';
+import { doc, history, rates, to } from './state.mjs';
+
+const share = (link) => Math.max(link.a_to_b_bits_per_s, link.b_to_a_bits_per_s) / Math.max(1, link.bits_per_s);
+
+export function Overview() {
+  const { status, network, racks, applications_total: applications } = doc.value;
+  const now = rates();
+  const down = network.links.filter((link) => !link.up).length;
+  const busiest = network.links.filter((link) => link.up).sort((a, b) => share(b) - share(a)).slice(0, 5);
+  const room = racks.reduce((sum, rack) => sum + rack.total_mb, 0);
+  const taken = racks.reduce((sum, rack) => sum + rack.used_mb + rack.leased_mb, 0);
+  const hour = history.value;
+  return html`
+    <${Trouble} status=${status} />
+    <${Facts} rows=${[
+    ['Nodes usable', `${status.nodes_usable} of ${status.nodes} in ${status.racks} racks`, status.nodes_usable < status.nodes ? 'warn' : ''],
+    ['Links down', `${status.links_down} of ${status.links}`, status.links_down ? 'warn' : ''],
+    ['Memory used and leased', html`<${Bar} share=${room ? taken / room : 0} />`],
+    ['Applications with hints', String(applications)],
+    ['Leases', String(status.leases)],
+    ['Requests answered', number(now.answered) + ' /s'],
+    ['Requests refused', number(now.refused) + ' /s', now.refused > 0 ? 'warn' : ''],
+    ['Containers hinted', number(now.hinted) + ' /s'],
+    ['Containers withheld', number(now.withheld) + ' /s'],
+    ['Daemon', `up ${span(status.uptime_ms)}, ${bytes(status.resident_bytes)}, ${percent(now.cpu)} of a core`],
+  ]} />
+    <section aria-labelledby="busy"><h2 id="busy">Busiest links between switches</h2>
+      <${Table} caption="Busiest links" empty="no network is known." by=${(link) => link.id} rows=${busiest} columns=${[
+    ['Link', (link) => html`<a href=${to('network', link.id)}>${link.id}</a>`],
+    ['From, to', (link) => `${link.a} → ${link.b}`],
+    ['a to b', (link) => html`<${Bar} share=${link.a_to_b_bits_per_s / Math.max(1, link.bits_per_s)} />`],
+    ['b to a', (link) => html`<${Bar} share=${link.b_to_a_bits_per_s / Math.max(1, link.bits_per_s)} />`],
+    ['Capacity', (link) => bits(link.bits_per_s), 'n'],
+    ['Most traffic by', (link) => (link.users[0] ? html`<a href=${to('applications', link.users[0].application_id)}>${link.users[0].application_id}</a>` : '–')],
+  ]} />
+      ${down > 0 && html`<p class="alert">${down} link${down > 1 ? 's' : ''} between switches down: <a href="#/network">network</a>.</p>`}
+    </section>
+    <section aria-labelledby="hour"><h2 id="hour">The last hour</h2>
+      ${!hour || hour.at_ms.length < 2 ? html`<p class="empty">The first points come within 30 seconds of the daemon's start.</p>` : html`
+      <div class="charts"><figure><figcaption>Requests a second</figcaption>
+        <${Chart} title="Requests a second" at=${hour.at_ms} series=${[['answered', hour.rates.answered, '--one'], ['refused', hour.rates.refused, '--two']]} /></figure>
+      <figure><figcaption>Containers a second</figcaption>
+        <${Chart} title="Containers a second" at=${hour.at_ms} series=${[['hinted', hour.rates.hinted, '--one'], ['withheld', hour.rates.withheld, '--two']]} /></figure></div>`}
+    </section>
+    <${Worth} status=${status} />`;
+}
+
+function Trouble({ status }) {
+  return html`<section aria-labelledby="attention"><h2 id="attention">Needs attention</h2>
+    ${[!status.ready && 'Not ready: ' + status.not_ready_reason, ...status.degraded.map((what) => 'Degraded: ' + words(what)), ...status.notices]
+    .filter(Boolean).map((text) => html`<p class="alert">${text}</p>`)}
+    ${status.ready && !status.degraded.length && !status.notices.length && html`<p class="empty">Nothing the daemon knows of.</p>`}
+  </section>`;
+}
+
+/** Of one policy, queue and mode: followed, and what came of it. */
+export function Worth({ status }) {
+  const gain = (row, name) => row.terms?.cross_rack_bytes?.[name] ?? row.terms?.remote_bytes?.[name];
+  return html`<section aria-labelledby="worth"><h2 id="worth">What hints were worth, by queue</h2>
+    <${Table} caption="Followed, and bytes across racks (else remote bytes) saved, since the start" empty="no decision is settled yet."
+      by=${(row) => [row.policy, row.queue, row.mode].join(' ')} rows=${status.adherence} columns=${[
+    ['Queue', (row) => row.queue],
+    ['Policy', (row) => row.policy],
+    ['Mode', (row) => row.mode],
+    ['Decisions', (row) => row.decisions, 'n'],
+    ['On host', (row) => percent(row.on_host / Math.max(1, row.on_host + row.in_rack + row.elsewhere + row.never)), 'n'],
+    ['In rack', (row) => row.in_rack, 'n'],
+    ['Elsewhere', (row) => row.elsewhere, 'n'],
+    ['Never', (row) => row.never, 'n'],
+    ['Expected gain', (row) => percent(gain(row, 'expected_gain')), 'n'],
+    ['Realised gain', (row) => percent(gain(row, 'realised_gain')), 'n'],
+    ['Had it followed', (row) => percent(gain(row, 'had_followed')), 'n'],
+  ]} />
+    <${Table} caption="Completion times of hinted applications ÷ held-out ones" empty="no queue holds applications out (worth.holdout)."
+      by=${(row) => row.name} rows=${status.holdout} columns=${[
+    ['Queue', (row) => row.name],
+    ['Held out', (row) => percent(row.holdout), 'n'],
+    ['Hinted', (row) => row.hinted, 'n'],
+    ['Not hinted', (row) => row.held_out, 'n'],
+    ['Ratio', (row) => (row.ratio == null ? '–' : `${number(row.ratio)} (${number(row.low)} to ${number(row.high)})`), 'n'],
+    ['Verdict', (row) => words(row.verdict)],
+  ]} /></section>`;
+}

@@ -1,0 +1,180 @@
+//! One hour of rates and loads, in a ring of fixed length.
+
+use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time between two points.
+pub(super) const EVERY: Duration = Duration::from_secs(10);
+/// Points kept: an hour.
+const POINTS: usize = 360;
+/// Links whose load is kept, in both directions: 4 bytes a point and link, 3 MB with all.
+const LINKS: usize = 2_048;
+
+/// Counters that rates are made of, as `hintctl top` shows them.
+pub(super) const RATES: [(&str, &str); 4] = [
+    ("answered", "requests_answered"),
+    ("refused", "requests_refused"),
+    ("hinted", "hints_issued"),
+    ("withheld", "hints_withheld"),
+];
+
+/// What was seen at one moment.
+#[derive(Debug, Clone)]
+pub(super) struct Point {
+    pub(super) at_ms: u64,
+    /// By the order of [`RATES`], since the start.
+    pub(super) counters: [u64; 4],
+    pub(super) leases: u64,
+    /// CPU seconds since the start.
+    pub(super) cpu_s: f64,
+    /// Shares of links' capacity both ways, by name.
+    pub(super) links: Vec<(Arc<str>, [f32; 2])>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    points: VecDeque<Row>,
+    last: Option<Point>,
+    /// Links in the order of their loads; one that was ever here keeps its place while a point has it.
+    links: Vec<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Row {
+    at_ms: u64,
+    /// A second.
+    rates: [f32; 4],
+    leases: u64,
+    cpu_cores: f32,
+    /// Thousandths of the capacity, both ways, by the order of links; missing ones were not there.
+    loads: Box<[[u16; 2]]>,
+}
+
+/// As JSON: columns by name, as uPlot takes them.
+#[derive(Debug, Serialize)]
+pub(super) struct HistoryDocument {
+    every_ms: u64,
+    at_ms: Vec<u64>,
+    rates: BTreeMap<&'static str, Vec<f32>>,
+    leases: Vec<u64>,
+    cpu_cores: Vec<f32>,
+    /// Of one link, thousandths of the capacity: from a to b, and back; null: it was not there.
+    link: Option<[Vec<Option<u16>>; 2]>,
+}
+
+/// A share in thousandths; `u16::MAX` stays free for what is not there.
+fn thousandths(share: f32) -> u16 {
+    (share.max(0.0) * 1_000.0).round().min(f32::from(u16::MAX - 1)) as u16
+}
+
+impl History {
+    /// Takes in a point; rates are those since the one before.
+    pub(super) fn add(&mut self, point: Point) {
+        let before = self.last.replace(point.clone());
+        let Some(before) = before else { return };
+        let seconds = point.at_ms.saturating_sub(before.at_ms) as f32 / 1e3;
+        if seconds <= 0.0 {
+            return;
+        }
+        let rate = |at: usize| point.counters[at].saturating_sub(before.counters[at]) as f32 / seconds;
+        let row = Row {
+            at_ms: point.at_ms,
+            rates: std::array::from_fn(rate),
+            leases: point.leases,
+            cpu_cores: ((point.cpu_s - before.cpu_s).max(0.0) as f32) / seconds,
+            loads: self.loads(&point.links),
+        };
+        if self.points.len() == POINTS {
+            self.points.pop_front();
+        }
+        self.points.push_back(row);
+    }
+
+    /// Loads in the order of links; names that are new get places as long as there are some.
+    fn loads(&mut self, links: &[(Arc<str>, [f32; 2])]) -> Box<[[u16; 2]]> {
+        let known: BTreeMap<&str, usize> = self.links.iter().enumerate().map(|(at, name)| (&**name, at)).collect();
+        let mut loads = vec![[u16::MAX; 2]; self.links.len()];
+        let mut new = Vec::new();
+        for (name, shares) in links {
+            match known.get(&**name) {
+                Some(&at) => loads[at] = shares.map(thousandths),
+                None if self.links.len() + new.len() < LINKS => {
+                    new.push(Arc::clone(name));
+                    loads.push(shares.map(thousandths));
+                }
+                None => {}
+            }
+        }
+        self.links.extend(new);
+        loads.into()
+    }
+
+    /// Rates, and the loads of one link where it is asked for and known.
+    pub(super) fn document(&self, link: Option<&str>) -> HistoryDocument {
+        let rate = |at: usize| self.points.iter().map(move |row| row.rates[at]).collect();
+        let load = |link: usize, way: usize| {
+            let of = |row: &Row| row.loads.get(link).map(|loads| loads[way]).filter(|load| *load != u16::MAX);
+            self.points.iter().map(of).collect::<Vec<Option<u16>>>()
+        };
+        let link = link.and_then(|link| self.links.iter().position(|name| **name == *link));
+        HistoryDocument {
+            every_ms: u64::try_from(EVERY.as_millis()).unwrap_or(u64::MAX),
+            at_ms: self.points.iter().map(|row| row.at_ms).collect(),
+            rates: RATES.iter().enumerate().map(|(at, (name, _))| (*name, rate(at))).collect(),
+            leases: self.points.iter().map(|row| row.leases).collect(),
+            cpu_cores: self.points.iter().map(|row| row.cpu_cores).collect(),
+            link: link.map(|at| [load(at, 0), load(at, 1)]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(at_s: u64, answered: u64, links: &[(&str, f32)]) -> Point {
+        Point {
+            at_ms: at_s * 1_000,
+            counters: [answered, 0, 0, 0],
+            leases: at_s,
+            cpu_s: at_s as f64 / 4.0,
+            links: links.iter().map(|(name, share)| (Arc::from(*name), [*share, 0.0])).collect(),
+        }
+    }
+
+    #[test]
+    fn rates_are_between_points_and_an_hour_is_kept() {
+        let mut history = History::default();
+        history.add(point(0, 5, &[]));
+        assert!(history.document(None).at_ms.is_empty(), "one point has no rate");
+        for at in 1..=(POINTS as u64 + 5) {
+            history.add(point(10 * at, 5 + 20 * at, &[("l", 0.25)]));
+        }
+        let found = history.document(Some("l"));
+        assert_eq!((found.at_ms.len(), found.at_ms[0]), (POINTS, 60_000), "the oldest went");
+        assert_eq!((found.rates["answered"][7], found.cpu_cores[7], found.leases[0]), (2.0, 0.25, 60));
+        assert_eq!(found.link.unwrap()[0][3], Some(250));
+    }
+
+    #[test]
+    fn a_link_that_comes_and_goes_is_not_there_meanwhile_and_links_are_bounded() {
+        let mut history = History::default();
+        history.add(point(0, 0, &[]));
+        history.add(point(10, 0, &[("a", 0.5)]));
+        history.add(point(20, 0, &[("b", 9_999.0)]));
+        let many: Vec<String> = (0..3 * LINKS).map(|at| format!("l{at}")).collect();
+        let links: Vec<(&str, f32)> = many.iter().map(|name| (name.as_str(), 1.0)).collect();
+        history.add(point(30, 0, &links));
+        let of = |link: &str| history.document(Some(link)).link.map(|[from_a, _]| from_a);
+        assert_eq!(of("a"), Some(vec![Some(500), None, None]));
+        assert_eq!(of("b"), Some(vec![None, Some(u16::MAX - 1), None]));
+        assert_eq!((history.links.len(), of(&many[LINKS]), of("never")), (LINKS, None, None));
+        assert!(history.document(None).link.is_none());
+        // A daemon whose counters began anew.
+        history.add(point(40, 0, &[]));
+        assert_eq!(history.document(None).rates["answered"][3], 0.0);
+    }
+}

@@ -1,0 +1,144 @@
+//! One document a second for all browsers, made only while one listens, and the hour before.
+//!
+//! What it costs is bounded whatever browsers do: a document is made once for all of them, and after it a pause of 20 times
+//! what it took is made, a second at least.
+
+use super::history::{EVERY, History, Point, RATES};
+use crate::runtime::Daemon;
+use crate::server::page;
+use crate::telemetry::process;
+use axum::body::Bytes;
+use futures_util::stream::{self, Stream};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+
+/// Time between two documents.
+const PACE: Duration = Duration::from_secs(1);
+/// And of the time that one takes so many times as a pause.
+const PAUSE: u32 = 20;
+/// An event stream ends after this long, before its connection does (`listener`); the browser comes again at once.
+const STREAM_LIFE: Duration = Duration::from_secs(25);
+
+/// The latest document as an event, and the hour.
+#[derive(Debug)]
+pub(super) struct Live {
+    daemon: Daemon,
+    latest: watch::Sender<Bytes>,
+    /// Somebody came.
+    wanted: Notify,
+    places: Arc<Semaphore>,
+    history: Mutex<History>,
+}
+
+impl Live {
+    /// Of a daemon; `streams`: browsers that may listen at one time.
+    pub(super) fn new(daemon: Daemon, streams: usize) -> Self {
+        let places = Arc::new(Semaphore::new(streams));
+        Self {
+            daemon,
+            latest: watch::Sender::new(Bytes::new()),
+            wanted: Notify::new(),
+            places,
+            history: Mutex::default(),
+        }
+    }
+
+    /// The hour as JSON, with that of one link.
+    pub(super) async fn history(self: &Arc<Self>, link: Option<String>) -> Option<String> {
+        let live = Arc::clone(self);
+        let text = tokio::task::spawn_blocking(move || {
+            let history = live.history.lock().unwrap_or_else(PoisonError::into_inner);
+            serde_json::to_string(&history.document(link.as_deref()))
+        });
+        text.await.ok()?.ok()
+    }
+
+    /// Makes documents while somebody listens, until the daemon stops.
+    pub(super) async fn make(self: Arc<Self>) {
+        loop {
+            if self.latest.receiver_count() == 0 {
+                self.wanted.notified().await;
+                continue;
+            }
+            let began = Instant::now();
+            if let Some(event) = self.event().await {
+                self.latest.send_replace(event);
+            }
+            tokio::time::sleep(PACE.max(began.elapsed() * PAUSE)).await;
+        }
+    }
+
+    /// The document as an event; `None`: the daemon stops.
+    async fn event(&self) -> Option<Bytes> {
+        let document = page::page_document(&self.daemon).await.ok()?;
+        let text = tokio::task::spawn_blocking(move || serde_json::to_string(&document)).await.ok()?.ok()?;
+        // JSON has its line ends escaped: one line of data.
+        Some(Bytes::from(format!("data: {text}\n\n")))
+    }
+
+    /// Adds a point now and then, whether somebody listens or not.
+    pub(super) async fn remember(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let Ok(report) = self.daemon.engine_report().await else { return };
+            let (daemon, leases) = (self.daemon.clone(), report.counts.leases as u64);
+            let Ok(point) = tokio::task::spawn_blocking(move || point(&daemon, leases)).await else { continue };
+            self.history.lock().unwrap_or_else(PoisonError::into_inner).add(point);
+        }
+    }
+
+    /// A stream of documents for one browser; `None`: all places are taken.
+    pub(super) fn listen(&self) -> Option<impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        // What was made for others before is not shown: a document comes within a second.
+        let latest = self.latest.subscribe();
+        self.wanted.notify_one();
+        let until = tokio::time::Instant::now() + STREAM_LIFE;
+        let listener = Listener { latest, until, stopping: self.daemon.clone(), greeted: false, _place: place };
+        Some(stream::unfold(listener, Listener::next))
+    }
+}
+
+/// One browser's stream.
+struct Listener {
+    latest: watch::Receiver<Bytes>,
+    until: tokio::time::Instant,
+    stopping: Daemon,
+    greeted: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
+        if !self.greeted {
+            self.greeted = true;
+            // How long a browser waits before it comes again.
+            return Some((Ok(Bytes::from_static(b"retry: 500\n\n")), self));
+        }
+        let changed = tokio::select! {
+            changed = self.latest.changed() => changed.is_ok(),
+            () = tokio::time::sleep_until(self.until) => false,
+            () = self.stopping.stopping().cancelled() => false,
+        };
+        if !changed {
+            return None;
+        }
+        let event = self.latest.borrow_and_update().clone();
+        Some((Ok(event), self))
+    }
+}
+
+fn point(daemon: &Daemon, leases: u64) -> Point {
+    let counters = daemon.metrics().all();
+    Point {
+        at_ms: daemon.clock().now().as_millis(),
+        counters: RATES.map(|(_, counter)| counters.get(counter).copied().unwrap_or(0)),
+        leases,
+        cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
+        links: page::fabric_shares(&daemon.generation()),
+    }
+}

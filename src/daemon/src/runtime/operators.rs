@@ -1,0 +1,57 @@
+//! What operators list and set on a running daemon.
+
+use super::command::Command;
+use super::daemon::Daemon;
+use crate::telemetry::logs::LogLevel;
+use hintd_engine::records::{Record, RecordFilter};
+use hintd_engine::{LeaseFilter, LeaseHeld, Refusal};
+use hintd_model::units::Micros;
+use std::sync::Arc;
+
+impl Daemon {
+    /// Recorded decisions and refusals, newest first, at most `most`; how many there are in all; how far records go.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn records_listed(
+        &self,
+        filter: RecordFilter,
+        most: usize,
+    ) -> Result<(Vec<Arc<Record>>, usize, String), Refusal> {
+        self.0.recorder.listed(filter, most, self.0.clock.now()).await
+    }
+
+    /// Live leases, newest first, and how many there are in all.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn leases_held(&self, filter: LeaseFilter) -> Result<(Vec<LeaseHeld>, usize), Refusal> {
+        self.0.engine_handle.ask(|reply| Command::LeasesHeld { filter, reply }).await
+    }
+
+    /// Lets operators set the process's log level. The first one set stays.
+    pub fn set_log_level(&self, level: Arc<LogLevel>) {
+        let _ = self.0.log_level.set(level);
+    }
+
+    /// The log level in force, and the one before; `set`: another one from now on.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] for what is no level; [`Refusal::Unavailable`] where the process's logs are not the daemon's.
+    pub fn log_level(&self, set: Option<&str>) -> Result<(String, String), Refusal> {
+        let Some(level) = self.0.log_level.get() else {
+            let message = "the logs of this process are not the daemon's".to_owned();
+            return Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(1) });
+        };
+        let before = level.current();
+        if let Some(filter) = set {
+            let invalid = |error: crate::telemetry::logs::LogError| Refusal::Invalid {
+                field: "log.level".to_owned(),
+                message: error.to_string(),
+            };
+            level.set(filter).map_err(invalid)?;
+            tracing::info!(%before, level = %level.current(), "an operator set the log level, until the process ends");
+        }
+        Ok((level.current(), before))
+    }
+}

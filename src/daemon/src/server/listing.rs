@@ -1,0 +1,213 @@
+//! Lists for operators: decisions, leases, applications; newest first, bounded.
+
+use super::convert::{self, resource_to_wire};
+use crate::runtime::Daemon;
+use hintd_client::wire::v1;
+use hintd_engine::records::{Record, RecordFilter};
+use hintd_engine::{AttemptHeld, LeaseFilter, LeaseHeld, Refusal};
+use hintd_model::units::{ApplicationId, Timestamp};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Rows of a list.
+const ROWS_MAX: usize = 10_000;
+
+/// Hosts named of a decision.
+const HOSTS_NAMED: usize = 100;
+
+fn most(limit: u32) -> usize {
+    if limit == 0 { ROWS_MAX } else { ROWS_MAX.min(limit as usize) }
+}
+
+fn application(id: &str) -> Result<Option<ApplicationId>, Refusal> {
+    if id.is_empty() { Ok(None) } else { convert::application(id).map(Some) }
+}
+
+/// Recorded decisions and refusals.
+///
+/// # Errors
+/// [`Refusal::Invalid`] for what is no application id; [`Refusal::Unavailable`] when the daemon shuts down.
+pub(super) async fn decisions(
+    daemon: &Daemon,
+    wire: v1::ListDecisionsRequest,
+) -> Result<v1::ListDecisionsResponse, Refusal> {
+    let filter = RecordFilter { application: application(&wire.application_id)?, queue: wire.queue, host: wire.host };
+    let (records, total, kept) = daemon.records_listed(filter, most(wire.limit)).await?;
+    let now = daemon.clock().now();
+    let decisions = records.iter().map(|record| decision_view(record, now)).collect();
+    Ok(v1::ListDecisionsResponse { decisions, total: total as u64, kept })
+}
+
+/// Live leases.
+///
+/// # Errors
+/// As [`decisions`].
+pub(super) async fn leases(daemon: &Daemon, wire: v1::ListLeasesRequest) -> Result<v1::ListLeasesResponse, Refusal> {
+    let application = application(&wire.application_id)?;
+    let filter = LeaseFilter { application, queue: wire.queue, host: wire.host, most: most(wire.limit) };
+    let (leases, total) = daemon.leases_held(filter).await?;
+    let now = daemon.clock().now();
+    let leases = leases.iter().map(|lease| lease_view(lease, now)).collect();
+    Ok(v1::ListLeasesResponse { leases, total: total as u64 })
+}
+
+/// Applications that asked and are not over.
+///
+/// # Errors
+/// As [`decisions`].
+pub(super) async fn applications(
+    daemon: &Daemon,
+    wire: v1::ListApplicationsRequest,
+) -> Result<v1::ListApplicationsResponse, Refusal> {
+    let meant = application(&wire.application_id)?;
+    let mut found = by_application(daemon.attempts_held().await?);
+    let on_host = on_host(daemon, meant, &wire.host).await?;
+    found.retain(|(id, attempts)| {
+        meant.is_none_or(|meant| *id == meant)
+            && (wire.queue.is_empty() || queue_of(attempts) == wire.queue)
+            && on_host.as_ref().is_none_or(|on| on.contains(id))
+    });
+    let total = found.len() as u64;
+    found.truncate(most(wire.limit));
+    let now = daemon.clock().now();
+    let mut last = last_decisions(daemon, found.iter().map(|(id, _)| *id).collect()).await?;
+    let view = |(id, attempts): (ApplicationId, Vec<AttemptHeld>)| v1::ApplicationView {
+        application_id: id.to_string(),
+        attempt: attempts.last().map_or(0, |newest| newest.attempt.attempt),
+        queue: queue_of(&attempts).to_owned(),
+        asked_ms: attempts.iter().map(|held| now.since(held.touched).as_millis()).min().unwrap_or(0),
+        leases: attempts.iter().map(|held| held.leases as u64).sum(),
+        requests: attempts.iter().map(|held| held.requests as u64).sum(),
+        last_decision: last.remove(&id).map(|record| decision_view(&record, now)),
+    };
+    Ok(v1::ListApplicationsResponse { applications: found.into_iter().map(view).collect(), total })
+}
+
+/// Attempts of each application, ascending; the application that asked last first.
+fn by_application(attempts: Vec<AttemptHeld>) -> Vec<(ApplicationId, Vec<AttemptHeld>)> {
+    let mut by_id: BTreeMap<ApplicationId, Vec<AttemptHeld>> = BTreeMap::new();
+    for held in attempts {
+        by_id.entry(held.attempt.application).or_default().push(held);
+    }
+    let mut found: Vec<_> = by_id.into_iter().collect();
+    found.sort_by_key(|(id, attempts)| Reverse((attempts.iter().map(|held| held.touched).max(), *id)));
+    found
+}
+
+/// Of the last attempt of which a request is remembered; empty: of none is one.
+fn queue_of(attempts: &[AttemptHeld]) -> &str {
+    attempts.iter().rev().find_map(|held| held.queue.as_ref()).map_or("", |queue| queue.as_str())
+}
+
+/// Applications with a lease on such a host, or with a recorded hint for one; `None`: any host will do.
+async fn on_host(
+    daemon: &Daemon,
+    application: Option<ApplicationId>,
+    host: &str,
+) -> Result<Option<BTreeSet<ApplicationId>>, Refusal> {
+    if host.is_empty() {
+        return Ok(None);
+    }
+    let filter = LeaseFilter { application, host: host.to_owned(), most: usize::MAX, ..LeaseFilter::default() };
+    let (leases, _) = daemon.leases_held(filter).await?;
+    let filter = RecordFilter { application, host: host.to_owned(), ..RecordFilter::default() };
+    let (records, ..) = daemon.records_listed(filter, usize::MAX).await?;
+    let hinted = records.iter().map(|record| record.request().attempt.application);
+    Ok(Some(leases.iter().map(|lease| lease.attempt.application).chain(hinted).collect()))
+}
+
+/// The newest record of each application.
+async fn last_decisions(
+    daemon: &Daemon,
+    mut wanted: BTreeSet<ApplicationId>,
+) -> Result<BTreeMap<ApplicationId, Arc<Record>>, Refusal> {
+    let (records, ..) = daemon.records_listed(RecordFilter::default(), usize::MAX).await?;
+    let newest = records.into_iter().filter_map(|record| {
+        let application = record.request().attempt.application;
+        wanted.remove(&application).then_some((application, record))
+    });
+    Ok(newest.collect())
+}
+
+fn decision_view(record: &Record, now: Timestamp) -> v1::DecisionView {
+    let request = record.request();
+    let mut view = v1::DecisionView {
+        decision_id: record.decision().to_string(),
+        decided_at_ms: record.at().as_millis(),
+        age_ms: now.since(record.at()).as_millis(),
+        application_id: request.attempt.application.to_string(),
+        attempt: request.attempt.attempt,
+        request_id: request.id.to_string(),
+        queue: request.queue.to_string(),
+        policy: record.policy().0.to_string(),
+        mode: record.mode().as_str().to_owned(),
+        containers: request.groups.iter().map(|group| u64::from(group.count)).sum(),
+        ..v1::DecisionView::default()
+    };
+    let answer = match record.answered() {
+        Ok(answer) => answer,
+        Err(refusal) => {
+            view.outcome = "refused".to_owned();
+            view.reason = refusal.token().to_owned();
+            return view;
+        }
+    };
+    let decision = &answer.decision;
+    let hosts: BTreeSet<&str> = decision.hints.iter().map(|hint| hint.host.as_str()).collect();
+    view.hinted = decision.hints.iter().map(|hint| u64::from(hint.count)).sum();
+    view.hosts = hosts.iter().take(HOSTS_NAMED).map(|host| (*host).to_owned()).collect();
+    view.hosts_total = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
+    view.expected_gain = decision.expected_gain;
+    view.outcome = if decision.withheld.is_some() { "withheld" } else { "hinted" }.to_owned();
+    view.reason = decision.withheld.map_or("", |withheld| withheld.reason.as_str()).to_owned();
+    view
+}
+
+fn lease_view(lease: &LeaseHeld, now: Timestamp) -> v1::LeaseView {
+    v1::LeaseView {
+        lease_id: lease.id.0,
+        host: lease.host.to_string(),
+        rack: lease.rack.to_string(),
+        size: Some(resource_to_wire(&lease.size)),
+        state: if lease.container.is_some() { "confirmed" } else { "held" }.to_owned(),
+        expires_in_ms: lease.expires.since(now).as_millis(),
+        application_id: lease.attempt.application.to_string(),
+        attempt: lease.attempt.attempt,
+        queue: lease.queue.as_ref().map(ToString::to_string).unwrap_or_default(),
+        group: lease.group.to_string(),
+        request_id: lease.request.to_string(),
+        decision_id: lease.decision.to_string(),
+        container_id: lease.container.map(|container| container.to_string()).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_bounded_whatever_is_asked_for() {
+        assert_eq!([0, 7, u32::MAX].map(most), [ROWS_MAX, 7, ROWS_MAX]);
+    }
+
+    #[test]
+    fn the_application_that_asked_last_comes_first_and_its_last_attempt_with_a_queue_names_it() {
+        let held = |sequence, attempt, touched, queue: Option<&str>| AttemptHeld {
+            attempt: convert::attempt(&format!("application_1_{sequence:04}"), attempt).unwrap(),
+            leases: 1,
+            requests: 1,
+            legacy: false,
+            queue: queue.map(Into::into),
+            touched: Timestamp(touched),
+        };
+        let found = by_application(vec![
+            held(1, 1, 30, Some("old")),
+            held(1, 2, 10, Some("etl")),
+            held(1, 3, 5, None),
+            held(2, 1, 20, None),
+        ]);
+        let shown: Vec<_> = found.iter().map(|(id, held)| (id.sequence, held.len(), queue_of(held))).collect();
+        assert_eq!(shown, [(1, 3, "etl"), (2, 1, "")]);
+    }
+}

@@ -1,0 +1,384 @@
+//! What the operator's page shows, as documents: the daemon now, a rack's nodes, a decision, the settings.
+//!
+//! Invariants: names are texts of a JSON document and nothing else; what grows with the cluster is bounded here or asked
+//! for rack by rack; the engine is asked what `hintctl status` asks, never more often than once a document.
+
+use super::admin::{node_view, policy_view};
+use super::convert;
+use super::explain;
+use super::status_report::status_report;
+use crate::runtime::Daemon;
+use hintd_client::wire::v1;
+use hintd_engine::records::{Record, RecordFilter};
+use hintd_engine::{AttemptHeld, Generation, LinkUse, Proof, Refusal, link_uses};
+use hintd_model::network::Network;
+use hintd_model::units::{ApplicationId, NodeIdx};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Applications shown: those with most leases.
+const APPLICATIONS_MAX: usize = 500;
+/// Decisions shown: the latest.
+const DECISIONS_MAX: usize = 200;
+/// Links between switches shown: by id. More than 10,000 hosts have in racks of 40.
+const LINKS_MAX: usize = 4_096;
+/// Switches shown, by name.
+const SWITCHES_MAX: usize = 2_048;
+/// Users named of each link.
+const USERS: u32 = 3;
+
+/// How the daemon is now.
+#[derive(Debug, Serialize)]
+pub struct PageDocument {
+    /// The daemon's clock, milliseconds since 1970.
+    pub at_ms: u64,
+    status: v1::StatusResponse,
+    network: NetworkMap,
+    racks: Vec<RackRow>,
+    applications_total: usize,
+    applications: Vec<ApplicationRow>,
+    decisions: Vec<DecisionRow>,
+}
+
+/// Switches and what joins them; hosts' links are counted by rack.
+#[derive(Debug, Default, Serialize)]
+struct NetworkMap {
+    switches: Vec<SwitchRow>,
+    switches_total: usize,
+    links: Vec<v1::LinkView>,
+    links_total: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct SwitchRow {
+    name: Arc<str>,
+    tier: String,
+    up: bool,
+    /// Hosts that hang on it, and those of them whose link is down.
+    hosts: usize,
+    hosts_cut: usize,
+    /// The greatest share of a host's link that is used here.
+    busiest_host_share: f64,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct RackRow {
+    rack: String,
+    nodes: usize,
+    usable: usize,
+    total_mb: u64,
+    used_mb: u64,
+    leased_mb: u64,
+    containers: u64,
+    /// Since the node that was silent longest was heard; absent: one was never heard.
+    oldest_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct ApplicationRow {
+    application_id: String,
+    attempt: u32,
+    leases: usize,
+    requests: usize,
+    /// The busiest link that it sends over, and that link's share.
+    busiest_link: Option<String>,
+    busiest_share: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct DecisionRow {
+    decision_id: String,
+    at_ms: u64,
+    application_id: String,
+    attempt: u32,
+    request_id: String,
+    queue: String,
+    user: String,
+    policy: String,
+    mode: &'static str,
+    groups: Vec<GroupRow>,
+    /// Containers that got a hint.
+    hinted: u64,
+    without_room: u32,
+    expected_gain: Option<f64>,
+    /// Why hints are kept back, or why there is no answer.
+    withheld: Option<&'static str>,
+    refused: Option<String>,
+    degraded: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct GroupRow {
+    name: Arc<str>,
+    count: u32,
+}
+
+/// See [`PageDocument`].
+///
+/// # Errors
+/// [`Refusal::Unavailable`] when the daemon shuts down.
+pub async fn page_document(daemon: &Daemon) -> Result<PageDocument, Refusal> {
+    let status = status_report(daemon).await?;
+    let heard = daemon.last_heard().await?;
+    let attempts = daemon.attempts_held().await?;
+    let (records, _, _) = daemon.records_listed(RecordFilter::default(), DECISIONS_MAX).await?;
+    let (generation, now) = (daemon.generation(), daemon.clock().now());
+    let age = move |node: NodeIdx| heard.get(node.at()).copied().flatten().map(|heard| now.since(heard).as_millis());
+    let work = move || {
+        let links = link_uses(&generation);
+        let applications_total = attempts.len();
+        PageDocument {
+            at_ms: now.as_millis(),
+            status,
+            network: network_map(&generation, &links),
+            racks: racks(&generation, age),
+            applications_total,
+            applications: applications(attempts, &links),
+            decisions: records.iter().map(|record| decision(record)).collect(),
+        }
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|_| ended())
+}
+
+fn ended() -> Refusal {
+    let retry_after = hintd_model::units::Micros::from_secs(1);
+    Refusal::Unavailable { message: "making the page's document ended in a panic".to_owned(), retry_after }
+}
+
+/// Loads of links between switches: id, and shares of the capacity from a to b and back. For the page's history.
+#[must_use]
+pub fn fabric_shares(generation: &Generation) -> Vec<(Arc<str>, [f32; 2])> {
+    let Some(network) = generation.snapshot.topology.network.as_deref() else { return Vec::new() };
+    let links = link_uses(generation);
+    let fabric = links.iter().filter(|link| is_fabric(network, link));
+    let share = |link: &LinkUse, load: f64| (load / link.capacity.0.max(1) as f64) as f32;
+    let mut found: Vec<(Arc<str>, [f32; 2])> =
+        fabric.map(|link| (Arc::from(link.link.as_str()), link.load.map(|load| share(link, load)))).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.truncate(LINKS_MAX);
+    found
+}
+
+fn is_fabric(network: &Network, link: &LinkUse) -> bool {
+    let is_switch = |end: &Arc<str>| network.vertex(end).is_some_and(|end| !network.vertex_at(end).is_host());
+    link.ends.iter().all(is_switch)
+}
+
+fn share(link: &LinkUse) -> f64 {
+    link.load[0].max(link.load[1]) / link.capacity.0.max(1) as f64
+}
+
+fn network_map(generation: &Generation, links: &[LinkUse]) -> NetworkMap {
+    let Some(network) = generation.snapshot.topology.network.as_deref() else { return NetworkMap::default() };
+    let mut switches: BTreeMap<Arc<str>, SwitchRow> = BTreeMap::new();
+    for (index, vertex) in network.vertices() {
+        let Some(tier) = vertex.tier() else { continue };
+        let row = SwitchRow {
+            name: Arc::clone(&vertex.name),
+            tier: tier.to_string(),
+            up: network.switch_up(index),
+            hosts: 0,
+            hosts_cut: 0,
+            busiest_host_share: 0.0,
+        };
+        switches.insert(Arc::clone(&vertex.name), row);
+    }
+    let mut fabric = Vec::new();
+    for link in links {
+        if is_fabric(network, link) {
+            fabric.push(link);
+            continue;
+        }
+        // One of its ends is a host, which hangs on the other.
+        for end in &link.ends {
+            let Some(switch) = switches.get_mut(end) else { continue };
+            switch.hosts += 1;
+            switch.hosts_cut += usize::from(!link.up);
+            switch.busiest_host_share = switch.busiest_host_share.max(share(link));
+        }
+    }
+    fabric.sort_by(|a, b| a.link.cmp(&b.link));
+    NetworkMap {
+        switches_total: switches.len(),
+        switches: switches.into_values().take(SWITCHES_MAX).collect(),
+        links_total: fabric.len(),
+        links: fabric.into_iter().take(LINKS_MAX).map(|link| convert::link_view(link, USERS)).collect(),
+    }
+}
+
+/// By name; racks without a node are left out.
+fn racks(generation: &Generation, age: impl Fn(NodeIdx) -> Option<u64>) -> Vec<RackRow> {
+    let snapshot = &generation.snapshot;
+    let statics = &snapshot.statics;
+    let mut rows: BTreeMap<Arc<str>, (RackRow, bool)> = BTreeMap::new();
+    for node in statics.indexes().take(snapshot.nodes()) {
+        let name: Arc<str> = Arc::from(statics.racks[snapshot.rack(node).at()].to_string());
+        let (row, never) = rows.entry(name).or_default();
+        row.nodes += 1;
+        row.usable += usize::from(snapshot.state[node.at()].usable());
+        row.total_mb += statics.total[node.at()].memory_mb();
+        row.used_mb += snapshot.occupied[node.at()].memory_mb();
+        row.leased_mb += generation.leases.leased(node).memory_mb();
+        row.containers += u64::from(snapshot.containers[node.at()]);
+        match age(node) {
+            Some(age) => row.oldest_ms = Some(row.oldest_ms.unwrap_or(0).max(age)),
+            None => *never = true,
+        }
+    }
+    let named = |(name, (row, never)): (Arc<str>, (RackRow, bool))| RackRow {
+        rack: name.to_string(),
+        oldest_ms: row.oldest_ms.filter(|_| !never),
+        ..row
+    };
+    rows.into_iter().map(named).collect()
+}
+
+fn applications(mut attempts: Vec<AttemptHeld>, links: &[LinkUse]) -> Vec<ApplicationRow> {
+    let mut busiest: HashMap<ApplicationId, &LinkUse> = HashMap::new();
+    for link in links {
+        for user in &link.users {
+            let known = busiest.entry(user.application).or_insert(link);
+            if share(link) > share(known) {
+                *known = link;
+            }
+        }
+    }
+    attempts.sort_by_key(|held| std::cmp::Reverse((held.leases, held.attempt)));
+    let row = |held: AttemptHeld| {
+        let link = busiest.get(&held.attempt.application);
+        ApplicationRow {
+            application_id: held.attempt.application.to_string(),
+            attempt: held.attempt.attempt,
+            leases: held.leases,
+            requests: held.requests,
+            busiest_link: link.map(|link| link.link.to_string()),
+            busiest_share: link.map(|link| share(link)),
+        }
+    };
+    attempts.into_iter().take(APPLICATIONS_MAX).map(row).collect()
+}
+
+fn decision(record: &Record) -> DecisionRow {
+    let request = record.request();
+    let (answered, refused) = match record.answered() {
+        Ok(answer) => (Some(&answer.decision), None),
+        Err(refusal) => (None, Some(refusal.token().to_owned())),
+    };
+    let group =
+        |group: &hintd_model::cluster::TaskGroup| GroupRow { name: Arc::clone(&group.name), count: group.count };
+    DecisionRow {
+        decision_id: record.decision().to_string(),
+        at_ms: record.at().as_millis(),
+        application_id: request.attempt.application.to_string(),
+        attempt: request.attempt.attempt,
+        request_id: request.id.to_string(),
+        queue: answered.map_or_else(|| request.queue.to_string(), |decision| decision.queue.to_string()),
+        user: request.user.to_string(),
+        policy: record.policy().0.to_string(),
+        mode: answered.map_or("", |decision| decision.mode.as_str()),
+        groups: request.groups.iter().map(group).collect(),
+        hinted: answered.map_or(0, |decision| decision.hints.iter().map(|hint| u64::from(hint.count)).sum()),
+        without_room: answered.map_or(0, |decision| decision.without_room),
+        expected_gain: answered.and_then(|decision| decision.expected_gain),
+        withheld: answered.and_then(|decision| decision.withheld).map(|withheld| withheld.reason.as_str()),
+        refused,
+        degraded: answered.map(|decision| decision.degraded.clone()).unwrap_or_default(),
+    }
+}
+
+/// Nodes of one rack, by name.
+#[derive(Debug, Serialize)]
+pub struct RackNodes {
+    rack: String,
+    nodes: Vec<RackNode>,
+}
+
+#[derive(Debug, Serialize)]
+struct RackNode {
+    #[serde(flatten)]
+    node: v1::NodeView,
+    /// The link that it hangs on; absent: it hangs nowhere.
+    link: Option<v1::LinkView>,
+}
+
+/// See [`RackNodes`]; of an unknown rack there are none.
+///
+/// # Errors
+/// [`Refusal::Unavailable`] when the daemon shuts down.
+pub async fn page_nodes(daemon: &Daemon, rack: String) -> Result<RackNodes, Refusal> {
+    let heard = daemon.last_heard().await?;
+    let (generation, now) = (daemon.generation(), daemon.clock().now());
+    let work = move || {
+        let snapshot = &generation.snapshot;
+        let statics = &snapshot.statics;
+        let links = link_uses(&generation);
+        let by_end: HashMap<&str, &LinkUse> =
+            links.iter().flat_map(|link| link.ends.iter().map(move |end| (&**end, link))).collect();
+        let view = |node: NodeIdx| {
+            let heard = heard.get(node.at()).copied().flatten();
+            let link = by_end.get(snapshot.host(node).as_str()).map(|link| convert::link_view(link, USERS));
+            RackNode { node: node_view(&generation, node, heard.map(|heard| now.since(heard).as_millis())), link }
+        };
+        let of_rack = |node: &NodeIdx| statics.racks[snapshot.rack(*node).at()].to_string() == rack;
+        let mut nodes: Vec<RackNode> = statics.indexes().take(snapshot.nodes()).filter(of_rack).map(view).collect();
+        nodes.sort_by(|a, b| a.node.host.cmp(&b.node.host));
+        RackNodes { rack, nodes }
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|_| ended())
+}
+
+/// A decision explained, as `hintctl --json explain` prints it.
+///
+/// # Errors
+/// [`Refusal`] as `hintctl explain`.
+pub async fn page_explain(daemon: &Daemon, decision: &str) -> Result<String, Refusal> {
+    let explained = explain::explain(daemon, decision, &Proof::Trusted).await?;
+    let text = tokio::task::spawn_blocking(move || serde_json::to_string(explained.get_ref()));
+    text.await.ok().and_then(Result::ok).ok_or_else(ended)
+}
+
+/// The settings in force.
+#[derive(Debug, Serialize)]
+pub struct PageSettings {
+    file: String,
+    generation: u64,
+    last_changed: Vec<String>,
+    default_policy: &'static str,
+    frameworks: BTreeMap<String, String>,
+    queues: Vec<QueueRow>,
+    policies: Vec<v1::PolicyView>,
+}
+
+#[derive(Debug, Serialize)]
+struct QueueRow {
+    name: String,
+    mode: &'static str,
+    policy: Option<&'static str>,
+    hold: bool,
+    holdout: f64,
+}
+
+/// See [`PageSettings`].
+pub async fn page_settings(daemon: &Daemon) -> PageSettings {
+    let last_changed = daemon.last_changed().await;
+    let settings = daemon.settings();
+    let holdout = |name: &str| settings.engine.worth.holdout.get(name).copied().unwrap_or(0.0);
+    let queue = |(name, queue): (&String, &crate::runtime::options::Queue)| QueueRow {
+        name: name.clone(),
+        mode: queue.mode.as_str(),
+        policy: queue.policy,
+        hold: queue.hold,
+        holdout: holdout(name),
+    };
+    let policies = &settings.policies;
+    PageSettings {
+        file: settings.file.clone(),
+        generation: settings.generation,
+        last_changed,
+        default_policy: policies.default,
+        frameworks: policies.frameworks.iter().map(|(name, policy)| (name.clone(), (*policy).to_owned())).collect(),
+        queues: settings.queues.iter().map(queue).collect(),
+        policies: policies.built.iter().map(|(name, policy)| policy_view(&settings, name, policy)).collect(),
+    }
+}

@@ -1,0 +1,106 @@
+//! What operators list: live leases and attempts, filtered and bounded.
+
+use super::attempts::{Attempt, Attempts};
+use super::engine::Engine;
+use super::lease::Lease;
+use super::ledger::Ledger;
+use super::results::{AttemptHeld, LeaseHeld};
+use hintd_model::cluster::{NamedResource, Snapshot};
+use hintd_model::units::{ApplicationId, AttemptId, LeaseId, NodeIdx, QueueName};
+
+/// Which leases.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LeaseFilter {
+    /// Only of this application.
+    pub application: Option<ApplicationId>,
+    /// Only of this queue; empty: of any.
+    pub queue: String,
+    /// Only on hosts whose names contain this.
+    pub host: String,
+    /// At most so many.
+    pub most: usize,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Promised<'a> {
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) attempts: &'a Attempts,
+    pub(crate) snapshot: &'a Snapshot,
+}
+
+impl Promised<'_> {
+    fn queue(&self, attempt: AttemptId) -> Option<&QueueName> {
+        self.attempts.get(attempt)?.requests.back().map(|request| &request.queue)
+    }
+
+    /// Newest first.
+    fn newest(&self, mut ids: Vec<LeaseId>, most: usize) -> Vec<LeaseHeld> {
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        ids.iter().take(most).filter_map(|id| self.ledger.get(*id)).map(|lease| self.held(lease)).collect()
+    }
+
+    fn held(&self, lease: &Lease) -> LeaseHeld {
+        LeaseHeld {
+            id: lease.id,
+            decision: lease.decision,
+            request: lease.request.clone(),
+            attempt: lease.attempt,
+            queue: self.queue(lease.attempt).cloned(),
+            group: lease.group.clone(),
+            host: self.snapshot.host(lease.node).clone(),
+            rack: self.snapshot.statics.racks[self.snapshot.rack(lease.node).at()].clone(),
+            size: NamedResource::from_row(&lease.size, &self.snapshot.kinds),
+            expires: lease.expires,
+            container: lease.confirmed,
+        }
+    }
+
+    /// Ids of the leases that are meant. The narrowest of the ledger's indexes is walked, and never one lease twice.
+    fn meant(&self, filter: &LeaseFilter) -> Vec<LeaseId> {
+        let in_queue = |attempt: AttemptId| {
+            filter.queue.is_empty() || self.queue(attempt).is_some_and(|queue| queue.as_str() == filter.queue)
+        };
+        let on_host = |node: NodeIdx| self.snapshot.host(node).as_str().contains(&filter.host);
+        if filter.application.is_none() && !filter.host.is_empty() {
+            let nodes = self.ledger.nodes().filter(|node| on_host(*node));
+            let leases = nodes.flat_map(|node| self.ledger.on_node(node)).filter(|lease| in_queue(lease.attempt));
+            return leases.map(|lease| lease.id).collect();
+        }
+        let of_application = |attempt: &AttemptId| filter.application.is_none_or(|meant| attempt.application == meant);
+        let attempts = self.attempts.ids().filter(|attempt| of_application(attempt) && in_queue(*attempt));
+        let leases = attempts.flat_map(|attempt| self.ledger.of_attempt(attempt));
+        leases.filter(|lease| on_host(lease.node)).map(|lease| lease.id).collect()
+    }
+}
+
+impl Engine {
+    /// Live leases, newest first, and how many there are in all of those that are meant.
+    #[must_use]
+    pub fn leases_held(&self, filter: &LeaseFilter) -> (Vec<LeaseHeld>, usize) {
+        let promised = self.promised();
+        let all = filter.application.is_none() && filter.queue.is_empty() && filter.host.is_empty();
+        if all {
+            let newest = promised.ledger.newest(filter.most).map(|lease| lease.id).collect();
+            return (promised.newest(newest, filter.most), promised.ledger.len());
+        }
+        let meant = promised.meant(filter);
+        let total = meant.len();
+        (promised.newest(meant, filter.most), total)
+    }
+
+    /// Attempts that asked and are not over, ascending, and what each holds.
+    #[must_use]
+    pub fn attempts_held(&self) -> Vec<AttemptHeld> {
+        let promised = self.promised();
+        let held = |(attempt, known): (AttemptId, &Attempt)| AttemptHeld {
+            attempt,
+            leases: promised.ledger.of_attempt(attempt).count(),
+            requests: known.requests.len(),
+            legacy: known.secrets.nonce.is_none(),
+            queue: promised.queue(attempt).cloned(),
+            touched: known.touched(),
+        };
+        promised.attempts.iter().map(held).collect()
+    }
+}

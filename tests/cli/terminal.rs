@@ -1,0 +1,164 @@
+//! `top` and `--watch` on a terminal: it is left as it was found, however they end.
+
+use super::{Files, assert_refused, text_of};
+use hintd::config::Config;
+use hintd::telemetry::metrics::Metrics;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, tcgetattr};
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// A pseudo-terminal.
+struct Terminal {
+    controller: File,
+    /// The programs' side.
+    user: File,
+    said: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    fn new() -> Self {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let path = ptsname(&controller, Vec::new()).unwrap();
+        // Not the terminal of this test's own session.
+        let user = rustix::fs::open(path.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let controller = File::from(controller);
+        let (mut reader, said) = (controller.try_clone().unwrap(), Arc::<Mutex<Vec<u8>>>::default());
+        let all = Arc::clone(&said);
+        std::thread::spawn(move || {
+            let mut piece = [0; 4_096];
+            while let Ok(count @ 1..) = reader.read(&mut piece) {
+                all.lock().unwrap().extend_from_slice(&piece[..count]);
+            }
+        });
+        Self { controller, user: File::from(user), said }
+    }
+
+    fn run(&self, args: &[&str]) -> Child {
+        let side = || Stdio::from(self.user.try_clone().unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+        command
+            .args(args)
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm")
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
+        command.stdin(side()).stdout(side()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn modes(&self) -> LocalModes {
+        tcgetattr(&self.user).unwrap().local_modes
+    }
+
+    fn said(&self) -> String {
+        String::from_utf8_lossy(&self.said.lock().unwrap()).into_owned()
+    }
+
+    /// Waits until the screen was entered and left so often.
+    fn seen(&self, entered: usize, left: usize) {
+        until("the screen is entered and left", || {
+            let said = self.said();
+            (said.matches(ENTER).count(), said.matches(LEAVE).count()) == (entered, left)
+        });
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < Duration::from_secs(120), "not yet: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+fn is_stopped(child: &Child) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    stat.rsplit_once(") ").unwrap().1.starts_with('T')
+}
+
+fn ended(mut child: Child) -> (Option<i32>, String) {
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    (child.wait().unwrap().code(), said)
+}
+
+/// A daemon without nodes, while `look` looks at it; the argument names its socket.
+fn with_daemon(look: impl FnOnce(&str)) {
+    let files = Files::new();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let [socket, journal] = ["admin.sock", "journal.redb"].map(|name| text_of(&files.path(name)));
+    let text = format!(
+        "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{socket}\"\nmetrics = \"\"\ndrain = \"1s\"\n\
+         [store]\npath = \"{journal}\"\n"
+    );
+    let config = Config::from_text(&text, "test").unwrap();
+    let running = runtime.block_on(hintd::server::start(&config.options, Metrics::new())).unwrap();
+    look(&socket);
+    runtime.block_on(running.shutdown()).unwrap();
+}
+
+#[test]
+fn whatever_ends_or_stops_top_and_watch_the_terminal_is_as_it_was() {
+    with_daemon(|socket| {
+        for command in [&["top", "--every", "0.1"][..], &["nodes", "--watch", "0.1"]] {
+            let args = [&["--admin-socket", socket], command].concat();
+            for (last, code, said) in [
+                (Signal::INT, 1, "interrupted"),
+                (Signal::TERM, 1, "ended by SIGTERM"),
+                (Signal::HUP, 1, "ended by SIGHUP"),
+            ] {
+                let terminal = Terminal::new();
+                let before = terminal.modes();
+                assert!(before.contains(LocalModes::ICANON | LocalModes::ECHO));
+                let child = terminal.run(&args);
+                terminal.seen(1, 0);
+                until("keys come at once", || !terminal.modes().contains(LocalModes::ICANON));
+                signal(&child, Signal::TSTP);
+                until("it is stopped", || is_stopped(&child));
+                assert_eq!(terminal.modes(), before, "{args:?}: stopped");
+                until("the screen is left", || terminal.said().ends_with(LEAVE));
+                signal(&child, Signal::CONT);
+                terminal.seen(2, 1);
+                until("keys come at once again", || !terminal.modes().contains(LocalModes::ICANON));
+                signal(&child, last);
+                let (ended_with, told) = ended(child);
+                assert_eq!((ended_with, told.contains(said)), (Some(code), true), "{args:?}: {told}");
+                assert_eq!(terminal.modes(), before, "{args:?}: {said}");
+                terminal.seen(2, 2);
+            }
+        }
+    });
+}
+
+#[test]
+fn q_ends_it_and_what_wants_a_look_is_in_color_unless_no_color_says_otherwise() {
+    with_daemon(|socket| {
+        let mut terminal = Terminal::new();
+        let child = terminal.run(&["--admin-socket", socket, "status", "--live", "--watch"]);
+        until("it is shown", || terminal.said().contains("\x1b[31mNOT READY\x1b[0m"));
+        terminal.controller.write_all(b"q").unwrap();
+        assert_eq!(ended(child).0, Some(0));
+        until("the screen is left", || terminal.said().ends_with(LEAVE));
+        let plain = Terminal::new();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+        command.args(["--admin-socket", socket, "status", "--live"]).env("NO_COLOR", "1").env("TERM", "xterm");
+        let status = command.stdout(Stdio::from(plain.user.try_clone().unwrap())).status().unwrap();
+        assert!(status.success());
+        until("it is printed", || plain.said().contains("NOT READY"));
+        assert!(!plain.said().contains('\x1b'), "{:?}", plain.said());
+        assert_refused(&["--admin-socket", socket, "status", "--watch"], &["there is no terminal"]);
+    });
+}

@@ -1,0 +1,184 @@
+//! Lists for operators: decisions, leases, applications; and the log level.
+
+use crate::world::{World, request};
+use hintd_client::wire::v1;
+use std::process::{Command, Output};
+use tonic::Code;
+
+fn in_queue(id: &str, app: u32, count: u32, queue: &str) -> v1::RequestHintsRequest {
+    v1::RequestHintsRequest { queue: queue.to_owned(), ..request(id, app, count, 1_024) }
+}
+
+/// `hintctl` with the world's socket.
+async fn hintctl(world: &World, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+    command.arg("--admin-socket").arg(world.folder.path().join("admin.sock")).args(args);
+    command.env_remove("HINTD_ADDRESS").env_remove("HINTD_ADMIN_SOCKET").env_remove("HINTD_TOKEN");
+    // Not on a thread that the daemon in this process may need.
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_leases_and_applications_are_listed_newest_first_and_by_application_queue_and_host() {
+    let world = World::start().await;
+    let _feed = world.cluster(2, 2, 8_192).await;
+    let mut ids = Vec::new();
+    for (id, app, count, queue) in [("r1", 1, 2, "etl"), ("r2", 2, 1, "ad"), ("r3", 1, 1, "etl")] {
+        let answer = world.hints(in_queue(id, app, count, queue)).await;
+        ids.push(answer.hints.unwrap().decision_id);
+    }
+    world.refused(request("r4", 3, 1, 65_537)).await;
+    let mut admin = world.admin.clone();
+    let all = admin.list_decisions(v1::ListDecisionsRequest::default()).await.unwrap().into_inner();
+    let shown: Vec<_> = all.decisions.iter().map(|row| (&*row.request_id, &*row.outcome, row.hinted)).collect();
+    let answered = [("r3", "hinted", 1), ("r2", "hinted", 1), ("r1", "hinted", 2)];
+    assert_eq!(shown[shown.len() - 3..], answered, "{shown:?}");
+    assert_eq!(all.total as usize, shown.len());
+    let of = |application: &str, queue: &str, host: &str, limit| v1::ListDecisionsRequest {
+        application_id: application.into(),
+        queue: queue.into(),
+        host: host.into(),
+        limit,
+    };
+    for (asked, rows, total) in [
+        (of("application_1_0001", "", "", 0), vec!["r3", "r1"], 2),
+        (of("application_1_0001", "", "", 1), vec!["r3"], 2),
+        (of("", "ad", "", 0), vec!["r2"], 1),
+        (of("application_1_0001", "ad", "", 0), vec![], 0),
+        (of("", "", "nowhere", 0), vec![], 0),
+    ] {
+        let found = admin.list_decisions(asked.clone()).await.unwrap().into_inner();
+        let shown: Vec<_> = found.decisions.iter().map(|row| row.request_id.as_str()).collect();
+        assert_eq!((shown, found.total), (rows, total), "{asked:?}");
+    }
+    let host = all.decisions.last().unwrap().hosts[0].clone();
+    let found = admin.list_decisions(of("", "", &host, 0)).await.unwrap().into_inner();
+    assert!(found.decisions.iter().all(|row| row.hosts.contains(&host)) && found.total > 0, "{found:?}");
+    let wrong = admin.list_decisions(of("job_1", "", "", 0)).await.unwrap_err();
+    assert_eq!(wrong.code(), Code::InvalidArgument);
+    leases(&world, &ids).await;
+    applications(&world, &ids).await;
+}
+
+async fn leases(world: &World, decisions: &[String]) {
+    let mut admin = world.admin.clone();
+    let all = admin.list_leases(v1::ListLeasesRequest::default()).await.unwrap().into_inner();
+    assert_eq!((all.total, all.leases.len()), (4, 4));
+    assert!(all.leases.is_sorted_by(|a, b| a.lease_id > b.lease_id), "{all:?}");
+    assert_eq!(all.leases[0].decision_id, decisions[2]);
+    assert!(all.leases.iter().all(|row| row.state == "held" && row.expires_in_ms > 0 && !row.rack.is_empty()));
+    let host = all.leases[0].host.clone();
+    for (application, queue, host, total) in [
+        ("application_1_0001", "", "", 3),
+        ("", "ad", "", 1),
+        ("", "", host.as_str(), all.leases.iter().filter(|row| row.host == host).count() as u64),
+        ("application_1_0002", "etl", "", 0),
+    ] {
+        let asked = v1::ListLeasesRequest {
+            application_id: application.into(),
+            queue: queue.into(),
+            host: host.into(),
+            limit: 1,
+        };
+        let found = admin.list_leases(asked.clone()).await.unwrap().into_inner();
+        assert_eq!((found.total, found.leases.len() as u64), (total, total.min(1)), "{asked:?}");
+    }
+}
+
+async fn applications(world: &World, decisions: &[String]) {
+    let mut admin = world.admin.clone();
+    let all = admin.list_applications(v1::ListApplicationsRequest::default()).await.unwrap().into_inner();
+    let of = |row: &v1::ApplicationView| {
+        let last = row.last_decision.clone().unwrap_or_default().decision_id;
+        (row.application_id.clone(), row.queue.clone(), row.leases, row.requests, last)
+    };
+    let named = |id: &str, queue: &str, leases, requests, last: &String| {
+        (id.to_owned(), queue.to_owned(), leases, requests, last.clone())
+    };
+    assert_eq!(of(&all.applications[0]), named("application_1_0001", "etl", 3, 2, &decisions[2]), "it asked last");
+    assert_eq!(of(&all.applications[1]), named("application_1_0002", "ad", 1, 1, &decisions[1]));
+    let asked = v1::ListApplicationsRequest { queue: "ad".into(), ..v1::ListApplicationsRequest::default() };
+    assert_eq!(admin.list_applications(asked).await.unwrap().into_inner().total, 1);
+    let asked = v1::ListApplicationsRequest { host: "nowhere".into(), ..v1::ListApplicationsRequest::default() };
+    assert_eq!(admin.list_applications(asked).await.unwrap().into_inner().total, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
+    let world = World::start().await;
+    let _feed = world.cluster(2, 2, 8_192).await;
+    let answer = world.hints(in_queue("r1", 1, 2, "etl")).await;
+    let id = answer.hints.unwrap().decision_id;
+    for (command, word) in [("decisions", id.as_str()), ("leases", "r1"), ("applications", "application_1_0001")] {
+        for format in ["table", "wide", "json", "yaml"] {
+            let output = hintctl(&world, &[command, "-o", format]).await;
+            let text = said(&output);
+            assert!(
+                output.status.success() && (text.contains(word) || command == "leases"),
+                "{command} {format}: {text}"
+            );
+            assert!(!text.contains('\x1b'), "{command} {format}: no terminal, no colors: {text}");
+        }
+    }
+    let leases = hintctl(&world, &["leases", "--json"]).await;
+    let leases: serde_json::Value = serde_json::from_slice(&leases.stdout).unwrap();
+    assert!(leases["leases"][0]["lease_id"].is_string(), "{leases}");
+    let yaml = said(&hintctl(&world, &["decisions", "-o", "yaml"]).await);
+    assert!(yaml.starts_with("decisions:\n  - age_ms: ") && yaml.contains("    outcome: \"hinted\"\n"), "{yaml}");
+    let explained = said(&hintctl(&world, &["explain", "application_1_0001"]).await);
+    assert!(
+        explained.contains("1 of 1 decisions") && explained.contains("the newest:\napplication_1_0001"),
+        "{explained}"
+    );
+    let nobody = hintctl(&world, &["explain", "application_1_0009"]).await;
+    assert_eq!(nobody.status.code(), Some(2), "{}", said(&nobody));
+    assert!(
+        said(&nobody).contains("no decision of application_1_0009 is recorded; records go back"),
+        "{}",
+        said(&nobody)
+    );
+    for (args, words) in [
+        (&["decisions", "--application", "job_1"][..], "job_1"),
+        (&["nodes", "--json", "-o", "wide"], "--json and -o name different formats"),
+        (&["leases", "--watch", "--json"], "--watch shows tables"),
+    ] {
+        let output = hintctl(&world, args).await;
+        assert!(output.status.code() == Some(2) && said(&output).contains(words), "{args:?}: {}", said(&output));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_has_what_the_daemon_says_and_replaces_nothing() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let answer = world.hints(in_queue("r1", 1, 1, "etl")).await;
+    let config = world.folder.path().join("hintd.toml");
+    std::fs::write(&config, "# hunter1\n[sdn.ryu]\nurl = \"http://ann:hunter2@ctl:8080\"\n").unwrap();
+    let bundle = world.folder.path().join("bundle");
+    let [folder, config] = [&bundle, &config].map(|path| path.to_str().unwrap().to_owned());
+    let args = ["bundle", "-o", &folder, "--config", &config];
+    let output = hintctl(&world, &args).await;
+    assert!(output.status.success(), "{}", said(&output));
+    let mut all = String::new();
+    for name in ["manifest", "doctor", "status", "nodes", "links", "decisions", "leases", "applications"] {
+        let text = std::fs::read_to_string(bundle.join(format!("{name}.json"))).unwrap();
+        serde_json::from_str::<serde_json::Value>(&text).unwrap();
+        all += &text;
+    }
+    all += &std::fs::read_to_string(bundle.join("hintd.toml")).unwrap();
+    assert!(all.contains("r0n0") && all.contains("(left out)@ctl"), "{all}");
+    assert!(!all.contains("hunter") && !all.contains(&answer.token), "no secrets: {all}");
+    let again = hintctl(&world, &args).await;
+    assert!(again.status.code() == Some(2) && said(&again).contains("it is there already"), "{}", said(&again));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_level_of_a_process_whose_logs_are_not_the_daemons_is_not_told() {
+    let world = World::start().await;
+    let status = world.admin.clone().log_level(v1::LogLevelRequest::default()).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+}

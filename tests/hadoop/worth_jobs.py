@@ -1,0 +1,99 @@
+"""The jobs of tests/hadoop/worth: stock MapReduce, by the command lines that a user would type."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+EXAMPLES = "org.apache.hadoop.examples."
+DATA = "/data"
+MAPS = REDUCES = 6
+ROW = 100  # bytes of a row of TeraGen's
+INPUTS = 3
+SMALL_MB = 8  # of an input of the mix's medium jobs
+SAMPLES = 20_000_000  # of each map of the CPU-bound job: some ten seconds of a core
+
+# What is run with hints off, on, on with receivers held in turns, and on with data placed as well.
+TESTS = {"terasort": ("off", "on"), "three": ("off", "on", "hold"), "new": ("off", "on"), "teragen": ("off", "on"),
+         "twelve": ("off", "on"), "cpu": ("off", "on"), "spark": ("off", "on"), "mix": ("off", "on", "hold"),
+         "data": ("off", "on", "data")}
+# Whose run, not counted, goes before a test of recurring jobs.
+FIRST = {"terasort": "terasort", "three": "terasort", "twelve": "twelve", "cpu": "cpu", "spark": "spark", "mix": "mix", "data": "data"}
+
+# Twenty jobs as the sample of FB-2009 has them (of its first 600 jobs 83 % are small and have no shuffle, 1 % load more, 10 % have
+# shuffles below 2 GB, 5 % above), the larger ones twice as often, so that they meet.
+MIX = ["small"] * 14 + ["load"] + ["medium"] * 3 + ["large"] * 2
+MIX_GAP = 8.0  # seconds between two submissions, in the mean
+MIX_SEED = 2009
+
+
+@dataclass(frozen=True)
+class Job:
+    """One submission. TeraSort and TeraGen name themselves, so that a user of its own is what makes a recurring job another one."""
+
+    kind: str
+    words: list[str]
+    output: str
+    after: float = 0.0  # seconds from the run's beginning on
+    user: str = "root"
+
+
+def teragen(megabytes: int, maps: int, output: str, *settings: str) -> list[str]:
+    return [f"{EXAMPLES}terasort.TeraGen", f"-Dmapreduce.job.maps={maps}", "-Ddfs.blocksize=128m", *settings,
+            str(megabytes * 10**6 // ROW), output]
+
+
+def terasort(reduces: int, source: str, output: str, *settings: str) -> list[str]:
+    return [f"{EXAMPLES}terasort.TeraSort", f"-Dmapreduce.job.reduces={reduces}", *settings, "-Dmapreduce.job.reduce.slowstart.completedmaps=1.0", source, output]
+
+
+def mix(megabytes: int) -> list[Job]:
+    """The same twenty in the same order at the same times in every run."""
+    drawn, after, jobs, seen = random.Random(MIX_SEED), 0.0, [], {}
+    for number, kind in enumerate(drawn.sample(MIX, len(MIX))):
+        output, turn = f"/out{number + 1}", seen.setdefault(kind, 0) % INPUTS + 1
+        seen[kind] += 1
+        words = {"small": lambda: teragen(1, 1, output), "load": lambda: teragen(2 * SMALL_MB, 2, output),
+                 "medium": lambda: terasort(2, f"/small{turn}", output),
+                 "large": lambda: terasort(REDUCES, f"/in{turn}", output)}[kind]()
+        jobs.append(Job(kind, words, output, after, kind))
+        after += drawn.expovariate(1 / MIX_GAP)
+    return jobs
+
+
+def jobs(test: str, arm: str, pair: int, megabytes: int, join: Callable[..., list[str]]) -> list[Job]:
+    """Those of one run of a test. The inputs of single jobs are used in turns. `join`: the command of Spark's, by its arguments."""
+    if test == "mix":
+        return mix(megabytes)
+    numbers = range(1, INPUTS + 1) if test == "three" else [pair % INPUTS + 1]
+    found = []
+    for number in numbers:
+        source, output = f"/in{number}", f"/out{number}"
+        words = {
+            "teragen": lambda: [f"{EXAMPLES}terasort.TeraGen", f"-Dmapreduce.job.maps={MAPS}", str(megabytes * 10**6 // ROW), output],
+            "spark": lambda: join("/left", "/right", output, str(MAPS)),
+            "cpu": lambda: [f"{EXAMPLES}QuasiMonteCarlo", str(MAPS), str(SAMPLES)],
+            "twelve": lambda: terasort(2 * REDUCES, source, output),
+            # TeraSort's own scheduler names one replica of each block only.
+            "data": lambda: terasort(REDUCES, DATA, output, "-Dmapreduce.terasort.use.terascheduler=false"),
+        }.get(test, lambda: terasort(REDUCES, source, output))()
+        users = {"new": f"new-{'abcdefghijklmnopqrstuvwxyz'[pair % 26]}-{arm}", "twelve": "twelve"}
+        found.append(Job(test, words, output, user=users.get(test, Job.user)))
+    return found
+
+
+def inputs(test: str) -> set[str]:
+    """Which inputs a test reads that are there before."""
+    return {"data": set(), "cpu": set(), "teragen": set(), "spark": {"text"}, "mix": {"large", "small"}}.get(test, {"large"})
+
+
+def write_text(file: Path, megabytes: int, seed: int) -> None:
+    """Lines of 100 bytes: a key that both sides have once, text that does not compress, and a word that a thousand lines share."""
+    drawn = random.Random(seed)
+    with open(file, "w") as text:
+        for number in range(megabytes * 10**6 // 100):
+            noise = base64.b64encode(drawn.randbytes(60)).decode()
+            text.write(f"{number * 7919 % 10**8:08} {noise} {number % 1000:09}\n")

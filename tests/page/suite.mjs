@@ -1,0 +1,258 @@
+// The page in Chromium, step by step. A step waits for what is to be seen, for at most PATIENCE; nothing is timed.
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Daemon } from './daemon.mjs';
+
+const { CHROMIUM, PLAYWRIGHT, SCREENSHOTS } = process.env;
+const { chromium } = await import(PLAYWRIGHT);
+const PATIENCE = 90_000;
+const MARKUP = '<img/src=x/onerror=document.title=1>'; // no name holds white space
+
+const began = Date.now();
+const problems = [];
+let browser;
+let daemon;
+
+async function step(name, work) {
+  await work();
+  console.log(`${((Date.now() - began) / 1000).toFixed(1).padStart(6)} s  ${name}`);
+}
+
+/** A tab that notes whatever a page of ours must not do. */
+async function tab(context) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const origin = `http://127.0.0.1:${daemon.http}`;
+  page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
+  page.on('console', (message) => {
+    // That the daemon is gone for a while, and a session with it, is a step of this suite.
+    if (message.type() === 'error' && !/net::ERR|status of (401|503)/.test(message.text())) problems.push(`console: ${message.text()}`);
+  });
+  page.on('request', (request) => { if (!request.url().startsWith(origin)) problems.push(`asks ${request.url()}`); });
+  return page;
+}
+
+const open = async (page) => page.goto((await daemon.ctl('page')).url);
+const see = (page, text) => page.getByText(text).first().waitFor();
+const go = async (page, view) => {
+  await page.getByRole('navigation').getByRole('link', { name: view, exact: true }).click();
+  await page.getByRole('heading', { level: 1, name: view, exact: true }).waitFor();
+};
+
+/** What a screen reader goes by: one heading of the first level, landmarks, tables with captions and heads, links with names. */
+async function readable(page) {
+  const found = await page.evaluate(() => {
+    const all = (selector) => [...document.querySelectorAll(selector)];
+    return [
+      all('h1').length !== 1 && `${all('h1').length} h1`,
+      ...['header', 'nav', 'main', 'footer'].map((name) => all(name).length !== 1 && `no single ${name}`),
+      ...all('table:not(.u-legend)').map((table) => !table.caption?.textContent && 'a table without a caption'),
+      ...all('table:not(.u-legend) th').map((head) => !head.scope && `a th without a scope: ${head.textContent}`),
+      ...all('a, button').map((link) => !link.textContent.trim() && 'a link without a name'),
+      ...all('svg').map((svg) => !svg.getAttribute('aria-label') && !svg.closest('[aria-hidden], [aria-label]') && svg.getAttribute('aria-hidden') !== 'true' && 'an svg without a label'),
+      ...all('[style*="url"], script:not([src]), style').map((element) => element.tagName + ' inline'),
+      document.documentElement.lang !== 'en' && 'no language',
+    ].filter(Boolean);
+  });
+  assert.deepEqual(found, [], page.url());
+}
+
+async function picture(page, name) {
+  if (!SCREENSHOTS) return;
+  await mkdir(SCREENSHOTS, { recursive: true });
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+}
+
+async function pictures(page, context) {
+  if (!SCREENSHOTS) return;
+  for (const [scheme, width, height, views] of [
+    ['light', 1280, 900, ['overview', 'network', 'applications', 'decisions', 'nodes', 'queues', 'configuration']],
+    ['dark', 1280, 900, ['overview', 'network']], ['light', 390, 844, ['overview', 'network']],
+  ]) {
+    await page.emulateMedia({ colorScheme: scheme });
+    await page.setViewportSize({ width, height });
+    for (const view of views) {
+      await page.evaluate((to) => { location.hash = '#/' + to; }, view);
+      if (view === 'decisions') await page.locator('td a[href^="#/applications"]').first().waitFor();
+      await page.waitForTimeout(1500);
+      await picture(page, `${view}-${width < 600 ? 'phone' : scheme}`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 1280, height: 900 });
+}
+
+async function run() {
+  daemon = await Daemon.start();
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+  const page = await tab(context);
+  let url;
+
+  await step('an address opens the page once', async () => {
+    ({ url } = await daemon.ctl('page'));
+    await page.goto(url);
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    assert.equal(new URL(page.url()).search, '', 'the key is gone from the address');
+    const stranger = await browser.newContext();
+    const second = await stranger.newPage();
+    assert.equal((await second.goto(url)).status(), 401);
+    await see(second, 'This browser has no session');
+    assert.equal(await page.evaluate(() => document.cookie), '', 'no script sees the session');
+    await stranger.close();
+  });
+
+  await step('a daemon without nodes says so', () => see(page, /NOT READY: no node is RUNNING/));
+
+  const emulation = daemon.emulate('--seconds', '120', '--fail-link-at', '8', '--repair-links-at', '75');
+  await step('nodes, applications and rates come by themselves', async () => {
+    await page.locator('#state', { hasText: /^ready/ }).waitFor();
+    await see(page, '40 of 40 in 5 racks');
+    await readable(page);
+  });
+
+  await step('the network: tiers, both directions, a link that fails', async () => {
+    await go(page, 'Network');
+    await page.locator('svg .switch').nth(6).waitFor();
+    assert.equal(await page.locator('.map svg .switch').count(), 7);
+    assert.equal(await page.locator('.map svg g > line.link').count(), 20, 'ten links, a line each way');
+    await page.locator('.map line.link.down').first().waitFor({ state: 'attached' });
+    const down = page.locator('tbody tr', { hasText: 'DOWN' }).first();
+    await down.waitFor();
+    await down.getByRole('link').first().click();
+    await page.getByRole('heading', { name: /^Link / }).waitFor();
+    await readable(page);
+    await picture(page, 'link-down-light');
+  });
+
+  await step('the overview says that a link is down', async () => {
+    await go(page, 'Overview');
+    await see(page, /1 link between switches down/);
+  });
+
+  await step('racks, and nodes of one', async () => {
+    await go(page, 'Nodes');
+    await page.getByRole('row', { name: /rack/ }).getByRole('link').first().click();
+    await page.getByRole('heading', { name: /^Rack / }).waitFor();
+    await page.locator('section.panel tbody tr').nth(7).waitFor();
+    assert.equal(await page.locator('section.panel tbody tr').count(), 8);
+    await readable(page);
+  });
+
+  await step('decisions, one explained, its application', async () => {
+    await go(page, 'Decisions');
+    await page.locator('tbody tr', { hasText: 'hinted' }).first().getByRole('link').first().click();
+    await page.getByText('Cost terms: hints, and').waitFor();
+    assert.ok(await page.locator('.terms tbody tr').count() > 1);
+    await see(page, 'Hints, and whether they were followed');
+    await readable(page);
+    await page.locator('section.panel dl').getByRole('link').first().click();
+    await page.getByRole('heading', { name: /^application_/ }).waitFor();
+    await see(page, 'Its latest decisions');
+    await readable(page);
+  });
+
+  await step('decisions are found by what is typed', async () => {
+    await go(page, 'Decisions');
+    await page.getByLabel('Only with').fill('no such thing');
+    await see(page, /0 of the latest \d+ decisions/);
+    await page.getByLabel('Only with').fill('');
+  });
+
+  await step('the keyboard gets everywhere', async () => {
+    await go(page, 'Overview');
+    await page.reload();
+    await page.locator('#state', { hasText: /^ready/ }).waitFor();
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to the view');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Network');
+    assert.notEqual(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), 'none');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Network' }).waitFor();
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'view', 'the reader is at the view');
+  });
+
+  await step('names with markup are texts', async () => {
+    const request = { format: 'hintd.request/1', id: MARKUP, application_id: 'application_7_0007', attempt: 1, user: MARKUP, groups: [{ name: MARKUP, count: 1, size: { memory_mb: 1024, vcores: 1 } }] };
+    const file = join(daemon.folder, 'request.json');
+    await writeFile(file, JSON.stringify(request));
+    await daemon.ctl('request', '-f', file);
+    await go(page, 'Decisions');
+    await see(page, `1 × ${MARKUP}`);
+    await page.getByRole('row', { name: /application_7_0007/ }).getByRole('link').first().click();
+    await see(page, MARKUP);
+    assert.equal(await page.locator('img').count(), 0);
+    assert.notEqual(await page.title(), '1');
+  });
+
+  await step('queues, policies and the configuration', async () => {
+    await go(page, 'Queues and policies');
+    await see(page, 'container (default)');
+    await readable(page);
+    await go(page, 'Configuration');
+    await see(page, 'none since the start');
+    await readable(page);
+  });
+
+  await step('a refused configuration is said as long as it is on disk', async () => {
+    await daemon.configure('[queues."*"]\nmode = "maybe"\n');
+    await page.locator('#refused').waitFor();
+    await see(page, /queues\.\*\.mode: "maybe" is none of/);
+    await picture(page, 'refused-light');
+    await daemon.configure('[queues."*"]\nmode = "shadow"\n');
+    await page.locator('#refused').waitFor({ state: 'detached' });
+    await page.getByText('queues.*.mode').waitFor();
+    await go(page, 'Queues and policies');
+    await page.getByRole('cell', { name: 'shadow' }).first().waitFor();
+  });
+
+  await step('the link is back', async () => {
+    await go(page, 'Network');
+    await page.locator('.map line.link.down').first().waitFor({ state: 'detached' });
+  });
+
+  await step('a phone has all of it within its width', async () => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    for (const view of ['Overview', 'Network', 'Nodes', 'Applications', 'Decisions', 'Configuration']) {
+      await go(page, view);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.ok(wide <= 0, `${view} is ${wide} pixels too wide`);
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+  });
+
+  if (SCREENSHOTS) await step('pictures', () => pictures(page, context));
+
+  await step('a daemon that is gone, and another one', async () => {
+    await go(page, 'Overview');
+    await daemon.kill();
+    await page.locator('#trouble', { hasText: 'No answer from the daemon' }).waitFor();
+    await daemon.run();
+    await page.locator('#trouble', { hasText: 'The session has ended' }).waitFor();
+    const second = await tab(context);
+    await open(second);
+    await second.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    // The tab that was open goes on by the other's session.
+    await see(page, 'The daemon was restarted while this page was open');
+    await page.locator('#trouble').waitFor({ state: 'detached' });
+  });
+
+  assert.deepEqual(problems, [], 'what pages must not do');
+  await Daemon.end(emulation, 'SIGTERM');
+}
+
+try {
+  await run();
+  console.log(`the page: all steps passed in ${((Date.now() - began) / 1000).toFixed(0)} s`);
+} catch (error) {
+  console.error(error);
+  console.error('problems:', problems, '\nhintd said:', daemon?.program?.said.slice(-3000));
+  for (const child of daemon?.children ?? []) if (child !== daemon.program) console.error(child.spawnargs.join(' '), 'said:', child.said);
+  process.exitCode = 1;
+} finally {
+  await browser?.close();
+  await daemon?.stop();
+}
