@@ -6,9 +6,15 @@ use crate::reproduce::{Better, Experiment, ReproduceError, Row, RunContext, Scal
 use std::sync::Arc;
 
 const PAPER: &str = "004 (Li), chapter 5, §5.3.3 to §5.3.5";
-const QUICK_S: u64 = 30;
+/// About what a quick run takes on one core of a busy machine, seconds.
+const QUICK_RUN_S: u64 = 8;
 /// About what a run of the day takes on one core, seconds.
 const FULL_RUN_S: u64 = 200;
+
+/// Of so many quick runs for each of five seeds, on two cores.
+const fn quick_s(runs: u64) -> u64 {
+    runs * 5 * QUICK_RUN_S / 2
+}
 
 /// Of so many runs for each of five seeds, on two cores.
 const fn full_s(runs: u64) -> u64 {
@@ -21,7 +27,7 @@ pub const BATCH: Experiment = Experiment {
     paper: PAPER,
     figure: "Figures 5.11 and 5.12: makespan of all jobs and of small ones, all submitted at once, in the simulation",
     settings: world::settings,
-    quick_s: QUICK_S,
+    quick_s: quick_s(6),
     full_s: full_s(6),
     rows: &|entry, context| batch(&Runs { entry, context }),
 };
@@ -31,7 +37,7 @@ pub const ONLINE: Experiment = Experiment {
     paper: PAPER,
     figure: "Figures 5.13 to 5.15: completion time of all, small and large jobs, submitted over the day; figures are the cluster's, with which the simulation is \"consistent\"",
     settings: world::settings,
-    quick_s: QUICK_S,
+    quick_s: quick_s(8),
     full_s: full_s(8),
     rows: &|entry, context| online(&Runs { entry, context }),
 };
@@ -41,7 +47,7 @@ pub const ABLATION: Experiment = Experiment {
     paper: PAPER,
     figure: "Figures 5.16 and 5.17: without placement, stealing, data placement",
     settings: world::settings,
-    quick_s: QUICK_S,
+    quick_s: quick_s(8),
     full_s: full_s(8),
     rows: &|entry, context| ablation(&Runs { entry, context }),
 };
@@ -51,7 +57,7 @@ pub const ERROR: Experiment = Experiment {
     paper: PAPER,
     figure: "Figure 5.18: makespan and completion time by error in the predicted shuffle; an error of e here is a factor drawn between 1 ÷ (1 + e) and 1 + e for each job",
     settings: world::settings,
-    quick_s: QUICK_S,
+    quick_s: quick_s(8),
     full_s: full_s(8),
     rows: &|entry, context| error(&Runs { entry, context }),
 };

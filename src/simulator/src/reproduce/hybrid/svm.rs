@@ -15,7 +15,7 @@ pub const SVM: Experiment = Experiment {
     paper: "004 (Li), chapter 5, §5.3.2",
     figure: "Accuracy of SVM: trained from one day, judged on another",
     settings: world::settings,
-    quick_s: 20,
+    quick_s: 7,
     full_s: 300,
     rows: &rows,
 };
