@@ -37,7 +37,7 @@ pub struct ReproduceArgs {
 /// Sample size.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum ScaleArg {
-    /// A stated sample, at most 30 s each
+    /// A stated sample; --list says how long each takes
     Quick,
     /// As the papers
     Full,

@@ -126,8 +126,10 @@ impl Classifier {
     }
 }
 
+/// Maps count as if each read a block at most, so that few maps of large splits do not make a job small.
 fn features(job: &JobShape) -> [f64; 3] {
-    [(job.maps as f64).ln_1p(), (job.reduces as f64).ln_1p(), job.shuffle.as_f64().ln_1p()]
+    let maps = job.maps.max(job.input.0.div_ceil(BLOCK.0));
+    [(maps as f64).ln_1p(), (job.reduces as f64).ln_1p(), job.shuffle.as_f64().ln_1p()]
 }
 
 fn moments(points: &[[f64; 3]]) -> ([f64; 3], [f64; 3]) {
@@ -176,11 +178,12 @@ mod tests {
         println!("support vectors {:.3} {svm:?}, regression {:.3} {line:?}", svm.accuracy(), line.accuracy());
         assert!(svm.accuracy() > 0.93, "{svm:?}");
         assert_eq!(Classifier::of_time_model(&params).unwrap(), classifier, "the same again");
-        let mut job = generated(&mut random, &model).0;
-        (job.maps, job.reduces, job.shuffle) = (1, 0, Bytes::ZERO);
+        let mut job = JobShape { maps: 1, reduces: 0, input: BLOCK, shuffle: Bytes::ZERO };
         assert!(classifier.decision(&job) > 0.0, "a job of one map is small");
         job.maps = 8_000;
         assert!(classifier.decision(&job) < 0.0, "a job of a terabyte is large");
+        (job.maps, job.input) = (4, Bytes(1 << 40));
+        assert!(classifier.decision(&job) < 0.0, "and so is one that reads it in four splits");
     }
 
     #[test]

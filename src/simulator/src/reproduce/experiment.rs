@@ -17,7 +17,7 @@ pub const MIN_SEEDS_FULL: usize = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// A stated sample, the cluster scaled alike; at most 30 s.
+    /// A stated sample, the cluster scaled alike; seconds, or a few minutes.
     Quick,
     /// As the paper.
     Full,

@@ -13,6 +13,7 @@ pub mod container;
 pub mod cross_layer;
 pub mod experiment;
 pub mod hit;
+pub mod hybrid;
 pub mod jobpacker;
 pub mod keep;
 pub mod nas;

@@ -1,7 +1,7 @@
 //! The one place where experiments are registered.
 
 use super::Experiment;
-use super::{container, cross_layer, hit, jobpacker, nas, nomora, pat};
+use super::{container, cross_layer, hit, hybrid, jobpacker, nas, nomora, pat};
 
 /// Every experiment of this version, in the order in which they are listed and run.
 #[must_use]
@@ -34,5 +34,10 @@ pub fn experiments() -> &'static [Experiment] {
         jobpacker::MIXED,
         jobpacker::SENSITIVITY,
         jobpacker::FORECAST,
+        hybrid::BATCH,
+        hybrid::ONLINE,
+        hybrid::ABLATION,
+        hybrid::ERROR,
+        hybrid::SVM,
     ]
 }

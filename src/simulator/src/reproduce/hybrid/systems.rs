@@ -1,0 +1,118 @@
+//! What is compared, and runs that entries share.
+
+use super::world;
+use crate::reproduce::replay::replay;
+use crate::reproduce::{ReproduceError, Scale};
+use crate::{JobModel, RunReport, SimSettings};
+use hintd_policy::baselines::{delay::Delay, fair::Fair};
+use hintd_policy::scale_up_out::{Order, ScaleUpOut, ScaleUpOutParams, Steal};
+use hintd_policy::{Definition as _, Policy};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Machines and rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// Scale-out machines alone, and the baseline (FS, DS).
+    ScaleOut,
+    /// Both kinds of machines, and the baseline (H-FS-w/o, H-DS-w/o).
+    Without,
+    /// Both, and `scale_up_out` (H-FS-with, H-DS-with).
+    With,
+    /// The same, stealing at once, as §5.2.3 has it.
+    StealsAtOnce,
+    /// `scale_up_out` without queues by class (H-w/o-P).
+    NoPlacement,
+    /// Without stealing (H-w/o-JS).
+    NoStealing,
+    /// Without replicas by class (H-w/o-DPS).
+    NoData,
+}
+
+/// One run's settings but the seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct System {
+    pub(super) kind: Kind,
+    /// In the order of `delay`, not of `fair`.
+    pub(super) delay: bool,
+    /// All jobs at once.
+    pub(super) batch: bool,
+    pub(super) quick: bool,
+    /// How far known shuffles are from the true ones at most, per cent.
+    pub(super) error_percent: u32,
+}
+
+impl System {
+    pub(super) const fn scale(&self) -> Scale {
+        if self.quick { Scale::Quick } else { Scale::Full }
+    }
+}
+
+/// One run, by what its jobs are.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) report: RunReport,
+    /// Completion times of small jobs, and of large ones.
+    pub(super) completions: [Vec<f64>; 2],
+    /// When the last small job ended.
+    pub(super) small_makespan_s: f64,
+}
+
+impl Run {
+    /// Mean completion time of small (0) or large (1) jobs.
+    pub(super) fn mean(&self, class: usize) -> f64 {
+        let of = &self.completions[class];
+        of.iter().sum::<f64>() / of.len().max(1) as f64
+    }
+}
+
+type Slot = Arc<OnceLock<Result<Arc<Run>, String>>>;
+
+/// The run of `system` with `seed`, made once in a process however many entries want it.
+pub(super) fn run(entry: &str, system: System, seed: u64) -> Result<Arc<Run>, ReproduceError> {
+    static RUNS: Mutex<BTreeMap<(System, u64), Slot>> = Mutex::new(BTreeMap::new());
+    let slot = {
+        let mut runs = RUNS.lock().expect("its holders only look up and insert");
+        Arc::clone(runs.entry((system, seed)).or_default())
+    };
+    let result = slot.get_or_init(|| made(system, seed).map(Arc::new));
+    result.clone().map_err(|why| ReproduceError::Failed { entry: entry.to_owned(), source: why.into() })
+}
+
+fn made(system: System, seed: u64) -> Result<Run, String> {
+    let (scale, kind) = (system.scale(), system.kind);
+    let name = if kind == Kind::ScaleOut { "scale-out" } else { "scale-up-out" };
+    let cluster =
+        world::shape(scale, name).to_cluster().expect("the shapes shipped are right, and stay so when smaller");
+    let jobs = world::jobs(scale, seed, system.batch);
+    let model = JobModel { seed, ..JobModel::default() };
+    let history_error = 1.0 + f64::from(system.error_percent) / 100.0;
+    let settings = SimSettings { seed, recurring: 0.5, history_error, ..SimSettings::default() };
+    let report = replay(&*policy(system)?, &cluster, &model, &settings, &jobs)?;
+    let params = ScaleUpOutParams::default();
+    let mut completions = [Vec::new(), Vec::new()];
+    let mut small_makespan_s = 0.0_f64;
+    for (job, jct_s) in jobs.iter().zip(&report.jct_s) {
+        let small = world::small(job, &params);
+        completions[usize::from(!small)].push(*jct_s);
+        if small {
+            small_makespan_s = small_makespan_s.max(job.submit.as_secs_f64() + jct_s);
+        }
+    }
+    Ok(Run { report, completions, small_makespan_s })
+}
+
+fn policy(system: System) -> Result<Box<dyn Policy>, String> {
+    let order = if system.delay { Order::Delay } else { Order::Fair };
+    let stated = ScaleUpOutParams { order, ..ScaleUpOutParams::default() };
+    let params = match system.kind {
+        Kind::ScaleOut | Kind::Without if system.delay => return Ok(Box::new(Delay::default())),
+        Kind::ScaleOut | Kind::Without => return Ok(Box::new(Fair::default())),
+        Kind::With => stated,
+        Kind::StealsAtOnce => ScaleUpOutParams { steal: Steal::Always, ..stated },
+        Kind::NoPlacement => ScaleUpOutParams { queues: false, ..stated },
+        Kind::NoStealing => ScaleUpOutParams { steal: Steal::Never, ..stated },
+        Kind::NoData => ScaleUpOutParams { replicas: false, ..stated },
+    };
+    Ok(Box::new(ScaleUpOut::new(params).with_classifier(world::classifier(system.scale())?)))
+}
