@@ -117,7 +117,7 @@ pub struct RackRow {
     pub at: Timestamp,
 }
 
-/// Latency as it was measured, by pair. A clone costs a pointer for [`CHUNK`] hosts.
+/// Latency as it was measured, by pair. A clone costs a pointer for 64 hosts.
 #[derive(Debug, Clone, Default)]
 pub struct LatencyTable {
     /// By who measured.
