@@ -23,10 +23,10 @@ use probes::{Histogram, Target};
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::UdpSocket;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// Measures round trips between nodes and tells hintd of them.
 #[derive(Debug, Clone, Parser)]
@@ -46,7 +46,7 @@ pub struct Arguments {
     /// Where probes are answered
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8471")]
     pub listen: SocketAddr,
-    /// Where others send their probes [default: --listen, with the address by which this node reaches hintd where it has none]
+    /// Where others send their probes, at the address this node reaches hintd by [default: that one, with the port of --listen]
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub advertise: Option<SocketAddr>,
     /// Probes sent a second at most, and answered
@@ -70,6 +70,22 @@ impl Default for Wanted {
 
 /// What was measured since the last report, by host.
 type Report = Vec<(String, Histogram)>;
+
+/// The newest report, until a newer one takes its place.
+#[derive(Debug, Clone, Default)]
+struct Measured {
+    report: Report,
+    /// When it was closed; `None`: there is none yet.
+    at: Option<Instant>,
+}
+
+impl Measured {
+    /// What may be told as of now: nothing that waited for longer than `within`, as for a daemon that was away.
+    fn current(self, now: Instant, within: Duration) -> Report {
+        let current = self.at.is_some_and(|at| now.saturating_duration_since(at) <= within);
+        if current { self.report } else { Report::new() }
+    }
+}
 
 /// Runs the program until a signal ends it.
 #[must_use]
@@ -119,12 +135,11 @@ pub async fn run(arguments: Arguments) -> Result<(), String> {
     let bound = socket.local_addr().map_err(|error| format!("--listen {listen}: {error}"))?;
     let advertise = match arguments.advertise {
         Some(advertise) => advertise,
-        None if !bound.ip().is_unspecified() => bound,
-        None => SocketAddr::new(own_address(&arguments.address).await?, bound.port()),
+        None => own_advertise(bound, &arguments.address).await?,
     };
     // Drawn, so that nobody elsewhere can answer for another host, and 0 is no agent's.
     let instance = rand::random::<u64>().max(1);
-    let (reports, waiting) = mpsc::channel(1);
+    let (reports, waiting) = watch::channel(Measured::default());
     let (wanted, wants) = watch::channel(Wanted::default());
     let reporter = report::Reporter::new(&arguments.address, (host, advertise, instance))?;
     tokio::select! {
@@ -139,6 +154,17 @@ fn own_name() -> Result<String, String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname");
     let name = name.map_err(|error| format!("the system's host name can't be read: {error}: give --host"))?;
     Ok(name.trim().to_owned())
+}
+
+/// Where others reach this node, where nobody says so. A loopback address leads each of them back to itself.
+async fn own_advertise(bound: SocketAddr, daemon: &str) -> Result<SocketAddr, String> {
+    let ip = if bound.ip().is_unspecified() { own_address(daemon).await? } else { bound.ip() };
+    if ip.to_canonical().is_loopback() {
+        return Err(format!(
+            "other nodes can't measure this one at {ip}, by which it reaches {daemon}: give --address as they have it, or --advertise"
+        ));
+    }
+    Ok(SocketAddr::new(ip, bound.port()))
 }
 
 /// The address of this node that packets to hintd carry; none is sent.
@@ -162,4 +188,34 @@ fn failed(code: u8, message: &str) -> ExitCode {
 fn say(message: &str) {
     let plain: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let _ = writeln!(std::io::stderr(), "hintd-agent: {plain}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_that_waited_for_a_daemon_that_was_away_is_replaced_and_in_the_end_dropped() {
+        let (within, start) = (Duration::from_secs(5), Instant::now());
+        let (reports, mut waiting) = watch::channel(Measured::default());
+        assert_eq!(waiting.borrow().clone().current(start, within), Report::new());
+        for (at, host) in ["first", "last"].into_iter().enumerate() {
+            let report = vec![(host.to_owned(), Histogram::from([(70, 1)]))];
+            reports.send_replace(Measured { report, at: Some(start + within * at as u32) });
+        }
+        let kept = waiting.borrow_and_update().clone();
+        assert_eq!(kept.clone().current(start + within * 2, within)[0].0, "last");
+        assert_eq!(kept.current(start + within * 2 + Duration::from_millis(1), within), Report::new());
+        assert!(!waiting.has_changed().unwrap(), "there is but one");
+    }
+
+    #[tokio::test]
+    async fn no_node_is_measured_at_a_loopback_address_unless_it_says_so() {
+        for (bound, says) in [("0.0.0.0:8471", "127.0.0.1"), ("127.0.0.9:8471", "127.0.0.9")] {
+            let said = own_advertise(bound.parse().unwrap(), "127.0.0.1:8470").await.unwrap_err();
+            assert!(said.starts_with(&format!("other nodes can't measure this one at {says},")), "{said}");
+        }
+        let own = "192.0.2.7:8471".parse().unwrap();
+        assert_eq!(own_advertise(own, "127.0.0.1:8470").await, Ok(own));
+    }
 }

@@ -2,11 +2,11 @@
 
 use super::packet::{BYTES, Kind, Packet};
 use super::probes::Probes;
-use super::{Report, Wanted};
+use super::{Measured, Wanted};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::net::UdpSocket;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval, sleep_until};
 
 /// How long a socket that fails is left alone.
@@ -41,7 +41,7 @@ pub(super) async fn run(
     instance: u64,
     most: u32,
     mut wants: watch::Receiver<Wanted>,
-    reports: mpsc::Sender<Report>,
+    reports: watch::Sender<Measured>,
 ) {
     let mut probes = Probes::default();
     let mut answers = PerSecond::new(most, Instant::now());
@@ -72,8 +72,8 @@ pub(super) async fn run(
             _ = report.tick() => {
                 let (found, _) = probes.take();
                 if !found.is_empty() {
-                    // Where the daemon is away the one that waits is enough: what is old counts no more.
-                    let _ = reports.try_send(found);
+                    // The one before, where the daemon was away, counts no more.
+                    reports.send_replace(Measured { report: found, at: Some(Instant::now()) });
                 }
             }
             changed = wants.changed() => {
@@ -108,6 +108,8 @@ fn gap(interval: Duration, targets: usize, most: u32) -> Duration {
 fn received(probes: &mut Probes, instance: u64, bytes: &[u8], from: SocketAddr, now: Instant) -> Option<[u8; BYTES]> {
     let packet = Packet::read(bytes)?;
     match packet.kind {
+        // One's own, as where another host gives an address that leads back here: its answer would say nothing of that host.
+        Kind::Probe if packet.instance == instance => None,
         Kind::Probe => Some(Packet { kind: Kind::Answer, ..packet }.bytes()),
         Kind::Answer if packet.instance == instance => {
             probes.answered(packet.sequence, from, now);
@@ -139,6 +141,7 @@ mod tests {
         let probe = Packet { kind: Kind::Probe, instance: 9, sequence: 4 };
         let back = received(&mut probes, 1, &probe.bytes(), from, now).unwrap();
         assert_eq!(Packet::read(&back), Some(Packet { kind: Kind::Answer, ..probe }));
+        assert_eq!(received(&mut probes, 9, &probe.bytes(), from, now), None, "nor one's own");
         assert_eq!(received(&mut probes, 9, &back, from, now), None);
         assert_eq!(received(&mut probes, 9, b"anything else", from, now), None);
     }

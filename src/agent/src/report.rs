@@ -1,12 +1,12 @@
 //! The daemon: whom to measure, and what was measured.
 
 use super::probes::Target;
-use super::{Report, Wanted, say};
+use super::{Measured, Wanted, say};
 use hintd_client::wire::v1;
 use hintd_client::{Client, ClientError, SteadyFeed};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 /// After the first failure; twice as long after each further one.
@@ -36,7 +36,7 @@ impl Reporter {
     }
 
     /// Until nobody measures any more. A daemon that is away is asked again, ever more seldom.
-    pub(super) async fn run(mut self, wanted: watch::Sender<Wanted>, mut reports: mpsc::Receiver<Report>) {
+    pub(super) async fn run(mut self, wanted: watch::Sender<Wanted>, mut reports: watch::Receiver<Measured>) {
         let mut pause = FIRST_PAUSE;
         loop {
             let Err(error) = self.serve(&wanted, &mut reports, &mut pause).await else { return };
@@ -54,7 +54,7 @@ impl Reporter {
     async fn serve(
         &mut self,
         wanted: &watch::Sender<Wanted>,
-        reports: &mut mpsc::Receiver<Report>,
+        reports: &mut watch::Receiver<Measured>,
         pause: &mut Duration,
     ) -> Result<(), ClientError> {
         let mut due = Instant::now() + self.ask(wanted).await?;
@@ -69,9 +69,13 @@ impl Reporter {
         loop {
             tokio::select! {
                 () = sleep_until(due) => due = Instant::now() + self.ask(wanted).await?,
-                report = reports.recv() => {
-                    let Some(report) = report else { return Ok(()) };
-                    for (to_host, histogram) in report {
+                changed = reports.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    let measured = reports.borrow_and_update().clone();
+                    let within = wanted.borrow().report;
+                    for (to_host, histogram) in measured.current(std::time::Instant::now(), within) {
                         feed.send(self.item(to_host, &histogram)).await?;
                     }
                 }

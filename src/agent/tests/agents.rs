@@ -184,6 +184,9 @@ async fn an_agent_that_can_not_begin_says_why() {
     let said = run(arguments(&port, "127.0.0.1:1", "a")).await.unwrap_err();
     assert!(said.starts_with(&format!("--listen {port}: ")), "{said}");
     assert_eq!(run(arguments("127.0.0.1:0", "127.0.0.1:1", " ")).await.unwrap_err(), "--host is empty");
-    let said = run(arguments("127.0.0.1:0", "no address", "a")).await.unwrap_err();
+    let said = run(arguments("0.0.0.0:0", "127.0.0.1:1", "a")).await.unwrap_err();
+    assert!(said.starts_with("other nodes can't measure this one at 127.0.0.1"), "{said}");
+    let own = Some("127.0.0.1:1".parse().unwrap());
+    let said = run(Arguments { advertise: own, ..arguments("127.0.0.1:0", "no address", "a") }).await.unwrap_err();
     assert!(said.starts_with("--address no address: "), "{said}");
 }

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hintctl latency\n  hintctl latency --host node17\n  \
     hintctl --json latency | jq -r '.racks[] | select(.rtt_us > 500) | .a + \" \" + .b'\n\n\
-    Round trips are measured by hintd-agent on the nodes. Between racks counts the quantile (latency.quantile) of pairs of their\n\
-    hosts, so that one slow host does not make its rack slow; what is older than model.max_age.latency counts no more.")]
+    Round trips are measured by hintd-agent on the nodes. Between racks counts the quantile (latency.quantile) of one value\n\
+    a host that measured, the median of its pairs: one slow host of ten does not make its rack slow. What is older than model.max_age.latency counts no more.")]
 pub struct LatencyArgs {
     /// What this host measured, and what others measured to it
     #[arg(long, value_name = "HOST")]

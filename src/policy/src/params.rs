@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use toml::Spanned;
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
 /// A configuration file's `[policies.NAME]`, with places in the file.
 pub type PolicyTable<'i> = Spanned<DeTable<'i>>;
@@ -55,23 +55,42 @@ pub fn no_params() -> PolicyTable<'static> {
 /// [`ParamError`] for each unknown key and each value of a wrong type, or else the first value that [`Params::validate`] refuses.
 pub fn read<P: Params>(policy: &'static str, table: PolicyTable<'_>) -> Result<P, ParamError> {
     let whole = Some(table.span()).filter(|span| !span.is_empty());
-    let spans: Vec<(String, Range<usize>, Range<usize>)> =
-        table.get_ref().iter().map(|(key, value)| (key.get_ref().to_string(), key.span(), value.span())).collect();
+    let mut spans: Vec<(String, Range<usize>, Vec<Range<usize>>)> = Vec::new();
+    for (key, value) in table.get_ref() {
+        let mut within = Vec::new();
+        ranges(value, &mut within);
+        spans.push((key.get_ref().to_string(), key.span(), within));
+    }
     let unread = |error: &toml::de::Error| {
         let span = error.span();
         let inside = |range: &Range<usize>| span.as_ref().is_some_and(|span| range.contains(&span.start));
-        let found = spans.iter().find(|(_, key, value)| inside(key) || inside(value));
+        let found = spans.iter().find(|(_, key, value)| inside(key) || value.iter().any(inside));
         let key = found.map(|(name, ..)| name.clone());
         let message = error.message().trim_end().to_owned();
         ParamError { policy, key, span: span.or_else(|| whole.clone()), message, others: Vec::new() }
     };
     let params: P = deserialized(table, unread)?;
     params.validate().map_err(|invalid| {
-        let span = spans.iter().find(|(name, ..)| name == invalid.key).map(|(.., value)| value.clone());
+        let span = spans.iter().find(|(name, ..)| name == invalid.key).and_then(|(.., value)| value.first().cloned());
         let key = Some(invalid.key.to_owned());
         ParamError { policy, key, span: span.or(whole), message: invalid.message, others: Vec::new() }
     })?;
     Ok(params)
+}
+
+/// Bytes of a value and of all within it, its own first: a table under a header of its own spans that header alone.
+fn ranges(value: &Spanned<DeValue<'_>>, found: &mut Vec<Range<usize>>) {
+    found.push(value.span());
+    match value.get_ref() {
+        DeValue::Table(table) => {
+            for (key, value) in table {
+                found.push(key.span());
+                ranges(value, found);
+            }
+        }
+        DeValue::Array(values) => values.iter().for_each(|value| ranges(value, found)),
+        _ => {}
+    }
 }
 
 /// Reads the table without the keys that can't be read until the rest can, so that all of them are named.
@@ -93,6 +112,8 @@ fn deserialized<P: Params>(
             }
         }
     };
+    // In the order of the file, whichever the deserializer takes.
+    wrong.sort_by_key(|error: &ParamError| error.span.as_ref().map_or(usize::MAX, |span| span.start));
     let mut wrong = wrong.into_iter();
     match (wrong.next(), params) {
         (Some(mut first), _) => {

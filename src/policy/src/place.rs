@@ -47,6 +47,11 @@ pub trait Place: Send + Sync {
     fn weighs_bytes(&self) -> bool {
         true
     }
+
+    /// Whether it reads the snapshot's measured latency; else records of its decisions are kept without.
+    fn reads_latency(&self) -> bool {
+        false
+    }
 }
 
 /// The problem as the policy can read it.

@@ -52,9 +52,9 @@ mod tests {
         let bounds = settings.latency_bounds();
         assert_eq!((bounds.items_per_s, bounds.max_age), (9, Micros::from_secs(5)));
         assert_eq!(set.changes(&none).1, Vec::<String>::new(), "none needs a restart");
-        let found = Config::from_text("[latency]\nquantile = 1.5\nin_rack = -1\n", "f").err().unwrap().0;
+        let found = Config::from_text("[latency]\nquantile = 1.5\nin_rack = 1001\n", "f").err().unwrap().0;
         let found: Vec<_> = found.iter().map(ToString::to_string).collect();
         assert!(found[0].contains("latency.quantile: 1.5 is outside 0 to 1"), "{found:?}");
-        assert!(found[1].contains("latency.in_rack: -1 is outside 0 to 1000"), "{found:?}");
+        assert!(found[1].contains("latency.in_rack: 1001 is outside 0 to 1000"), "{found:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! The `Feed` service: one pump for all feeds; `feed` says what items mean.
 
 use super::codec::of_stream;
+use super::connection_permits::ConnectionPermit;
 use super::placement::stopping;
 use super::status::status;
 use crate::feed::{FeedStream, blocks, datasets, events, heartbeats, latency, link_stats, topology};
@@ -189,7 +190,8 @@ impl Feed for FeedService {
         &self,
         request: Request<v1::ProbeTargetsRequest>,
     ) -> Result<Response<v1::ProbeTargetsResponse>, Status> {
-        let found = self.daemon.probe_targets(request.get_ref()).map_err(|refusal| status(&refusal))?;
+        let peer = request.extensions().get::<ConnectionPermit>().and_then(ConnectionPermit::peer);
+        let found = self.daemon.probe_targets(request.get_ref(), peer).map_err(|refusal| status(&refusal))?;
         Ok(Response::new(found))
     }
 

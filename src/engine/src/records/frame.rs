@@ -28,7 +28,10 @@ pub(super) struct Frame {
     /// A few boxes and chains: too little to be weighed.
     chains: Option<Arc<Chains>>,
     distances: Arc<Distances>,
+    /// Without rows where no policy of its decisions reads them: 250,000 pairs are some 8 MiB.
     latency: LatencyTable,
+    /// Whether it has rows that the generation had.
+    pub(super) has_latency: bool,
     columns: Columns,
     pub(super) releases: Releases,
     pub(super) flows: Arc<IndexedFlows>,
@@ -52,6 +55,8 @@ pub(super) struct Source<'a> {
     pub(super) leases: &'a Overlay,
     pub(super) releases: &'a Releases,
     pub(super) flows: &'a Arc<IndexedFlows>,
+    /// Whether measured latency is read.
+    pub(super) latency: bool,
 }
 
 /// Whether both are the same value, or neither is there.
@@ -66,7 +71,7 @@ fn same<T>(a: Option<&Arc<T>>, b: Option<&Arc<T>>) -> bool {
 impl LastVersion {
     /// Reads a version; what it shares with `last` is shared.
     pub(super) fn read(source: &Source<'_>, last: Option<&Self>) -> Self {
-        let Source { number, snapshot, leases, releases, flows } = *source;
+        let Source { number, snapshot, leases, releases, flows, latency } = *source;
         let before =
             last.map(|last| Before { columns: &last.frame.columns, snapshot: &last.snapshot, leases: &last.leases });
         let columns = Columns::read(snapshot, leases, before.as_ref());
@@ -84,7 +89,8 @@ impl LastVersion {
             network: snapshot.topology.network.clone(),
             chains: snapshot.topology.chains.clone(),
             distances: Arc::clone(&snapshot.topology.distances),
-            latency: snapshot.latency.clone(),
+            latency: if latency { snapshot.latency.clone() } else { snapshot.latency.without_rows() },
+            has_latency: latency || snapshot.latency.is_empty(),
             columns,
             releases: releases.clone(),
             flows: Arc::clone(&own),

@@ -261,6 +261,11 @@ impl Record {
         own + came + anchors + self.read.len() * size_of::<usize>()
     }
 
+    /// Whether measured latency was kept with it, or there was none.
+    pub(super) fn has_latency(&self) -> bool {
+        self.frame.has_latency
+    }
+
     /// Frames that it stands on.
     pub(super) fn frames(&self) -> impl Iterator<Item = &Arc<Frame>> {
         let dispatcher = match &self.came {

@@ -8,7 +8,7 @@ use crate::placer::{Rates, Row, SelectedPolicy, Side, is_chained, may_wait, prop
 use crate::refusal::Refusal;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{DecisionId, Micros, Timestamp};
-use hintd_policy::Policy;
+use hintd_policy::{Place, Policy};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -183,6 +183,15 @@ impl Record {
         dispatcher: Option<DetachedDispatcher>,
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<(Decision, Vec<Row>), Refusal> {
+        if !self.has_latency() && policy.as_place().is_some_and(Place::reads_latency) {
+            return Err(Refusal::NotRecorded {
+                decision: self.decision(),
+                kept: format!(
+                    "no measured latency was kept with it, for {} reads none, and {name} places by it",
+                    self.name
+                ),
+            });
+        }
         let chosen = self.chosen(policy, name);
         let chained = is_chained(generation, &self.request, &self.settings.chains);
         if chained || !self.waits(&chosen) {

@@ -8,7 +8,7 @@ use crate::dispatching::{StoredDispatcher, is_pushed};
 use crate::generation::Releases;
 use crate::refusal::Refusal;
 use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
-use hintd_policy::IndexedFlows;
+use hintd_policy::{IndexedFlows, Place, Policy};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Weak};
@@ -22,8 +22,9 @@ pub struct Records {
     /// Applications by the bytes that their records share with none.
     by_bytes: BTreeSet<Rank>,
     tally: Tally,
-    /// Frames that decisions may still be of: those of the last few generations come mixed.
-    recent: VecDeque<(u64, Weak<Frame>)>,
+    /// Frames that decisions may still be of, each with its generation and whether it was asked for with latency: those of the last
+    /// few generations come mixed.
+    recent: VecDeque<((u64, bool), Weak<Frame>)>,
     last: Option<LastVersion>,
     /// Records so far.
     taken: u64,
@@ -53,8 +54,8 @@ impl OfApplication {
     }
 }
 
-/// Generations whose decisions may come mixed.
-const RECENT: usize = 16;
+/// Frames of generations whose decisions may come mixed: of 16 with latency and without.
+const RECENT: usize = 32;
 
 /// Which records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -121,7 +122,7 @@ impl Records {
             let (snapshot, leases) = dispatcher.room();
             // Dispatcher instances decide by rooms alone.
             let (releases, flows) = (Releases::default(), Arc::<IndexedFlows>::default());
-            let source = Source { number: 0, snapshot, leases, releases: &releases, flows: &flows };
+            let source = Source { number: 0, snapshot, leases, releases: &releases, flows: &flows, latency: false };
             let kept: StoredDispatcher = dispatcher.keep(attempt)?;
             Some((kept, LastVersion::read(&source, self.last.as_ref()).frame))
         });
@@ -204,7 +205,10 @@ impl Records {
 
     fn frame(&mut self, seen: &DecidedRequest) -> Arc<Frame> {
         let generation = &seen.generation;
-        let known = self.recent.iter().find(|(number, _)| *number == generation.number);
+        let reads = |policy: &Arc<dyn Policy>| policy.as_place().is_some_and(Place::reads_latency);
+        let latency = reads(&seen.policy) || reads(&seen.baseline);
+        let key = (generation.number, latency);
+        let known = self.recent.iter().find(|(known, _)| *known == key);
         if let Some(frame) = known.and_then(|(_, frame)| frame.upgrade()) {
             return frame;
         }
@@ -214,12 +218,13 @@ impl Records {
             leases: &generation.leases,
             releases: &generation.releases,
             flows: &generation.flows,
+            latency,
         };
         let last = LastVersion::read(&source, self.last.as_ref());
         let frame = Arc::clone(&last.frame);
         self.last = Some(last);
-        self.recent.retain(|(number, _)| *number != generation.number);
-        self.recent.push_back((generation.number, Arc::downgrade(&frame)));
+        self.recent.retain(|(known, _)| *known != key);
+        self.recent.push_back((key, Arc::downgrade(&frame)));
         if self.recent.len() > RECENT {
             self.recent.pop_front();
         }

@@ -8,7 +8,7 @@ use crate::{
     propose_waiting,
 };
 use hintd_model::cluster::{
-    Change, EdgePattern, Gang, GroupEdge, HintRequest, NamedBlock, NamedDataset, NamedResource, WhenFull,
+    Change, EdgePattern, Gang, GroupEdge, HintRequest, Measured, NamedBlock, NamedDataset, NamedResource, WhenFull,
 };
 use hintd_model::network::build::{self, FatTreeSpec};
 use hintd_model::units::{Bytes, DecisionId, GroupIdx, Micros};
@@ -390,6 +390,56 @@ fn a_record_keeps_the_parameters_that_its_policy_had() {
     assert!(record.replay(None).same);
     let beside = record.compare_with("container", &other, None, &mut || false).unwrap();
     assert!(beside.other.is_ok() && beside.rated.len() == 2);
+}
+
+/// Bytes of what was recorded of one decision of each of these policies, with as many pairs measured or none.
+fn with_latency(names: &[&'static str], pairs: usize) -> (Busy, usize) {
+    let mut busy = Busy::new(5, RecordSettings::default());
+    busy.policies.insert("nomora", registry::with_defaults("nomora").unwrap().into());
+    for at in 0..pairs {
+        let [from, to] = [at / (HOSTS - 1), at % (HOSTS - 1)];
+        let to = if to >= from { to + 1 } else { to };
+        let (from, to) = (busy.hosts[from].as_str().into(), busy.hosts[to].as_str().into());
+        let rtts = [30 + at as u32].into_iter().collect();
+        busy.harness.change(Change::Latency(Measured { from, to, path: 0, rtts, at: busy.harness.now }));
+    }
+    busy.harness.publish();
+    for (at, name) in names.iter().enumerate() {
+        let mut asked = request(&format!("r{at}"), &[("server", 1), ("worker", 4)]);
+        asked.am_host = Some(busy.hosts[2].as_str().into());
+        busy.asked += 1;
+        busy.ask_for(&Arc::new(asked), name, false);
+    }
+    for _ in 0..100 {
+        busy.commit();
+    }
+    assert_eq!(busy.recorded, names.len());
+    let bytes = busy.records.kept().bytes;
+    (busy, bytes)
+}
+
+#[test]
+fn measured_latency_is_kept_for_the_policy_that_reads_it_alone_and_others_say_that_it_is_not() {
+    let of = |names: &[&'static str], pairs| with_latency(names, pairs).1;
+    let rows = of(&["nomora"], 240) - of(&["nomora"], 0);
+    assert!(rows > 240 * 24, "{rows}");
+    assert!(of(&["container"], 240).abs_diff(of(&["container"], 0)) < rows / 4);
+    let (busy, _) = with_latency(&["container", "nomora", "spread"], 240);
+    let all = busy.all();
+    assert_eq!(all.len(), 3);
+    for record in &all {
+        let again = record.replay(None);
+        assert!(again.same, "{:?}: {:?}", record.policy().0, again.differences);
+    }
+    let nomora = &busy.policies["nomora"];
+    let beside = all[0].compare_with("nomora", nomora, None, &mut || false).unwrap();
+    let said = beside.other.unwrap_err().to_string();
+    assert!(
+        said.contains("no measured latency was kept with it, for container reads none, and nomora places by it"),
+        "{said}"
+    );
+    let container = &busy.policies["container"];
+    assert!(all[1].compare_with("container", container, None, &mut || false).unwrap().other.is_ok());
 }
 
 #[test]

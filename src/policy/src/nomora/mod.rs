@@ -72,4 +72,8 @@ impl Place for Nomora {
     fn weighs_bytes(&self) -> bool {
         false
     }
+
+    fn reads_latency(&self) -> bool {
+        true
+    }
 }

@@ -65,8 +65,8 @@ fn workers_go_round_the_application_master_by_distance_where_nobody_measured() {
 #[test]
 fn measured_latency_counts_before_distance_and_not_where_it_is_too_old() {
     let mut sample = testbed();
-    // Node 12 is measured, too, so that its rack does not count as node 15 does.
-    measure(&mut sample, &[(5, 15, 20), (5, 12, 300), (4, 5, 400), (5, 6, 400), (5, 7, 400)]);
+    // Node 12 measures, too, so that its rack does not count as node 15 does.
+    measure(&mut sample, &[(5, 15, 20), (12, 5, 300), (4, 5, 400), (5, 6, 400), (5, 7, 400)]);
     let mut problem = sample.problem(vec![sample.group("worker", 4, UNIT)], vec![], AT_5.to_vec());
     assert_eq!(nodes(&place(&problem), 0), [(5, 2), (15, 2)]);
     problem.degraded.no_latency = true;

@@ -4,6 +4,8 @@
 //! - A host has one agent. One that starts later takes over, for it is mostly the same one started again; the one before it is refused
 //!   for as long as the later one lives, so that two of one name do not take turns.
 //! - Agents are of registered hosts, so that there are at most as many.
+//! - However many come at once, as after a start, the plan is made once in [`PLAN_FOR`]: who comes in between asks again soon.
+//! - Who answers on a loopback address is named only to others that do: elsewhere that address leads back to who asks.
 
 use hintd_engine::Refusal;
 use hintd_model::cluster::Snapshot;
@@ -35,6 +37,10 @@ struct Agent {
 impl Agent {
     const fn lives(&self, now: Timestamp) -> bool {
         now.since(self.seen).0 <= SILENT.0
+    }
+
+    const fn is_local(&self) -> bool {
+        self.address.ip().to_canonical().is_loopback()
     }
 }
 
@@ -81,9 +87,10 @@ impl Agents {
         note(&mut state, snapshot.host(node), (address, instance), now)?;
         let plan = plan(&mut state, snapshot, now);
         let targets = plan.targets((node, snapshot.rack(node)), fanout, now.0 / DRAWN_FOR.0);
+        let local = address.ip().to_canonical().is_loopback();
         let target = |(node, graph): (NodeIdx, Graph)| {
             let host = snapshot.host(node);
-            let agent = state.agents.get(host).filter(|agent| agent.lives(now))?;
+            let agent = state.agents.get(host).filter(|agent| agent.lives(now) && agent.is_local() == local)?;
             Some(Target { host: host.clone(), address: agent.address, graph })
         };
         Ok(targets.into_iter().filter_map(target).collect())
@@ -112,7 +119,6 @@ fn note(
     let Some(known) = state.agents.get_mut(host) else {
         let agent = Agent { address, instance, seen: now, replaced: VecDeque::new() };
         state.agents.insert(host.clone(), agent);
-        state.plan = None;
         return Ok(());
     };
     if known.instance != instance {
@@ -127,9 +133,6 @@ fn note(
             known.replaced.pop_front();
         }
         known.instance = instance;
-    }
-    if !known.lives(now) {
-        state.plan = None;
     }
     (known.address, known.seen) = (address, now);
     Ok(())
@@ -184,14 +187,52 @@ mod tests {
         let (agents, snapshot) = (Agents::default(), snapshot(&[("a", "/r1"), ("b", "/r1"), ("c", "/r2")]));
         let ask = |host, port, now| agents.ask((host, address(port), 1), &snapshot, &Fanout::default(), now);
         assert_eq!(ask("a", 1, T), Ok(vec![]));
-        assert_eq!(ask("b", 2, T).unwrap(), [Target { host: "a".into(), address: address(1), graph: Graph::InRack }]);
-        let found = ask("c", 3, T).unwrap();
+        assert_eq!(ask("b", 2, T), Ok(vec![]), "the plan is of before");
+        let soon = T.plus(Micros(PLAN_FOR.0 + 1));
+        assert_eq!(
+            ask("b", 2, soon).unwrap(),
+            [Target { host: "a".into(), address: address(1), graph: Graph::InRack }]
+        );
+        ask("c", 3, soon).unwrap();
+        let soon = soon.plus(Micros(PLAN_FOR.0 + 1));
+        let found = ask("c", 3, soon).unwrap();
         assert!(found.iter().all(|target| target.graph != Graph::InRack) && !found.is_empty(), "{found:?}");
-        assert_eq!(ask("a", 1, T).unwrap().len(), 2);
+        assert_eq!(ask("a", 1, soon).unwrap().len(), 2);
         assert_eq!(ask("x", 1, T).unwrap_err().to_string(), "host \"x\" is unknown");
-        let later = T.plus(Micros::from_secs(61));
+        let later = soon.plus(Micros::from_secs(61));
         assert_eq!((ask("a", 9, later), agents.count(later)), (Ok(vec![]), 1), "the others are silent");
+        ask("b", 2, later).unwrap();
+        let later = later.plus(Micros(PLAN_FOR.0 + 1));
         assert_eq!(ask("b", 2, later).unwrap()[0].address, address(9), "where it answers now");
+    }
+
+    #[test]
+    fn the_plan_is_made_once_for_all_that_come_together() {
+        let names: Vec<String> = (0..200).map(|at| format!("n{at}")).collect();
+        let hosts: Vec<_> = names.iter().map(|name| (name.as_str(), "/r")).collect();
+        let (agents, snapshot) = (Agents::default(), snapshot(&hosts));
+        let ask = |host: &str, now| agents.ask((host, address(1), 1), &snapshot, &Fanout::default(), now).unwrap();
+        let plan = || Arc::clone(&agents.state().plan.as_ref().unwrap().1);
+        ask("n0", T);
+        let first = plan();
+        names.iter().for_each(|host| assert_eq!(ask(host, T.plus(PLAN_FOR)), []));
+        assert!(Arc::ptr_eq(&first, &plan()), "200 came, and it is the same one");
+        assert!(ask("n7", T.plus(Micros(PLAN_FOR.0 + 1))).len() >= 8);
+    }
+
+    #[test]
+    fn who_answers_on_loopback_alone_is_named_only_to_those_who_do() {
+        let (agents, snapshot) =
+            (Agents::default(), snapshot(&[("a", "/r1"), ("b", "/r1"), ("c", "/r1"), ("d", "/r1")]));
+        let far = |last| SocketAddr::from(([192, 0, 2, last], 8471));
+        let places = [("a", address(1)), ("b", address(2)), ("c", far(3)), ("d", far(4))];
+        let ask = |at: usize, now| {
+            let found = agents.ask((places[at].0, places[at].1, 1), &snapshot, &Fanout::default(), now).unwrap();
+            found.iter().map(|target| target.host.to_string()).collect::<Vec<_>>()
+        };
+        (0..4).for_each(|at| assert_eq!(ask(at, T), Vec::<String>::new()));
+        let soon = T.plus(Micros(PLAN_FOR.0 + 1));
+        assert_eq!([0, 1, 2, 3].map(|at| ask(at, soon)), [["b"], ["a"], ["d"], ["c"]]);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //!
 //! Measured pairs are of two hosts: what probes cover, never all hosts with all. Of each path of a pair a few round trips are kept, and
 //! it counts with a quantile of them; the pair counts with the highest of its paths, each way: nobody knows which of them equal-cost
-//! multipath will choose (Popescu and Moore, *No Delay*, §5.2). Two racks, and a rack with itself, count with the same quantile of their
-//! hosts' pairs, so that one slow host does not make its rack slow. A pair of hosts that nobody measured of late has the latency of their
+//! multipath will choose (Popescu and Moore, *No Delay*, §5.2). Two racks, and a rack with itself, count with the same quantile of one
+//! value a host that measured between them, the median of its pairs: of ten hosts that measure one slow one does not make its rack slow
+//! where nine tenths count. A pair of hosts that nobody measured of late has the latency of their
 //! racks, and else that of its distance: same host, same rack, beyond.
 //!
 //! # Code map
@@ -34,8 +35,11 @@ pub const PATHS: usize = 4;
 /// Round trips kept of one path: the newest.
 pub const KEPT: usize = 16;
 
-/// Pairs of hosts that two racks are judged by: those that were measured last.
-pub const PAIRS_OF_RACKS: usize = 32;
+/// Hosts that two racks are judged by: those that measured last, each with one value.
+pub const HOSTS_OF_RACKS: usize = 32;
+
+/// Pairs of one host that its value for two racks is the median of: those that it measured last.
+pub const PAIRS_OF_HOST: usize = 16;
 
 /// The longest round trip that is believed.
 pub const MOST_RTT: Micros = Micros::from_secs(60);

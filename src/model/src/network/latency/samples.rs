@@ -1,9 +1,9 @@
 //! Round trips as they are kept.
 
 use super::table::{LatencyTable, Row};
-use super::{KEPT, LatencyError, LatencySettings, PAIRS_OF_RACKS, PATHS, in_time, quantile};
+use super::{HOSTS_OF_RACKS, KEPT, LatencyError, LatencySettings, PAIRS_OF_HOST, PATHS, in_time, quantile};
 use crate::units::{Micros, NodeIdx, RackIdx, Timestamp};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::collections::HashMap;
 
 /// A path's newest round trips.
@@ -46,43 +46,87 @@ impl PathSamples {
 /// What a pair of hosts says of its racks.
 #[derive(Debug, Clone, Copy)]
 struct PairOfRacks {
-    pair: (NodeIdx, NodeIdx),
+    to: NodeIdx,
     rtt: u32,
     median: u32,
     at: Timestamp,
 }
 
-/// The pairs that were measured last between two racks; each counts once.
-#[derive(Debug, Clone, Default)]
-struct RackSamples(Vec<PairOfRacks>);
+/// What one host says of two racks: the pairs that it measured last between them, and one value of them.
+#[derive(Debug, Clone)]
+struct HostOfRacks {
+    from: NodeIdx,
+    pairs: SmallVec<[PairOfRacks; 1]>,
+    rtt: u32,
+    median: u32,
+    at: Timestamp,
+}
 
-impl RackSamples {
+impl HostOfRacks {
+    /// Its medians: one slow host that it measures is not what it says of the racks.
+    fn judge(&mut self) {
+        let middle = |of: fn(&PairOfRacks) -> u32| {
+            let mut all: SmallVec<[u32; PAIRS_OF_HOST]> = self.pairs.iter().map(of).collect();
+            all.sort_unstable();
+            quantile(&all, 0.5)
+        };
+        (self.rtt, self.median) = (middle(|pair| pair.rtt), middle(|pair| pair.median));
+        self.at = self.pairs.iter().map(|pair| pair.at).max().unwrap_or_default();
+    }
+
     fn keep(&mut self, said: PairOfRacks) {
-        if let Some(known) = self.0.iter_mut().find(|known| known.pair == said.pair) {
+        if let Some(known) = self.pairs.iter_mut().find(|known| known.to == said.to) {
             *known = said;
         } else {
-            if self.0.len() >= PAIRS_OF_RACKS {
+            if self.pairs.len() >= PAIRS_OF_HOST {
                 // Of equally old ones the one that is there for longest.
-                let oldest = (0..self.0.len()).min_by_key(|&at| self.0[at].at);
-                oldest.map(|at| self.0.remove(at));
+                let oldest = (0..self.pairs.len()).min_by_key(|&at| self.pairs[at].at);
+                oldest.map(|at| self.pairs.remove(at));
             }
-            self.0.push(said);
+            self.pairs.push(said);
         }
+        self.judge();
+    }
+}
+
+/// The hosts that measured last between two racks; each counts once, however many others it measures.
+#[derive(Debug, Clone, Default)]
+struct RackSamples(Vec<HostOfRacks>);
+
+impl RackSamples {
+    fn keep(&mut self, from: NodeIdx, said: PairOfRacks) {
+        if let Some(known) = self.0.iter_mut().find(|known| known.from == from) {
+            known.keep(said);
+            return;
+        }
+        if self.0.len() >= HOSTS_OF_RACKS {
+            let oldest = (0..self.0.len()).min_by_key(|&at| self.0[at].at);
+            oldest.map(|at| self.0.remove(at));
+        }
+        let PairOfRacks { rtt, median, at, .. } = said;
+        self.0.push(HostOfRacks { from, pairs: smallvec![said], rtt, median, at });
     }
 
     fn forget_old(&mut self, now: Timestamp, max_age: Micros) {
-        self.0.retain(|known| now.since(known.at) <= max_age);
+        self.0.retain_mut(|host| {
+            let before = host.pairs.len();
+            host.pairs.retain(|pair| now.since(pair.at) <= max_age);
+            if host.pairs.len() < before {
+                host.judge();
+            }
+            !host.pairs.is_empty()
+        });
     }
 
     /// What counts, the median, and when the newest was measured.
     fn read(&self, share: f64) -> (u32, u32, Timestamp) {
-        let sorted = |of: fn(&PairOfRacks) -> u32| {
+        let sorted = |of: fn(&HostOfRacks) -> u32| {
             let mut all: Vec<u32> = self.0.iter().map(of).collect();
             all.sort_unstable();
             all
         };
-        let newest = self.0.iter().map(|known| known.at).max().unwrap_or_default();
-        (quantile(&sorted(|known| known.rtt), share), quantile(&sorted(|known| known.median), 0.5), newest)
+        let newest = self.0.iter().map(|host| host.at).max().unwrap_or_default();
+        (quantile(&sorted(|host| host.rtt), share), quantile(&sorted(|host| host.median), 0.5), newest)
     }
 }
 
@@ -190,7 +234,7 @@ impl LatencyModel {
         let (a, b) = (racks.0.min(racks.1), racks.0.max(racks.1));
         let of_racks = self.racks.entry((a, b)).or_default();
         of_racks.forget_old(now, max_age);
-        of_racks.keep(PairOfRacks { pair: ends, rtt, median, at });
+        of_racks.keep(ends.0, PairOfRacks { to: ends.1, rtt, median, at });
         let (rtt, median, at) = of_racks.read(quantile);
         self.table.set_rack(a, Row { peer: b.0, path: 0, rtt, median, at });
         Ok(())

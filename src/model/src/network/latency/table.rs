@@ -109,9 +109,9 @@ pub struct RackRow {
     pub a: RackIdx,
     /// The other.
     pub b: RackIdx,
-    /// The quantile that counts, of the hosts' pairs.
+    /// The quantile that counts, of one value a host that measured.
     pub rtt: Micros,
-    /// The median of their medians.
+    /// The median of the hosts' medians.
     pub median: Micros,
     /// When one of them was measured last.
     pub at: Timestamp,
@@ -162,6 +162,13 @@ impl LatencyTable {
     #[must_use]
     pub fn counts(&self, now: Timestamp) -> bool {
         !self.is_empty() && self.newest.is_some_and(|newest| now.since(newest) <= self.max_age)
+    }
+
+    /// The same without rows, for who asks only whether anything was measured ([`Self::counts`]): it holds next to nothing.
+    #[must_use]
+    pub fn without_rows(&self) -> Self {
+        let emptied = |columns: &Columns| Columns { chunks: Vec::new(), rows: columns.rows };
+        Self { hosts: emptied(&self.hosts), racks: emptied(&self.racks), ..*self }
     }
 
     /// The age beyond which a path counts no more.

@@ -77,10 +77,29 @@ fn one_slow_host_does_not_make_its_rack_slow() {
     }
     let row = model.table().rack_rows().next().unwrap();
     assert_eq!((row.a, row.b, row.rtt, row.median), (racks.0, racks.1, Micros(118), Micros(110)));
-    for a in 30..30 + PAIRS_OF_RACKS as u32 {
+    for a in 30..30 + HOSTS_OF_RACKS as u32 {
         model.observe((NodeIdx(100 + a), NodeIdx(a)), (racks.1, racks.0), (0, &[500], NOW), NOW).unwrap();
     }
     assert_eq!(model.table().rack_rows().next().unwrap().median, Micros(500), "those measured last count");
+}
+
+/// Agents tell of all that they measure at once: a rack of 20 hosts, each of which measures the next 8.
+#[test]
+fn one_slow_host_that_tells_of_all_its_pairs_last_does_not_make_its_rack_slow() {
+    let (own, mut model) = ((RackIdx(0), RackIdx(0)), LatencyModel::default());
+    for slow in [3, 19] {
+        for a in (0..20).filter(|a| *a != slow).chain([slow]) {
+            for b in (1..=8).map(|step| (a + step) % 20) {
+                let rtt = if a == slow || b == slow { 9_000 } else { 50 };
+                model.observe((NodeIdx(a), NodeIdx(b)), own, (0, &[rtt; KEPT], NOW), NOW).unwrap();
+            }
+        }
+        let row = model.table().rack_rows().next().unwrap();
+        assert_eq!((row.rtt, row.median), (Micros(50), Micros(50)), "host {slow} is slow");
+    }
+    let bare = model.table().without_rows();
+    assert!(bare.counts(NOW) && !bare.counts(NOW.plus(Micros::from_secs(61))));
+    assert_eq!((bare.len(), bare.rack_rows().count(), bare.parts().count()), (160, 0, 0));
 }
 
 #[test]
