@@ -162,6 +162,7 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
         vec!["status", "--live"],
         vec!["doctor"],
         vec!["top", "--once", "--every", "0.1"],
+        vec!["page"],
         vec!["nodes"],
         vec!["latency"],
         vec!["latency", "--list"],
