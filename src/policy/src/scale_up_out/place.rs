@@ -40,7 +40,9 @@ pub(super) fn place<'c>(
         problem.groups.iter().enumerate().all(|(at, group)| placement.placed(at) == group.count)
     };
     let mut chosen = soonest;
-    if !whole(&placement) && decision > 0.0 {
+    // A container that only machines of one class may hold, by label or size, goes there, whatever the job.
+    let nowhere = of_class[soonest].groups.iter().any(|group| group.count > 0 && group.candidates.is_empty());
+    if !whole(&placement) && (decision > 0.0 || nowhere) {
         let second = fair.place(&of_class[1 - soonest], budget)?;
         if second.placed_all() > placement.placed_all() {
             (placement, chosen) = (second, 1 - soonest);

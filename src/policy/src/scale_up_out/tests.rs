@@ -407,8 +407,9 @@ fn replicas_lie_twice_in_a_scale_out_rack_and_once_on_scale_up_machines() {
 #[test]
 fn a_request_goes_to_the_class_where_it_ends_soonest() {
     let policy = policy(|_| {});
-    let placed = |sample: &Sample, count, input: u64| {
+    let among = |sample: &Sample, count, input: u64, candidates: Option<Arc<[NodeIdx]>>| {
         let mut group = sample.group("map", count, UNIT);
+        group.candidates = candidates.unwrap_or(group.candidates);
         group.role = "map".into();
         group.input = Arc::new(crate::problem::InputBlocks::new(
             (0..count).map(|_| crate::problem::InputBlock { bytes: Bytes(input), nodes: SmallVec::new() }).collect(),
@@ -420,6 +421,7 @@ fn a_request_goes_to_the_class_where_it_ends_soonest() {
         let up = placement.groups[0].iter().filter(|share| is_up(sample, share.node)).count();
         (up, placement.groups[0].len() - up, placement.parts.clone())
     };
+    let placed = |sample: &Sample, count, input| among(sample, count, input, None);
     let mut sample = yard(3, 2, 4);
     let (up, out, parts) = placed(&sample, 8, 9);
     assert_eq!((up, out), (2, 0));
@@ -428,6 +430,9 @@ fn a_request_goes_to_the_class_where_it_ends_soonest() {
     assert!(parts[0].1 > 0.0 && parts[1].1 < parts[2].1 && parts[3].1 == 1.0, "{parts:?}");
     let (up, out, _) = placed(&sample, 600, 128 << 20);
     assert_eq!((up, out > 0), (0, true), "a large job is kept from scale-up machines");
+    let labelled = (0..sample.snapshot.nodes()).map(NodeIdx::new).filter(|&node| is_up(&sample, node)).collect();
+    let (up, out, _) = among(&sample, 600, 128 << 20, Some(labelled));
+    assert_eq!((up > 0, out), (true, 0), "which alone have its label");
     sample.snapshot.occupied[4] = UNIT.times(4);
     sample.snapshot.occupied[5] = UNIT.times(3);
     let (up, out, _) = placed(&sample, 8, 9);
