@@ -25,6 +25,7 @@ mod replay;
 pub mod report;
 pub mod row;
 pub mod runs;
+mod shared;
 
 pub use experiment::{Experiment, Measurement, ReproduceError, RunContext, Scale, run, select};
 pub use keep::{KeepError, keep, kept};

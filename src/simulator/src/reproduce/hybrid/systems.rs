@@ -2,13 +2,13 @@
 
 use super::world;
 use crate::reproduce::replay::replay;
+use crate::reproduce::shared::SharedRuns;
 use crate::reproduce::{ReproduceError, Scale};
 use crate::{JobModel, RunReport, SimSettings};
 use hintd_policy::baselines::{delay::Delay, fair::Fair};
 use hintd_policy::scale_up_out::{Order, ScaleUpOut, ScaleUpOutParams, Steal};
 use hintd_policy::{Definition as _, Policy};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 /// Machines and rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,17 +66,10 @@ impl Run {
     }
 }
 
-type Slot = Arc<OnceLock<Result<Arc<Run>, String>>>;
-
 /// The run of `system` with `seed`, made once in a process however many entries want it.
 pub(super) fn run(entry: &str, system: System, seed: u64) -> Result<Arc<Run>, ReproduceError> {
-    static RUNS: Mutex<BTreeMap<(System, u64), Slot>> = Mutex::new(BTreeMap::new());
-    let slot = {
-        let mut runs = RUNS.lock().expect("its holders only look up and insert");
-        Arc::clone(runs.entry((system, seed)).or_default())
-    };
-    let result = slot.get_or_init(|| made(system, seed).map(Arc::new));
-    result.clone().map_err(|why| ReproduceError::Failed { entry: entry.to_owned(), source: why.into() })
+    static RUNS: SharedRuns<(System, u64), Run> = SharedRuns::new();
+    RUNS.run(entry, (system, seed), || made(system, seed))
 }
 
 fn made(system: System, seed: u64) -> Result<Run, String> {

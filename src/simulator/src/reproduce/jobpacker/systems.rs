@@ -2,6 +2,7 @@
 
 use super::world::{self, Draw};
 use crate::reproduce::replay::{policy, replay};
+use crate::reproduce::shared::SharedRuns;
 use crate::reproduce::{ReproduceError, Scale};
 use crate::shape::ClusterShape;
 use crate::yarn::forecast::{expected_jobs, problem};
@@ -12,7 +13,7 @@ use hintd_policy::{Budget, jobpacker};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 /// A policy with its parameters, on a network, in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,17 +130,10 @@ impl Run {
     }
 }
 
-type Slot = Arc<OnceLock<Result<Arc<Run>, String>>>;
-
 /// The run of `system` with `seed`, made once in a process however many entries want it.
 pub(super) fn run(entry: &str, system: System, seed: u64) -> Result<Arc<Run>, ReproduceError> {
-    static RUNS: Mutex<BTreeMap<(System, u64), Slot>> = Mutex::new(BTreeMap::new());
-    let slot = {
-        let mut runs = RUNS.lock().expect("its holders only look up and insert");
-        Arc::clone(runs.entry((system, seed)).or_default())
-    };
-    let result = slot.get_or_init(|| made(system, seed).map(Arc::new));
-    result.clone().map_err(|why| ReproduceError::Failed { entry: entry.to_owned(), source: why.into() })
+    static RUNS: SharedRuns<(System, u64), Run> = SharedRuns::new();
+    RUNS.run(entry, (system, seed), || made(system, seed))
 }
 
 fn made(system: System, seed: u64) -> Result<Run, String> {

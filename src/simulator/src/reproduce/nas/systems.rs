@@ -2,10 +2,10 @@
 
 use super::world;
 use crate::reproduce::replay::{policy, replay};
+use crate::reproduce::shared::SharedRuns;
 use crate::reproduce::{KeptRuns, ReproduceError, Scale};
 use crate::{JobModel, RunReport, SimSettings};
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
 
 /// A policy with its parameters, in a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,8 +48,6 @@ impl System {
     }
 }
 
-type Slot = Arc<OnceLock<Result<Arc<RunReport>, String>>>;
-
 /// The run of `system` with `seed`, made once in a process however many entries want it.
 pub(super) fn run(
     entry: &str,
@@ -57,13 +55,8 @@ pub(super) fn run(
     seed: u64,
     kept: Option<&KeptRuns>,
 ) -> Result<Arc<RunReport>, ReproduceError> {
-    static RUNS: Mutex<BTreeMap<(System, u64), Slot>> = Mutex::new(BTreeMap::new());
-    let slot = {
-        let mut runs = RUNS.lock().expect("its holders only look up and insert");
-        Arc::clone(runs.entry((system, seed)).or_default())
-    };
-    let result = slot.get_or_init(|| found_or_made(system, seed, kept).map(Arc::new));
-    result.clone().map_err(|why| ReproduceError::Failed { entry: entry.to_owned(), source: why.into() })
+    static RUNS: SharedRuns<(System, u64), RunReport> = SharedRuns::new();
+    RUNS.run(entry, (system, seed), || found_or_made(system, seed, kept))
 }
 
 fn found_or_made(system: System, seed: u64, kept: Option<&KeptRuns>) -> Result<RunReport, String> {
