@@ -1,11 +1,11 @@
-"""The jobs of tests/hadoop/worth: stock MapReduce, by the command lines that a user would type."""
+"""The jobs of tests/hadoop/worth: stock MapReduce, Spark and Flink, by the command lines that a user would type."""
 
 from __future__ import annotations
 
 import base64
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 EXAMPLES = "org.apache.hadoop.examples."
@@ -16,18 +16,25 @@ INPUTS = 3
 SMALL_MB = 8  # of an input of the mix's medium jobs
 SAMPLES = 20_000_000  # of each map of the CPU-bound job: some ten seconds of a core
 
-# What is run with hints off, on, on with receivers held in turns, and on with data placed as well.
+# What is run with hints off; on; on with receivers held in turns; on with data placed as well; on with both.
 TESTS = {"terasort": ("off", "on"), "three": ("off", "on", "hold"), "new": ("off", "on"), "teragen": ("off", "on"),
-         "twelve": ("off", "on"), "cpu": ("off", "on"), "spark": ("off", "on"), "mix": ("off", "on", "hold"),
+         "twelve": ("off", "on"), "cpu": ("off", "on"), "spark": ("off", "on"), "flink": ("off", "on"), "mix": ("off", "on", "hold", "both"),
          "data": ("off", "on", "data")}
 # Whose run, not counted, goes before a test of recurring jobs.
-FIRST = {"terasort": "terasort", "three": "terasort", "twelve": "twelve", "cpu": "cpu", "spark": "spark", "mix": "mix", "data": "data"}
+FIRST = {"terasort": "terasort", "three": "terasort", "twelve": "twelve", "cpu": "cpu", "spark": "spark", "flink": "flink", "mix": "mix", "data": "data"}
+
+# Whose history is their own, not MapReduce's.
+FRAMEWORKS = ("spark", "flink")
 
 # Twenty jobs as the sample of FB-2009 has them (of its first 600 jobs 83 % are small and have no shuffle, 1 % load more, 10 % have
 # shuffles below 2 GB, 5 % above), the larger ones twice as often, so that they meet.
 MIX = ["small"] * 14 + ["load"] + ["medium"] * 3 + ["large"] * 2
 MIX_GAP = 8.0  # seconds between two submissions, in the mean
 MIX_SEED = 2009
+# Who reads what was written for it: hints and homes of blocks are of a path and its readers.
+PLACED = ("data", "both")
+# TeraSort's own scheduler names one replica of each block only.
+ALL_REPLICAS = "-Dmapreduce.terasort.use.terascheduler=false"
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,7 @@ class Job:
     output: str
     after: float = 0.0  # seconds from the run's beginning on
     user: str = "root"
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 def teragen(megabytes: int, maps: int, output: str, *settings: str) -> list[str]:
@@ -50,44 +58,55 @@ def terasort(reduces: int, source: str, output: str, *settings: str) -> list[str
     return [f"{EXAMPLES}terasort.TeraSort", f"-Dmapreduce.job.reduces={reduces}", *settings, "-Dmapreduce.job.reduce.slowstart.completedmaps=1.0", source, output]
 
 
-def mix(megabytes: int) -> list[Job]:
-    """The same twenty in the same order at the same times in every run."""
+def mix(megabytes: int, folder: str) -> list[Job]:
+    """The same twenty in the same order at the same times in every run. `folder`: of what they read."""
     drawn, after, jobs, seen = random.Random(MIX_SEED), 0.0, [], {}
     for number, kind in enumerate(drawn.sample(MIX, len(MIX))):
         output, turn = f"/out{number + 1}", seen.setdefault(kind, 0) % INPUTS + 1
         seen[kind] += 1
         words = {"small": lambda: teragen(1, 1, output), "load": lambda: teragen(2 * SMALL_MB, 2, output),
-                 "medium": lambda: terasort(2, f"/small{turn}", output),
-                 "large": lambda: terasort(REDUCES, f"/in{turn}", output)}[kind]()
+                 "medium": lambda: terasort(2, f"{folder}/small{turn}", output, ALL_REPLICAS),
+                 "large": lambda: terasort(REDUCES, f"{folder}/in{turn}", output, ALL_REPLICAS)}[kind]()
         jobs.append(Job(kind, words, output, after, kind))
         after += drawn.expovariate(1 / MIX_GAP)
     return jobs
 
 
-def jobs(test: str, arm: str, pair: int, megabytes: int, join: Callable[..., list[str]]) -> list[Job]:
-    """Those of one run of a test. The inputs of single jobs are used in turns. `join`: the command of Spark's, by its arguments."""
+def jobs(test: str, arm: str, pair: int, megabytes: int, of: Callable[..., tuple[list[str], dict[str, str]]]) -> list[Job]:
+    """Those of one run of a test. The inputs of single jobs are used in turns. `of`: command and environment of another
+    framework's job, by its name, inputs and output."""
     if test == "mix":
-        return mix(megabytes)
+        return mix(megabytes, DATA if written(test, arm) else "")
     numbers = range(1, INPUTS + 1) if test == "three" else [pair % INPUTS + 1]
     found = []
     for number in numbers:
         source, output = f"/in{number}", f"/out{number}"
+        if test in FRAMEWORKS:
+            words, environment = of(test, ["/left", "/right"], output)
+            found.append(Job(test, words, output, environment=environment))
+            continue
         words = {
             "teragen": lambda: [f"{EXAMPLES}terasort.TeraGen", f"-Dmapreduce.job.maps={MAPS}", str(megabytes * 10**6 // ROW), output],
-            "spark": lambda: join("/left", "/right", output, str(MAPS)),
             "cpu": lambda: [f"{EXAMPLES}QuasiMonteCarlo", str(MAPS), str(SAMPLES)],
             "twelve": lambda: terasort(2 * REDUCES, source, output),
-            # TeraSort's own scheduler names one replica of each block only.
-            "data": lambda: terasort(REDUCES, DATA, output, "-Dmapreduce.terasort.use.terascheduler=false"),
+            "data": lambda: terasort(REDUCES, DATA, output, ALL_REPLICAS),
         }.get(test, lambda: terasort(REDUCES, source, output))()
         users = {"new": f"new-{'abcdefghijklmnopqrstuvwxyz'[pair % 26]}-{arm}", "twelve": "twelve"}
         found.append(Job(test, words, output, user=users.get(test, Job.user)))
     return found
 
 
+def written(test: str, arm: str) -> list[tuple[str, str, int]]:
+    """What a run reads that is written anew before it: folders, which input each is, how many such. The run that goes before a
+    mix reads there too, so that hintd knows who reads these paths."""
+    if test == "data":
+        return [(DATA, "large", 0)]
+    return [(f"{DATA}/in", "large", INPUTS), (f"{DATA}/small", "small", INPUTS)] if test == "mix" and arm in ("both", "first") else []
+
+
 def inputs(test: str) -> set[str]:
     """Which inputs a test reads that are there before."""
-    return {"data": set(), "cpu": set(), "teragen": set(), "spark": {"text"}, "mix": {"large", "small"}}.get(test, {"large"})
+    return {"data": set(), "cpu": set(), "teragen": set(), "spark": {"text"}, "flink": {"text"}, "mix": {"large", "small"}}.get(test, {"large"})
 
 
 def write_text(file: Path, megabytes: int, seed: int) -> None:
