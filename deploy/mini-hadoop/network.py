@@ -89,10 +89,20 @@ def told(program: str, *words: str) -> str:
     return done.stdout
 
 
-def limited(space: str, device: str, rate: str) -> None:
+def limited(space: str, device: str, rate: str, way: str = "add") -> None:
     """What leaves the device has the rate. A bucket of 4 ms, at least 32 KB: less, and the kernel's timer is what limits."""
     burst = max(32_000, bits(rate) // 8 // 250)
-    told("tc", "-n", space, "qdisc", "add", "dev", device, "root", "tbf", "rate", rate, "burst", f"{burst}b", "latency", "60ms")
+    told("tc", "-n", space, "qdisc", way, "dev", device, "root", "tbf", "rate", rate, "burst", f"{burst}b", "latency", "60ms")
+
+
+def rate(planned: dict, what: str, part: float) -> None:
+    """A rack's uplink, or a node's cable, has a part of its planned rate from now on, both ways."""
+    if what in planned["racks"]:
+        ends, of = [(SWITCHES, device) for device in uplink(what)], planned["uplink_rate"]
+    else:
+        ends, of = [(SWITCHES, what), (f"{PREFIX}{what}", "eth0")], planned["node_rate"]
+    for space, device in ends:
+        limited(space, device, f"{int(bits(of) * part)}bit", "change")
 
 
 def bridge(name: str) -> None:
