@@ -7,7 +7,7 @@ import unittest
 
 from hintd_osken.counters import Counters, PortCount
 from hintd_osken.forwarding import base, towards
-from hintd_osken.graph import Graph, Names, graph_of
+from hintd_osken.graph import Names, graph_of
 from hintd_osken.model import BROADCAST, CONTROLLER, HostSeen, PortAt, PortSeen
 
 from .small import CABLES, graph, inventory, ports
