@@ -63,6 +63,31 @@ def reduces(row: dict) -> bool:
     return any(job["reduces_on"] and job["shuffle_seconds"] is not None for job in row["jobs"])
 
 
+def link_bytes(maps: list[int], reduces: tuple[int, ...], one: float) -> list[float]:
+    """What a shuffle puts on each rack's uplink, out and in; `one`: what a map sends. Each reduce gets as much of each map."""
+    share = [count / sum(reduces) for count in reduces]
+    return [bytes_ for rack, sent in enumerate(maps) for bytes_ in (one * sent * (1 - share[rack]), one * share[rack] * (sum(maps) - sent))]
+
+
+def splits(many: int, racks: int) -> list[tuple[int, ...]]:
+    """All ways to put so many reduces in so many racks."""
+    return [(many,)] if racks == 1 else [(here, *rest) for here in range(many + 1) for rest in splits(many - here, racks - 1)]
+
+
+def best(row: dict, megabytes: int) -> float | None:
+    """MB on the busiest uplink, one way, with the best of all placements of the reduces, of all jobs together, for maps where they
+    ran. Shuffles alone: nothing of headers, heartbeats, or what is read and written."""
+    racks = sorted(set(row["racks"].values()))
+    if len(row["jobs"]) > 3 or not all(job["maps_on"] and job["reduces_on"] and job["shuffle_seconds"] is not None for job in row["jobs"]):
+        return None
+    seen = {tuple([0.0] * 2 * len(racks))}
+    for job in row["jobs"]:
+        maps = [sum(row["racks"][node] == rack for node in job["maps_on"]) for rack in racks]
+        ways = [link_bytes(maps, reduces, megabytes / len(job["maps_on"])) for reduces in splits(len(job["reduces_on"]), len(racks))]
+        seen = {tuple(round(had + more, 3) for had, more in zip(loads, way)) for loads in seen for way in ways}
+    return min(map(max, seen))
+
+
 def hinted(rows: list[dict]) -> str:
     count = Counter()
     for row in rows:
@@ -85,17 +110,17 @@ def groups(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> dict[tuple[st
             if (found := [row for row in rows if (row["test"], row["arm"]) == (test, arm)])}
 
 
-def ratios(rows: list[dict], test: str, arm: str) -> list[float]:
-    """Mean seconds a job by the ones of the same pair's run with hints off."""
+def ratios(rows: list[dict], test: str, arm: str, pair: int | None = None) -> list[float]:
+    """Mean seconds a job by the ones of the same pair's run with hints off; of one pair, or of all."""
     off = {row["pair"]: seconds(row) for row in rows if (row["test"], row["arm"]) == (test, "off")}
-    return [seconds(row) / off[row["pair"]] for row in rows if (row["test"], row["arm"]) == (test, arm) and row["pair"] in off]
+    return [seconds(row) / off[row["pair"]] for row in rows if (row["test"], row["arm"]) == (test, arm) and row["pair"] in off and pair in (None, row["pair"])]
 
 
 def table(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> list[str]:
-    lines = ["| test | hints | runs | s a job | ÷ off, pair by pair | s until all ended | shuffle, s | MB over uplinks | MB over the busiest | "
+    lines = ["| test | hints | runs | s a job | ÷ off, pair by pair, median | s until all ended | shuffle, s | MB over uplinks | MB over the busiest | "
              "hinted: on the host, in its rack | waited for a core, of the time they ran |", "|---|---|---|---|---|---|---|---|---|---|---|"]
     for (test, arm), found in groups(rows, tests).items():
-        ratio = ", ".join(f"{value:.2f}" for value in ratios(rows, test, arm)) if arm != "off" else ""
+        ratio = spread(ratios(rows, test, arm), 2) if arm != "off" else ""
         shuffled = spread([shuffle(row) for row in found]) if reduces(found[0]) else "–"
         lines.append(f"| {test} | {SAID[arm]} | {len(found)} | {spread([seconds(row) for row in found])} | {ratio} | "
                      f"{spread([row['wall_seconds'] for row in found])} | {shuffled} | {spread([row['uplink_bytes'] / 1e6 for row in found])} | "
@@ -103,17 +128,19 @@ def table(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> list[str]:
     return lines
 
 
-def each(rows: list[dict]) -> list[str]:
-    lines = ["| test | pair | hints | s by job | shuffle, s by job | out of racks, MB | into racks, MB | maps by rack | reduces by rack | hintd | load |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+def each(rows: list[dict], megabytes: int) -> list[str]:
+    lines = ["| test | pair | hints | s by job | ÷ off | shuffle, s by job | out of racks, MB | into racks, MB | busiest at best, MB | maps by rack | reduces by rack | hintd | "
+             "waited for a core |", "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
+        least, ratio = best(row, megabytes), ratios(rows, row["test"], row["arm"], row["pair"])
         lines.append(
             "| " + " | ".join([
                 row["test"], str(row["pair"] + 1), SAID[row["arm"]], of_jobs(row, "seconds"),
+                f"{ratio[0]:.2f}" if ratio and row["arm"] != "off" else "",
                 of_jobs(row, "shuffle_seconds") if reduces(row) else "–",
                 " ".join(f"{link['out'] / 1e6:.0f}" for link in row["uplinks"].values()),
                 " ".join(f"{link['in'] / 1e6:.0f}" for link in row["uplinks"].values()),
-                places(row, "maps_on"), places(row, "reduces_on"), decided(row), f"{row['load'][1]:.0f}"]) + " |")
+                f"{least:.0f}" if least is not None else "–", places(row, "maps_on"), places(row, "reduces_on"), decided(row), f"{waited([row]):.0%}"]) + " |")
     return lines
 
 
@@ -160,7 +187,7 @@ def figures(rows: list[dict], settings: dict, tests: dict[str, tuple[str, ...]],
             "", f"**The machine was busy**: threads of cluster and jobs waited {waited(rows):.0%} of the time they ran for a core. Seconds are those of "
             "the machine as well as of the network; bytes and places do not depend on it.",
         ] * starved), "", *table(rows, tests), "", f"![seconds and bytes]({plot_file})", "", "Each run (racks in their order; "
-        f"[all figures]({runs_file})):", "", *each(rows), "", LAST])
+        f"[all figures]({runs_file})):", "", *each(rows, settings["mb"]), "", LAST])
 
 
 HEAD = """# What hints are worth on a real network
