@@ -655,7 +655,7 @@ fn a_load_is_measured_at_both_ends() {
 
 #[test]
 fn a_demo_under_a_dispatch_policy_ends_and_its_tasks_were_launched_at_heartbeats() {
-    let told = document(&["demo", "--jobs", "8", "--seconds", "3", "--policy", "delay"]);
+    let told = document(&["demo", "--jobs", "8", "--seconds", "3", "--policy", "delay", "--worth-jobs", "0"]);
     assert_eq!(told["ok"], true, "{}", told["problems"]);
     let summary = &told["summary"];
     assert_eq!((&summary["jobs_ended"], &summary["tasks_ended"]), (&json!(8), &summary["tasks"]));
@@ -664,7 +664,13 @@ fn a_demo_under_a_dispatch_policy_ends_and_its_tasks_were_launched_at_heartbeats
 
 #[test]
 fn the_demo_runs_ends_and_tells_what_it_did() {
-    let told = document(&["demo", "--jobs", "10", "--seconds", "4"]);
+    let told = document(&["demo", "--jobs", "10", "--seconds", "4", "--worth-jobs", "12"]);
+    let worth = &told["worth"];
+    assert_eq!((&worth["jobs"], &worth["seeds"]), (&json!(12), &json!(3)), "{worth}");
+    let names: Vec<_> = worth["rows"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+    let free = &worth["rows"][4];
+    assert!(free["mean_s"].as_f64().unwrap() <= worth["alone_mean_s"].as_f64().unwrap(), "{worth}");
     assert_eq!(told["ok"], true, "{}", told["problems"]);
     let jobs = told["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 10);

@@ -1,6 +1,7 @@
 //! What scripts read of a demo.
 
 use super::super::answers;
+use super::super::worth::Glance;
 use super::story::{Death, FlowReroute, JobStory, Replacement, Reroute};
 use super::summary::{Finished, TermRow};
 use crate::emulate::yarn::YarnTally;
@@ -28,6 +29,9 @@ pub(super) struct Document<'a> {
     flow_rules: usize,
     reroutes: Vec<RerouteView<'a>>,
     summary: SummaryView<'a>,
+    /// What hints are worth on a busier network, by simulation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    worth: Option<&'a Glance>,
     /// What did not hold.
     problems: &'a [String],
     ok: bool,
@@ -133,7 +137,8 @@ struct BothView {
 
 impl<'a> Document<'a> {
     /// Of this demo.
-    pub(super) fn new(finished: &'a Finished) -> Self {
+    /// `worth`: what was simulated after it.
+    pub(super) fn new(finished: &'a Finished, worth: Option<&'a Glance>) -> Self {
         let story = &finished.story;
         Self {
             policy: &story.plan.args.policy,
@@ -151,6 +156,7 @@ impl<'a> Document<'a> {
             flow_rules: story.flow_updates.1,
             reroutes: story.reroutes.iter().map(RerouteView::new).collect(),
             summary: SummaryView::new(finished),
+            worth,
             problems: finished.problems(),
             ok: finished.problems().is_empty(),
         }

@@ -38,7 +38,23 @@ pub(super) struct Host {
 
 /// A temporary folder that goes with its owner.
 #[derive(Debug)]
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    /// Of this process; `name`: what it is for.
+    ///
+    /// # Errors
+    /// [`Failure::Work`] where it can't be made, as where it is there.
+    pub(super) fn new(name: &str) -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("hintd-{name}-{}", std::process::id()));
+        std::fs::create_dir(&folder).map_err(|error| Failure::work(format!("{}: {error}", folder.display())))?;
+        Ok(Self(folder))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -61,11 +77,8 @@ pub(super) struct Watch {
 
 impl Host {
     pub(super) async fn start(policy: &str) -> Result<Self, Failure> {
-        let folder = std::env::temp_dir().join(format!("hintd-demo-{}", std::process::id()));
-        let failed = |error: std::io::Error| Failure::work(format!("{}: {error}", folder.display()));
-        std::fs::create_dir(&folder).map_err(failed)?;
-        let folder = Folder(folder);
-        let config = Config::from_text(&configuration(&folder.0, policy), "the demo's configuration")
+        let folder = Folder::new("demo")?;
+        let config = Config::from_text(&configuration(folder.path(), policy), "the demo's configuration")
             .map_err(|error| Failure::Work(error.into()))?;
         let running =
             server::start(&config.options, Metrics::new()).await.map_err(|error| Failure::Work(error.into()))?;

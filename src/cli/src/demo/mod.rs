@@ -8,13 +8,14 @@ mod summary;
 use super::failure::Failure;
 use super::output::Output;
 use super::policy;
+use super::worth::Glance;
 use crate::emulate::hdfs::Namespace;
 use crate::emulate::run::Behavior;
 use crate::emulate::{Cluster, ClusterShape, Emulation, EmulationEvent, Fault, Script, Workload};
 use clap::Args;
 use document::Document;
 use hintd_simulator::{SwimJob, SwimReader, TraceError, maybe_gzip};
-use host::Host;
+use host::{Folder, Host};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -27,7 +28,8 @@ use tokio::sync::mpsc;
     after_help = "Examples:\n  hintctl demo\n  hintctl demo --trace FB-2010_samples_24_times_1hr_withInputPaths_0.tsv.gz\n  \
     hintctl --json demo --jobs 10 --policy spread --seed 7\n\n\
     The daemon is the real one: it listens on loopback, journals to a temporary folder and knows nothing of the\n\
-    emulation. Ends by itself; exit code 1 if a promise was broken or a job did not end."
+    emulation. It ends with a simulation of a busier network, which says what hints are worth there. Exit code 1\n\
+    if a promise was broken or a job did not end."
 )]
 pub struct DemoArgs {
     /// A SWIM trace, plain or gzip [default: a small one within the program]
@@ -51,6 +53,9 @@ pub struct DemoArgs {
     /// Seconds from the first job's submission to the last's
     #[arg(long, default_value_t = 14, value_parser = clap::value_parser!(u64).range(2..=600))]
     seconds: u64,
+    /// Jobs of the simulation at the end, which says what hints are worth where the network is busy; 0: none
+    #[arg(long, value_name = "JOBS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    worth_jobs: u32,
 }
 
 /// The trace within the program.
@@ -95,16 +100,26 @@ pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
         Behavior { seed: args.seed, policy: Some(args.policy.clone()), limit: span + TAIL, ..Behavior::default() };
     let script = script(span);
     let told = script.iter().map(|(at, fault)| (*at, in_words(fault))).collect();
+    let (worth_jobs, seed) = (args.worth_jobs, args.seed);
     let plan = Plan { args, trace, script: told };
     let finished =
         super::connect::block_on(async { play(plan, cluster, namespace, workload, behaviour, script, output).await })?;
-    output.sorted(&Document::new(&finished), || finished.text())?;
+    output.line(&finished.text())?; // people need not wait for what follows
+    let worth = (worth_jobs > 0).then(|| simulated(worth_jobs, seed, output)).transpose()?;
+    let text = || worth.as_ref().map_or_else(String::new, |worth| format!("\n{}", worth.text()));
+    output.sorted(&Document::new(&finished, worth.as_ref()), text)?;
     match finished.problems().first() {
         None => Ok(()),
         Some(first) => {
             Err(Failure::work(format!("{} promises were broken; the first: {first}", finished.problems().len())))
         }
     }
+}
+
+/// What hints are worth where the network is busier than the cluster above is, in a few seconds.
+fn simulated(jobs: u32, seed: u64, output: Output) -> Result<Glance, Failure> {
+    let folder = Folder::new("demo-worth")?;
+    Glance::of(jobs, seed, folder.path(), output)
 }
 
 /// Daemon, cluster and story, until all is done.

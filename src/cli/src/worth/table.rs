@@ -148,7 +148,7 @@ fn two(ratio: f64) -> String {
     format!("{ratio:.2}")
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     digits(100.0 * share)
 }
 
