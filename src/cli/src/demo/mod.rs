@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::policy;
 use crate::emulate::hdfs::Namespace;
-use crate::emulate::run::Behavior;
+use crate::emulate::shared::Behavior;
 use crate::emulate::{Cluster, ClusterShape, Emulation, EmulationEvent, Fault, Script, Workload};
 use clap::Args;
 use document::Document;
