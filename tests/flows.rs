@@ -101,8 +101,8 @@ fn bad_fields_are_refused_by_name() {
     for start in [json!(-0.5), json!(1e300)] {
         assert_refused(&instance(&nothing, &json!({ "start_s": start })), &["flows[1].start_s"]);
     }
-    assert_refused(&instance(&json!({ "id": "a>b" }), &nothing), &["links[2].id", "\"a>b\" stands there twice"]);
-    assert_refused(&instance(&nothing, &json!({ "id": "f0" })), &["flows[1].id", "\"f0\" stands there twice"]);
+    assert_refused(&instance(&json!({ "id": "a>b" }), &nothing), &["links[2].id", "\"a>b\" is given twice"]);
+    assert_refused(&instance(&nothing, &json!({ "id": "f0" })), &["flows[1].id", "\"f0\" is given twice"]);
     let path = |path: Value| instance(&nothing, &json!({ "path": path }));
     assert_refused(&path(json!([])), &["flows[1].path", "empty"]);
     assert_refused(&path(json!(["a>b", "x>y"])), &["flows[1].path[1]", "no link \"x>y\""]);

@@ -1,11 +1,13 @@
-//! Holds the house rules that neither crates nor clippy can: which modules of a crate may know which, file shape, which
-//! crates the pure ones depend on, top-level entries, licenses and banned crates.
+//! Holds the house rules that neither crates nor clippy can: which modules of a crate may know which, how many circles of
+//! files there are, file shape, which crates the pure ones depend on, top-level entries, licenses and banned crates.
 //!
 //! docs/architecture.md says why each rule stands. The checkers are tested with planted breaches beside them, so that
 //! they are known to fail.
 
 #![allow(clippy::unwrap_used)] // a test that panics is a test that fails
 
+#[path = "house/circles.rs"]
+mod circles;
 #[path = "house/rules.rs"]
 mod rules;
 
@@ -41,6 +43,8 @@ const TOP_LEVEL: &[&str] = &[
 const PURE: &[&str] = &["hintd-model", "hintd-policy", "hintd-engine", "hintd-simulator"];
 const IMPURE: &[&str] =
     &["tokio", "tonic", "hyper", "redb", "notify", "metrics", "tracing", "hintd-client", "hintd-daemon"];
+/// Circles of files within crates. A new one is broken up: what both files need gets a file that needs neither.
+const CIRCLES_MAX: usize = 12;
 /// A worker's own folders and an operating system's droppings, never committed.
 const LOCAL: &[&str] = &[".cargo", ".DS_Store", ".direnv", ".envrc", ".idea", ".vscode"];
 /// Never in the tree, whatever deny.toml says: C libraries that double the build or tie it to a system's headers.
@@ -114,6 +118,29 @@ fn every_source_file_keeps_the_rules() {
     let found: Vec<String> =
         sources.iter().flat_map(|(path, source)| rules::breaches(path, source, is_test(path))).collect();
     assert!(found.is_empty(), "{} breaches of the house rules:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn hardly_any_files_know_each_other_in_circles() {
+    let files = rust_files("src");
+    let tests: BTreeSet<String> = files.iter().flat_map(|path| test_only(path, &read(path))).collect();
+    let is_test = |path: &str| tests.iter().any(|test| path == test || test.ends_with('/') && path.starts_with(test));
+    let mut crates: BTreeMap<&str, BTreeMap<circles::Place, String>> = BTreeMap::new();
+    for path in files.iter().filter(|path| !is_test(path)) {
+        if let Some((name, inside)) = path.strip_prefix("src/").and_then(|path| path.split_once("/src/")) {
+            crates.entry(name).or_default().insert(circles::place(inside), read(path));
+        }
+    }
+    assert!(crates.len() > 5, "the walk found only {} crates", crates.len());
+    let mut found = Vec::new();
+    for (name, sources) in &crates {
+        for circle in circles::circles(sources) {
+            let files: Vec<String> = circle.iter().map(|place| place.join("::")).collect();
+            found.push(format!("{name}, {} files: {}", files.len(), files.join(" ")));
+        }
+    }
+    let (count, list) = (found.len(), found.join("\n"));
+    assert!(count <= CIRCLES_MAX, "{count} circles of files, more than {CIRCLES_MAX}:\n{list}");
 }
 
 #[test]

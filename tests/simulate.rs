@@ -200,13 +200,13 @@ fn a_bad_policy_or_parameter_is_refused_by_name() {
     };
     refused(&["--policy", "fiar"], "policy \"fiar\" is unknown; did you mean \"fair\"?");
     refused(&["--policy", "fair,delya"], "policy \"delya\" is unknown; did you mean \"delay\"?");
-    refused(&["--policy", "fair,fair"], "--policy: \"fair\" stands there twice");
+    refused(&["--policy", "fair,fair"], "--policy: \"fair\" is given twice");
     refused(&["--policy", "fair", "--param", "x"], "--param x: not of the form POLICY.KEY=VALUE");
     refused(
         &["--policy", "fair", "--param", "delay.x=1"],
         "--param delay.x=1: \"delay\" is not among the policies of --policy",
     );
-    refused(&["--policy", "fair", "--seed", "1,2,1"], "--seed: 1 stands there twice");
+    refused(&["--policy", "fair", "--seed", "1,2,1"], "--seed: 1 is given twice");
     let output = hintctl(&[
         "simulate",
         "--trace",

@@ -22,17 +22,19 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import budgets  # noqa: E402
-import floods  # noqa: E402, F401
-import local  # noqa: E402, F401
-import memory  # noqa: E402, F401
-import search  # noqa: E402, F401
-import streams  # noqa: E402, F401
-import surroundings  # noqa: E402, F401
-import tokens  # noqa: E402, F401
+import floods  # noqa: E402
+import local  # noqa: E402
+import memory  # noqa: E402
+import search  # noqa: E402
+import streams  # noqa: E402
+import surroundings  # noqa: E402
+import tokens  # noqa: E402
 from arena import ATTACKS, Arena, Result  # noqa: E402
 from daemon import MIB  # noqa: E402
 from http2 import address_of  # noqa: E402
 
+# Importing one of these adds its attacks to ATTACKS.
+MODULES_OF_ATTACKS = (floods, local, memory, search, streams, surroundings, tokens)
 MISUSE = 2
 
 
@@ -117,8 +119,8 @@ def cells(result):
     placed = "-" if result.asked is None else f"{result.in_time}/{result.asked}"
     slowest = "-" if result.slowest is None else f"{result.slowest:.2f}"
     health = "-" if result.health_slowest is None else f"{result.health_slowest:.2f}"
-    memory = f"{size(result.rss_before)} > {size(result.rss_peak)} > {size(result.rss_after)}"
-    return [result.name, str(result.connections), f"{result.sent / 1024:.0f}", memory, placed, slowest, health,
+    resident = f"{size(result.rss_before)} > {size(result.rss_peak)} > {size(result.rss_after)}"
+    return [result.name, str(result.connections), f"{result.sent / 1024:.0f}", resident, placed, slowest, health,
             f"{result.seconds:.1f}", result.verdict]
 
 

@@ -11,6 +11,7 @@ mod terminal;
 mod worth;
 
 use hintd::config::Config;
+use hintd::server::Running;
 use hintd::telemetry::metrics::Metrics;
 use hintd_cli::emulate::hdfs::{BLOCK, Namespace};
 use hintd_cli::emulate::sources::{Facts, Sources};
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
 /// Runs the binary; nothing of the caller's environment names a daemon.
 fn hintctl(args: &[&str]) -> Output {
@@ -106,6 +108,20 @@ impl Files {
         request.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
         self.write("request.json", &request.to_string())
     }
+}
+
+/// A daemon without nodes on loopback, with its admin socket, which is returned, and its journal among `files`; `more` is
+/// the end of its configuration.
+fn started(files: &Files, more: &str) -> (Runtime, Running, String) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let [socket, journal] = ["admin.sock", "journal.redb"].map(|name| text_of(&files.path(name)));
+    let text = format!(
+        "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{socket}\"\nmetrics = \"\"\ndrain = \"1s\"\n\
+         [store]\npath = \"{journal}\"\n{more}"
+    );
+    let config = Config::from_text(&text, "test").unwrap();
+    let running = runtime.block_on(hintd::server::start(&config.options, Metrics::new())).unwrap();
+    (runtime, running, socket)
 }
 
 fn text_of(path: &Path) -> String {
@@ -418,8 +434,8 @@ fn the_no_op_peer_answers_under_load() {
 
 /// A daemon in this process, fed from an emulated cluster of 8 nodes with one file.
 struct Daemon {
-    runtime: tokio::runtime::Runtime,
-    running: Option<hintd::server::Running>,
+    runtime: Runtime,
+    running: Option<Running>,
     _sources: Sources,
     address: String,
     socket: String,
@@ -427,23 +443,14 @@ struct Daemon {
 
 impl Daemon {
     fn start(files: &Files) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let socket = text_of(&files.path("admin.sock"));
-        let journal = text_of(&files.path("journal.redb"));
-        let text = format!(
-            "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{socket}\"\nmetrics = \"\"\ndrain = \"1s\"\n\
-             [store]\npath = \"{journal}\"\n[placer]\nguard = false\n"
-        );
-        let config = Config::from_text(&text, "test").unwrap();
-        let (running, sources) = runtime.block_on(async {
-            let running = hintd::server::start(&config.options, Metrics::new()).await.unwrap();
+        let (runtime, running, socket) = started(files, "[placer]\nguard = false\n");
+        let sources = runtime.block_on(async {
             let client = hintd_client::Client::connect(&running.grpc.to_string()).await.unwrap();
             let cluster = Cluster::build(ClusterShape { nodes: 8, racks: 4, ..ClusterShape::default() }).unwrap();
             let mut namespace = Namespace::new(1);
             namespace.create("/in", Bytes(4 * BLOCK.0), &cluster);
             let facts = Facts::new(cluster, namespace);
-            let sources = Sources::open(&client, &facts, Duration::from_secs(10)).await.unwrap();
-            (running, sources)
+            Sources::open(&client, &facts, Duration::from_secs(10)).await.unwrap()
         });
         let address = running.grpc.to_string();
         let daemon = Self { runtime, running: Some(running), _sources: sources, address, socket };

@@ -1,8 +1,6 @@
 //! `top` and `--watch` on a terminal: it is left as it was found, however they end.
 
-use super::{Files, assert_refused, text_of};
-use hintd::config::Config;
-use hintd::telemetry::metrics::Metrics;
+use super::{Files, assert_refused, started};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -98,14 +96,7 @@ fn ended(mut child: Child) -> (Option<i32>, String) {
 /// A daemon without nodes, while `look` looks at it; the argument names its socket.
 fn with_daemon(look: impl FnOnce(&str)) {
     let files = Files::new();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let [socket, journal] = ["admin.sock", "journal.redb"].map(|name| text_of(&files.path(name)));
-    let text = format!(
-        "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{socket}\"\nmetrics = \"\"\ndrain = \"1s\"\n\
-         [store]\npath = \"{journal}\"\n"
-    );
-    let config = Config::from_text(&text, "test").unwrap();
-    let running = runtime.block_on(hintd::server::start(&config.options, Metrics::new())).unwrap();
+    let (runtime, running, socket) = started(&files, "");
     look(&socket);
     runtime.block_on(running.shutdown()).unwrap();
 }

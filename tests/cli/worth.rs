@@ -211,7 +211,7 @@ fn what_can_not_be_compared_is_refused_by_name() {
     refused(&["--policy", "capacity"], &["policy \"capacity\" is YARN alone"]);
     refused(&["--policy", "jiont"], &["did you mean \"joint\"?"]);
     refused(&["--param", "hit.x=1"], &["\"hit\" is not among the policies"]);
-    refused(&["--loads", "0.1,0.1"], &["--loads: 0.1 stands there twice"]);
+    refused(&["--loads", "0.1,0.1"], &["--loads: 0.1 is given twice"]);
     refused(&["--loads", "0"], &["--loads"]);
     refused(&["--levers", "why"], &["--levers", "where"]);
     refused(

@@ -5,7 +5,7 @@ use hintd::config::Config;
 use hintd::server::start;
 use hintd::telemetry::metrics::Metrics;
 use hintd_cli::emulate::hdfs::Namespace;
-use hintd_cli::emulate::run::Behavior;
+use hintd_cli::emulate::shared::Behavior;
 use hintd_cli::emulate::{Cluster, ClusterShape, Emulation, Workload};
 use hintd_client::wire::v1;
 use hintd_client::{Client, admin};

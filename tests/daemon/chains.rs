@@ -250,7 +250,7 @@ async fn a_feed_declares_chains_and_every_wrong_declaration_is_named_and_changes
             "chains \"inbound\" and \"other\" contradict each other",
         ),
         ("a type twice", |d| d.chains[0].sequence.push("FW".into()), "passes type \"FW\" twice"),
-        ("a chain twice", |d| d.chains.push(d.chains[0].clone()), "chain \"inbound\" stands there twice"),
+        ("a chain twice", |d| d.chains.push(d.chains[0].clone()), "chain \"inbound\" is given twice"),
         (
             "ports reversed",
             |d| (d.chains[0].first_port, d.chains[0].last_port) = (Some(9), Some(8)),

@@ -188,9 +188,11 @@ async fn a_full_cluster_says_what_blocks_and_which_node_comes_nearest() {
     .unwrap();
     let (code, _, err) = hintctl(&world, &["request", "--file", file.to_str().unwrap()]).await;
     assert_eq!(code, 1);
-    for part in
-        ["1 of g found no room: no_room", "rules out 3 nodes", "nearest: r0n1: 512 MB short (no_room), all else fits"]
-    {
+    for part in [
+        "1 g containers unplaced: no_room",
+        "rules out 3 nodes",
+        "nearest: r0n1: 512 MB short (no_room), all else fits",
+    ] {
         assert!(err.contains(part), "no {part:?} in\n{err}");
     }
     let id = err.split("hintctl explain ").nth(1).unwrap().split(' ').next().unwrap().to_owned();

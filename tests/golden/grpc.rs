@@ -1,42 +1,35 @@
-//! A minimal gRPC client: one connection per call, JSON in and out. It shares no code with the programs, so it tests
-//! what really goes over the wire.
+//! A gRPC client that sends and reads messages as bytes or as JSON: one connection a call, over `h2`. It has none of the
+//! programs' own code about gRPC, so it sees what really goes over the wire.
 
 use crate::codec::{decode, encode};
-use crate::hpack;
-use crate::proto::Schema;
+use crate::proto::{Method, Schema};
+use h2::client::SendRequest;
+use h2::{RecvStream, SendStream};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::runtime::Runtime;
+use tokio::task::AbortHandle;
+use tonic::codegen::{Bytes, http};
 
 /// The longest wait for something that should happen right away.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// The declarations in `proto/`.
-pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::read(&crate::programs::root().join("proto")));
+pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of_set(hintd_client::wire::DESCRIPTORS));
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const GOAWAY: u8 = 7;
-const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
-const ACK: u8 = 1;
-const END_HEADERS: u8 = 4;
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads can be made")
+});
 
 /// The largest flow-control window, so that no answer is held back.
 const WINDOW: u32 = 0x7FFF_FFFF;
-
-/// The frame payload size that every peer accepts.
-const FRAME: usize = 16_384;
 
 const CODES: [&str; 17] = [
     "OK",
@@ -79,84 +72,23 @@ enum Event {
     End(Status),
 }
 
-/// An open call; dropping it closes the connection.
-pub(crate) struct Call {
-    socket: Socket,
-    writer: Arc<Mutex<Socket>>,
+/// An open call whose messages are bytes; dropping it closes the connection.
+pub(crate) struct RawCall {
+    requests: SendStream<Bytes>,
     events: Receiver<Event>,
-    input: String,
-    output: String,
-    schema: &'static Schema,
+    connection: AbortHandle,
     ended: Option<Status>,
 }
 
-enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+/// An open call of one of this project's methods, whose messages are JSON.
+pub(crate) struct Call {
+    raw: RawCall,
+    method: &'static Method,
 }
 
-impl Socket {
-    fn connect(place: &Place) -> std::io::Result<Self> {
-        Ok(match place {
-            Place::Tcp(address) => {
-                let stream = TcpStream::connect(address)?;
-                stream.set_nodelay(true)?;
-                Self::Tcp(stream)
-            }
-            Place::Unix(path) => Self::Unix(UnixStream::connect(path)?),
-        })
-    }
-
-    fn again(&self) -> Self {
-        match self {
-            Self::Tcp(stream) => Self::Tcp(stream.try_clone().unwrap()),
-            Self::Unix(stream) => Self::Unix(stream.try_clone().unwrap()),
-        }
-    }
-
-    fn close(&self) {
-        let _ = match self {
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
-        };
-    }
-
-    fn fill(&mut self, bytes: &mut [u8]) -> std::io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.read_exact(bytes),
-            Self::Unix(stream) => stream.read_exact(bytes),
-        }
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.write_all(bytes),
-            Self::Unix(stream) => stream.write_all(bytes),
-        }
-    }
-
-    /// Sends headers, split into frames as needed.
-    fn headers(&mut self, block: &[u8]) -> std::io::Result<()> {
-        let pieces: Vec<&[u8]> = block.chunks(FRAME).collect();
-        for (at, piece) in pieces.iter().enumerate() {
-            let kind = if at == 0 { HEADERS } else { CONTINUATION };
-            self.frame(kind, if at + 1 == pieces.len() { END_HEADERS } else { 0 }, 1, piece)?;
-        }
-        Ok(())
-    }
-
-    fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> std::io::Result<()> {
-        let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
-        frame.extend([kind, flags]);
-        frame.extend(stream.to_be_bytes());
-        frame.extend(payload);
-        self.put(&frame)
-    }
-}
-
-impl Drop for Call {
+impl Drop for RawCall {
     fn drop(&mut self) {
-        self.socket.close();
+        self.connection.abort();
     }
 }
 
@@ -172,81 +104,87 @@ pub(crate) fn unary(place: &Place, method: &str, request: &Value) -> Result<Valu
     }
 }
 
-impl Call {
-    /// Opens a call to one of this project's methods.
-    pub(crate) fn open(place: &Place, method: &str) -> Result<Self, Status> {
-        Self::open_with(place, method, &SCHEMA, &[])
-    }
-
-    /// Opens a call to a method of another schema, with additional headers.
-    pub(crate) fn open_with(
-        place: &Place,
-        method: &str,
-        schema: &'static Schema,
-        headers: &[(&str, &str)],
-    ) -> Result<Self, Status> {
-        let broken = |error: std::io::Error| ended("(no connection)", &error.to_string());
-        let declared = schema.method(method);
-        let mut socket = Socket::connect(place).map_err(broken)?;
-        let mut fields = vec![(":method", "POST"), (":scheme", "http"), (":path", method), (":authority", "localhost")];
-        fields.extend([("te", "trailers"), ("content-type", "application/grpc")]);
-        fields.extend(headers);
-        let mut settings = Vec::new();
-        for (key, value) in [(1_u16, 0), (2, 0), (4, WINDOW)] {
-            settings.extend(key.to_be_bytes());
-            settings.extend(value.to_be_bytes());
+impl RawCall {
+    /// Opens a call, with additional headers.
+    pub(crate) fn open(place: &Place, path: &str, headers: &[(&str, &str)]) -> Result<Self, Status> {
+        let mut request = http::Request::post(format!("http://localhost{path}"))
+            .header("te", "trailers")
+            .header("content-type", "application/grpc");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
-        let opened = socket
-            .put(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-            .and_then(|()| socket.frame(SETTINGS, 0, 0, &settings))
-            .and_then(|()| socket.frame(WINDOW_UPDATE, 0, 0, &(WINDOW - 65_535).to_be_bytes()))
-            .and_then(|()| socket.headers(&hpack::write(&fields)));
-        opened.map_err(broken)?;
-        let (sender, events) = channel();
-        let (reader, writer) = (socket.again(), Arc::new(Mutex::new(socket.again())));
-        let answers = Arc::clone(&writer);
-        std::thread::spawn(move || listen(reader, &answers, &sender));
-        let (input, output) = (declared.input.0.clone(), declared.output.0.clone());
-        Ok(Self { socket, writer, events, input, output, schema, ended: None })
+        let request = request.body(()).expect("headers are well-formed");
+        RUNTIME.block_on(begin(place, request)).map_err(|error| ended("(no connection)", &error.to_string()))
     }
 
     /// Sends a message. Errors show when reading.
-    pub(crate) fn send(&mut self, message: &Value) {
-        self.send_bytes(&encode(self.schema, &self.input, message));
-    }
-
-    /// Sends raw bytes as a message.
-    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         let mut framed = vec![0];
         framed.extend((bytes.len() as u32).to_be_bytes());
         framed.extend(bytes);
-        let mut writer = self.writer.lock().unwrap();
-        for piece in framed.chunks(FRAME) {
-            let _ = writer.frame(DATA, 0, 1, piece);
-        }
+        let _ = self.requests.send_data(framed.into(), false);
     }
 
     /// Closes the sending side.
     pub(crate) fn close(&mut self) {
-        let _ = self.writer.lock().unwrap().frame(DATA, END_STREAM, 1, &[]);
+        let _ = self.requests.send_data(Bytes::new(), true);
     }
 
     /// Waits for the next message; `None` means the call ended with OK.
-    pub(crate) fn next(&mut self) -> Result<Option<Value>, Status> {
-        self.next_within(SOON).unwrap_or_else(|| panic!("nothing came of {}", self.output))
+    pub(crate) fn next(&mut self) -> Result<Option<Vec<u8>>, Status> {
+        self.next_within(SOON).expect("something comes soon")
     }
 
     /// Waits for the next message for a limited time; the outer `None` means timeout.
-    pub(crate) fn next_within(&mut self, within: Duration) -> Option<Result<Option<Value>, Status>> {
+    fn next_within(&mut self, within: Duration) -> Option<Result<Option<Vec<u8>>, Status>> {
         if self.ended.is_none() {
             match self.events.recv_timeout(within) {
-                Ok(Event::Message(bytes)) => return Some(Ok(Some(decode(self.schema, &self.output, &bytes)))),
+                Ok(Event::Message(bytes)) => return Some(Ok(Some(bytes))),
                 Ok(Event::End(status)) => self.ended = Some(status),
                 Err(RecvTimeoutError::Timeout) => return None,
                 Err(RecvTimeoutError::Disconnected) => self.ended = Some(ended("(broken)", "the connection broke")),
             }
         }
         self.ended.clone().map(|status| if status.code == "OK" { Ok(None) } else { Err(status) })
+    }
+}
+
+impl Call {
+    /// Opens a call to one of this project's methods.
+    pub(crate) fn open(place: &Place, method: &str) -> Result<Self, Status> {
+        Self::open_with(place, method, &[])
+    }
+
+    /// The same with additional headers.
+    pub(crate) fn open_with(place: &Place, method: &str, headers: &[(&str, &str)]) -> Result<Self, Status> {
+        let declared = SCHEMA.method(method);
+        Ok(Self { raw: RawCall::open(place, method, headers)?, method: declared })
+    }
+
+    /// Sends a message. Errors show when reading.
+    pub(crate) fn send(&mut self, message: &Value) {
+        self.raw.send(&encode(&SCHEMA, &self.method.input.0, message));
+    }
+
+    /// Sends raw bytes as a message.
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        self.raw.send(bytes);
+    }
+
+    /// Closes the sending side.
+    pub(crate) fn close(&mut self) {
+        self.raw.close();
+    }
+
+    /// Waits for the next message; `None` means the call ended with OK.
+    pub(crate) fn next(&mut self) -> Result<Option<Value>, Status> {
+        self.next_within(SOON).unwrap_or_else(|| panic!("nothing came of {}", self.method.output.0))
+    }
+
+    /// Waits for the next message for a limited time; the outer `None` means timeout.
+    pub(crate) fn next_within(&mut self, within: Duration) -> Option<Result<Option<Value>, Status>> {
+        let read = |bytes: Vec<u8>| decode(&SCHEMA, &self.method.output.0, &bytes);
+        Some(self.raw.next_within(within)?.map(|message| message.map(read)))
     }
 
     /// Reads to the end and returns the final status.
@@ -265,52 +203,69 @@ fn ended(code: &str, message: &str) -> Status {
     Status { code: code.to_owned(), message: message.to_owned(), metadata: BTreeMap::new() }
 }
 
-/// Reads frames until the call or the connection ends.
-fn listen(mut socket: Socket, writer: &Mutex<Socket>, events: &Sender<Event>) {
-    let (mut headers, mut fields, mut data) = (Vec::new(), Vec::new(), Vec::new());
-    loop {
-        let mut head = [0; 9];
-        if socket.fill(&mut head).is_err() {
-            return;
+async fn begin(place: &Place, request: http::Request<()>) -> io::Result<RawCall> {
+    let (mut requests, connection) = match place {
+        Place::Tcp(address) => {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            connected(stream).await?
         }
-        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
-        let (kind, flags) = (head[3], head[4]);
-        let mut payload = vec![0; length];
-        if socket.fill(&mut payload).is_err() {
-            return;
+        Place::Unix(path) => connected(UnixStream::connect(path).await?).await?,
+    };
+    let (answer, requests) = requests.send_request(request, false).map_err(io::Error::other)?;
+    let (sender, events) = channel();
+    tokio::spawn(listen(answer, sender));
+    Ok(RawCall { requests, events, connection, ended: None })
+}
+
+/// A connection, driven until it ends or is told to.
+async fn connected<S>(stream: S) -> io::Result<(SendRequest<Bytes>, AbortHandle)>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size(WINDOW).initial_connection_window_size(WINDOW).enable_push(false);
+    let (requests, connection) = builder.handshake(stream).await.map_err(io::Error::other)?;
+    let connection = tokio::spawn(async move {
+        let _ = connection.await; // a call says for itself how it ended
+    });
+    let requests = requests.ready().await.map_err(io::Error::other)?;
+    Ok((requests, connection.abort_handle()))
+}
+
+/// Reads messages until the call ends. A connection that breaks has no end.
+async fn listen(answer: h2::client::ResponseFuture, events: Sender<Event>) {
+    let (head, mut body) = match answer.await {
+        Ok(response) => response.into_parts(),
+        Err(error) => return broken(&error, &events),
+    };
+    let mut fields = head.headers;
+    match messages_of(&mut body, &events).await {
+        Ok(trailers) => fields.extend(trailers),
+        Err(error) => return broken(&error, &events),
+    }
+    let _ = events.send(Event::End(status(head.status, &fields)));
+}
+
+/// Hands on each message; the trailers.
+async fn messages_of(body: &mut RecvStream, events: &Sender<Event>) -> Result<http::HeaderMap, h2::Error> {
+    let mut data = Vec::new();
+    while let Some(piece) = body.data().await {
+        let piece = piece?;
+        body.flow_control().release_capacity(piece.len())?;
+        data.extend_from_slice(&piece);
+        for message in messages(&mut data) {
+            let _ = events.send(Event::Message(message));
         }
-        let mut end = kind == DATA && flags & END_STREAM != 0;
-        match kind {
-            SETTINGS | PING if flags & ACK == 0 => {
-                let answer = if kind == PING { payload } else { Vec::new() };
-                let _ = writer.lock().unwrap().frame(kind, ACK, 0, &answer);
-            }
-            DATA => {
-                data.extend(payload);
-                for message in messages(&mut data) {
-                    let _ = events.send(Event::Message(message));
-                }
-            }
-            HEADERS | CONTINUATION => {
-                headers.extend(payload);
-                if flags & END_HEADERS != 0 {
-                    fields.extend(hpack::read(&std::mem::take(&mut headers)));
-                }
-                end = kind == HEADERS && flags & END_STREAM != 0;
-            }
-            RST_STREAM | GOAWAY => {
-                let code = payload.last_chunk::<4>().map_or(0, |code| u32::from_be_bytes(*code));
-                if kind == RST_STREAM {
-                    fields.push(("reset".to_owned(), code.to_string()));
-                    end = true;
-                }
-            }
-            _ => {}
-        }
-        if end {
-            let _ = events.send(Event::End(status(&fields)));
-            return;
-        }
+    }
+    Ok(body.trailers().await?.unwrap_or_default())
+}
+
+/// A stream that was reset has ended, and says why; of a connection that broke nothing is said.
+fn broken(error: &h2::Error, events: &Sender<Event>) {
+    if let Some(reason) = error.reason().filter(|_| error.is_reset()) {
+        let metadata = BTreeMap::from([("reset".to_owned(), u32::from(reason).to_string())]);
+        let _ = events.send(Event::End(Status { metadata, ..ended("(HTTP status )", "") }));
     }
 }
 
@@ -328,14 +283,16 @@ fn messages(data: &mut Vec<u8>) -> Vec<Vec<u8>> {
     found
 }
 
-fn status(fields: &[(String, String)]) -> Status {
-    let mut metadata: BTreeMap<String, String> = fields.iter().cloned().collect();
-    metadata.retain(|name, _| !name.starts_with("(static"));
-    let http = metadata.remove(":status").unwrap_or_default();
+/// Of headers and trailers together; what is no text is left out.
+fn status(http: http::StatusCode, fields: &http::HeaderMap) -> Status {
+    let text = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+        Some((name.to_string(), value.to_str().ok()?.to_owned()))
+    };
+    let mut metadata: BTreeMap<String, String> = fields.iter().filter_map(text).collect();
     let message = metadata.remove("grpc-message").map_or(String::new(), |text| plain(&text));
     let code = match metadata.remove("grpc-status").and_then(|code| code.parse::<usize>().ok()) {
         Some(code) => CODES[code].to_owned(),
-        None => format!("(HTTP status {http})"),
+        None => format!("(HTTP status {})", http.as_u16()),
     };
     Status { code, message, metadata }
 }

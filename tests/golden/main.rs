@@ -13,7 +13,6 @@ mod codec;
 mod exit_codes;
 mod files;
 mod grpc;
-mod hpack;
 mod journal;
 mod lists;
 mod metrics;

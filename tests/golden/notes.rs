@@ -1,13 +1,13 @@
 //! Collects what all stories see, for all lists.
 
-use crate::codec::decode;
 use crate::grpc::{Call, Place, SCHEMA, SOON, Status, unary};
 use crate::programs::{Daemon, document, documents, run, said};
-use crate::proto::{Kind, Schema};
+use crate::proto::Kind;
 use crate::shape::Shapes;
+use prost::Message as _;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The shared collection; stories add to it from several threads.
 #[derive(Default)]
@@ -28,13 +28,16 @@ pub(crate) struct Seen {
     pub(crate) rows: Shapes,
 }
 
-/// The needed part of `google/rpc/status.proto`.
-const RPC: &str = r#"
-message Status { int32 code = 1; string message = 2; repeated Any details = 3; }
-message Any { string type_url = 1; bytes value = 2; }
-"#;
-
-static DETAILS: LazyLock<Schema> = LazyLock::new(|| Schema::of_text("rpc", RPC));
+/// The needed part of `google.rpc.Status`.
+#[derive(Clone, PartialEq, prost::Message)]
+struct RpcStatus {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+    #[prost(message, repeated, tag = "3")]
+    details: Vec<prost_types::Any>,
+}
 
 impl Notes {
     /// The collection; still usable after a story failed.
@@ -201,12 +204,8 @@ fn shown(status: &Status) -> String {
 }
 
 fn details(text: &str) -> String {
-    let status = decode(&DETAILS, "Status", &base64(text));
-    let mut line = String::new();
-    for any in status["details"].as_array().into_iter().flatten() {
-        line += &format!(", detail {}", any["type_url"].as_str().unwrap());
-    }
-    line
+    let status = RpcStatus::decode(&*base64(text)).expect("details are a status");
+    status.details.iter().map(|any| format!(", detail {}", any.type_url)).collect()
 }
 
 /// Decodes base64, with or without padding.

@@ -1,8 +1,10 @@
-//! Parses `.proto` files: messages, enums, and services by full name. Supports what this project's files use and panics
-//! on anything else.
+//! Messages, enums, and services by full name, from descriptors: those of `proto/`, and those that a daemon reports by
+//! reflection. Supports what this project's files use and panics on anything else.
 
+use prost::Message as _;
+use prost_types::field_descriptor_proto::{Label as Written, Type};
+use prost_types::{DescriptorProto, FieldDescriptorProto, FileDescriptorProto, FileDescriptorSet, FileOptions};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// The declarations of a set of files.
 #[derive(Debug, Default)]
@@ -39,7 +41,7 @@ pub(crate) enum Label {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A scalar; before names are resolved, any type.
+    /// A scalar.
     Named(String),
     Message(String),
     Enum(String),
@@ -54,164 +56,84 @@ pub(crate) struct Method {
     pub(crate) output: (String, bool),
 }
 
-pub(crate) const SCALARS: [&str; 9] =
-    ["bool", "bytes", "double", "int32", "int64", "string", "uint32", "uint64", "sint64"];
-
 impl Schema {
-    /// Reads all `.proto` files below a folder.
-    pub(crate) fn read(folder: &Path) -> Self {
+    /// Of an encoded set of files.
+    pub(crate) fn of_set(bytes: &[u8]) -> Self {
         let mut schema = Self::default();
-        let mut open = vec![folder.to_path_buf()];
-        while let Some(path) = open.pop() {
-            if path.is_dir() {
-                open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
-            } else if path.extension().is_some_and(|extension| extension == "proto") {
-                let name = path.strip_prefix(folder).unwrap().to_str().unwrap().to_owned();
-                schema.add(&name, &std::fs::read_to_string(&path).unwrap());
-            }
-        }
-        schema.resolve();
-        assert!(!schema.messages.is_empty(), "no message is declared below {}", folder.display());
+        let set = FileDescriptorSet::decode(bytes).expect("the client's own descriptors");
+        set.file.iter().for_each(|file| schema.add(file));
+        assert!(!schema.messages.is_empty(), "no message is declared");
         schema
     }
 
-    /// Parses one file.
-    pub(crate) fn of_text(name: &str, text: &str) -> Self {
-        let mut schema = Self::default();
-        schema.add(name, text);
-        schema.resolve();
-        schema
-    }
-
-    fn add(&mut self, name: &str, text: &str) {
-        let mut reader = Reader { words: words(text), at: 0, file: name.to_owned() };
-        let mut facts = Vec::new();
-        let mut package = String::new();
-        while reader.at < reader.words.len() {
-            match reader.next().as_str() {
-                "syntax" => facts.push(format!("syntax {}", reader.until(";").replace('=', "").trim())),
-                "package" => {
-                    package = reader.until(";");
-                    facts.push(format!("package {package}"));
-                }
-                "option" => facts.push(format!("option {}", reader.until(";"))),
-                "import" => drop(reader.until(";")),
-                "message" => self.message(&mut reader, &package),
-                "enum" => self.enumeration(&mut reader, &package),
-                "service" => self.service(&mut reader, &package),
-                ";" => {}
-                other => reader.lost(other),
-            }
+    /// Adds a file's declarations.
+    pub(crate) fn add(&mut self, file: &FileDescriptorProto) {
+        let syntax = file.syntax.as_deref().unwrap_or("proto2");
+        let mut facts = vec![format!("syntax \"{syntax}\""), format!("package {}", file.package())];
+        if let Some(options) = &file.options {
+            facts.extend(options.java_package.iter().map(|value| format!("option java_package = \"{value}\"")));
+            facts.extend(
+                options.java_multiple_files.iter().map(|value| format!("option java_multiple_files = {value}")),
+            );
+            let known = FileOptions {
+                java_package: options.java_package.clone(),
+                java_multiple_files: options.java_multiple_files,
+                ..FileOptions::default()
+            };
+            assert_eq!(*options, known, "{}: an option that this test does not know", file.name());
         }
-        self.files.insert(name.to_owned(), facts);
-    }
-
-    fn message(&mut self, reader: &mut Reader, scope: &str) {
-        let full = joined(scope, &reader.next());
-        reader.expect("{");
-        let mut message = Message::default();
-        let mut oneof: Option<String> = None;
-        loop {
-            let word = reader.next();
-            match word.as_str() {
-                "}" if oneof.is_some() => oneof = None,
-                "}" => break,
-                ";" => {}
-                "message" => self.message(reader, &full),
-                "enum" => self.enumeration(reader, &full),
-                "reserved" | "option" | "extensions" => drop(reader.until(";")),
-                "oneof" => {
-                    oneof = Some(reader.next());
-                    reader.expect("{");
-                }
-                _ => message.fields.push(reader.field(word, oneof.clone())),
-            }
+        self.files.insert(file.name().to_owned(), facts);
+        for message in &file.message_type {
+            self.message(message, file.package(), syntax);
         }
-        self.messages.insert(full, message);
-    }
-
-    fn enumeration(&mut self, reader: &mut Reader, scope: &str) {
-        let full = joined(scope, &reader.next());
-        reader.expect("{");
-        let mut values = Vec::new();
-        loop {
-            let name = reader.next();
-            match name.as_str() {
-                "}" => break,
-                ";" => {}
-                "reserved" | "option" => drop(reader.until(";")),
-                _ => {
-                    reader.expect("=");
-                    values.push((name, reader.next().parse().unwrap()));
-                    reader.until(";");
-                }
-            }
+        for declared in &file.enum_type {
+            let values = declared.value.iter().map(|value| (value.name().to_owned(), value.number())).collect();
+            self.enums.insert(joined(file.package(), declared.name()), values);
         }
-        self.enums.insert(full, values);
-    }
-
-    fn service(&mut self, reader: &mut Reader, scope: &str) {
-        let full = joined(scope, &reader.next());
-        reader.expect("{");
-        let mut methods = Vec::new();
-        loop {
-            match reader.next().as_str() {
-                "}" => break,
-                ";" => {}
-                "rpc" => {
-                    let name = reader.next();
-                    let input = reader.message_of_method();
-                    reader.expect("returns");
-                    let output = reader.message_of_method();
-                    methods.push(Method { name, input, output });
-                }
-                other => reader.lost(other),
-            }
+        for service in &file.service {
+            let methods = service.method.iter().map(|method| Method {
+                name: method.name().to_owned(),
+                input: (full(method.input_type()), method.client_streaming()),
+                output: (full(method.output_type()), method.server_streaming()),
+            });
+            self.services.insert(joined(file.package(), service.name()), methods.collect());
         }
-        self.services.insert(full, methods);
     }
 
-    /// Resolves type names to full names.
-    fn resolve(&mut self) {
-        let messages: Vec<String> = self.messages.keys().cloned().collect();
-        let enums: Vec<String> = self.enums.keys().cloned().collect();
-        let known = |name: &str, scope: &str| -> Kind {
-            if SCALARS.contains(&name) {
-                return Kind::Named(name.to_owned());
-            }
-            let mut scope = scope.to_owned();
-            loop {
-                let full = joined(&scope, name.trim_start_matches('.'));
-                if messages.contains(&full) {
-                    return Kind::Message(full);
-                }
-                if enums.contains(&full) {
-                    return Kind::Enum(full);
-                }
-                assert!(!scope.is_empty(), "type {name} is not declared");
-                scope = scope.rsplit_once('.').map_or(String::new(), |(outer, _)| outer.to_owned());
+    fn message(&mut self, message: &DescriptorProto, scope: &str, syntax: &str) {
+        let name = joined(scope, message.name());
+        assert!(message.enum_type.is_empty(), "{name}: an enum within a message is not understood");
+        let is_entry = |nested: &&DescriptorProto| nested.options.as_ref().is_some_and(|options| options.map_entry());
+        let (entries, nested): (Vec<_>, Vec<_>) = message.nested_type.iter().partition(is_entry);
+        let field = |field: &FieldDescriptorProto| {
+            let optional = field.proto3_optional();
+            // A map is a list of messages of a nested type `NameEntry`.
+            let is_of = |entry: &&&DescriptorProto| full(field.type_name()) == joined(&name, entry.name());
+            let entry = entries.iter().find(is_of);
+            let oneof = field.oneof_index.filter(|_| !optional);
+            Field {
+                name: field.name().to_owned(),
+                number: field.number().cast_unsigned(),
+                label: match field.label() {
+                    _ if entry.is_some() => Label::Plain,
+                    Written::Repeated => Label::Repeated,
+                    Written::Required => Label::Required,
+                    Written::Optional if optional || syntax == "proto2" => Label::Optional,
+                    Written::Optional => Label::Plain,
+                },
+                kind: match entry {
+                    Some(entry) => Kind::Map(scalar(&entry.field[0]), Box::new(kind(&entry.field[1]))),
+                    None => kind(field),
+                },
+                oneof: oneof.map(|at| message.oneof_decl[at as usize].name().to_owned()),
+                default: field.default_value.clone(),
             }
         };
-        for (scope, message) in &mut self.messages {
-            for field in &mut message.fields {
-                field.kind = match &field.kind {
-                    Kind::Named(name) => known(name, scope),
-                    Kind::Map(key, value) => match &**value {
-                        Kind::Named(name) => Kind::Map(key.clone(), Box::new(known(name, scope))),
-                        _ => field.kind.clone(),
-                    },
-                    resolved => resolved.clone(),
-                };
-            }
+        let fields = message.field.iter().map(field).collect();
+        for nested in nested {
+            self.message(nested, &name, syntax);
         }
-        for (scope, methods) in &mut self.services {
-            for part in methods.iter_mut().flat_map(|method| [&mut method.input, &mut method.output]) {
-                match known(&part.0, scope) {
-                    Kind::Message(full) => part.0 = full,
-                    other => panic!("{other:?} is no message"),
-                }
-            }
-        }
+        self.messages.insert(name, Message { fields });
     }
 
     /// Finds a method by its path, such as `/hintd.v1.Feed/Events`.
@@ -226,98 +148,30 @@ fn joined(scope: &str, name: &str) -> String {
     if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") }
 }
 
-/// Splits into names, numbers, strings, and punctuation, without comments.
-fn words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for line in text.lines() {
-        let line = line.split("//").next().unwrap_or("");
-        let mut word = String::new();
-        for letter in line.chars() {
-            let part = letter.is_alphanumeric() || "_.\"/-".contains(letter);
-            if part {
-                word.push(letter);
-                continue;
-            }
-            if !word.is_empty() {
-                words.push(std::mem::take(&mut word));
-            }
-            if !letter.is_whitespace() {
-                words.push(letter.to_string());
-            }
-        }
-        if !word.is_empty() {
-            words.push(word);
-        }
-    }
-    words
+/// A type's full name, which descriptors begin with a dot.
+fn full(name: &str) -> String {
+    name.trim_start_matches('.').to_owned()
 }
 
-struct Reader {
-    words: Vec<String>,
-    at: usize,
-    file: String,
+fn kind(field: &FieldDescriptorProto) -> Kind {
+    match field.r#type() {
+        Type::Message => Kind::Message(full(field.type_name())),
+        Type::Enum => Kind::Enum(full(field.type_name())),
+        _ => Kind::Named(scalar(field)),
+    }
 }
 
-impl Reader {
-    fn next(&mut self) -> String {
-        let word = self.words.get(self.at).unwrap_or_else(|| panic!("{} ends too soon", self.file)).clone();
-        self.at += 1;
-        word
-    }
-
-    fn expect(&mut self, wanted: &str) {
-        let found = self.next();
-        assert_eq!(found, wanted, "{} at word {}", self.file, self.at);
-    }
-
-    /// Takes all words up to and including this one; returns those before it.
-    fn until(&mut self, end: &str) -> String {
-        let mut found = Vec::new();
-        loop {
-            match self.next() {
-                word if word == end => return found.join(" "),
-                word => found.push(word),
-            }
-        }
-    }
-
-    fn lost(&self, word: &str) -> ! {
-        panic!("{}: \"{word}\" at word {} is not understood", self.file, self.at)
-    }
-
-    fn field(&mut self, first: String, oneof: Option<String>) -> Field {
-        let label = match first.as_str() {
-            "optional" => Label::Optional,
-            "required" => Label::Required,
-            "repeated" => Label::Repeated,
-            _ => Label::Plain,
-        };
-        let kind = if label == Label::Plain { first } else { self.next() };
-        let kind = if kind == "map" {
-            self.expect("<");
-            let key = self.next();
-            self.expect(",");
-            let value = Kind::Named(self.next());
-            self.expect(">");
-            Kind::Map(key, Box::new(value))
-        } else {
-            Kind::Named(kind)
-        };
-        let name = self.next();
-        self.expect("=");
-        let number = self.next().parse().unwrap();
-        let rest = self.until(";");
-        let default = rest.split_once("default = ").map(|(_, value)| value.trim_end_matches([']', ' ']).to_owned());
-        Field { name, number, label, kind, oneof, default }
-    }
-
-    /// `(Name)` or `(stream Name)`
-    fn message_of_method(&mut self) -> (String, bool) {
-        self.expect("(");
-        let first = self.next();
-        let stream = first == "stream";
-        let name = if stream { self.next() } else { first };
-        self.expect(")");
-        (name, stream)
-    }
+fn scalar(field: &FieldDescriptorProto) -> String {
+    let name = match field.r#type() {
+        Type::Double => "double",
+        Type::Int64 => "int64",
+        Type::Uint64 => "uint64",
+        Type::Int32 => "int32",
+        Type::Bool => "bool",
+        Type::String => "string",
+        Type::Bytes => "bytes",
+        Type::Uint32 => "uint32",
+        other => panic!("{}: {} is not understood", field.name(), other.as_str_name()),
+    };
+    name.to_owned()
 }

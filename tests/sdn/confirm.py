@@ -46,12 +46,13 @@ def tell(single, together):
 def os_ken():
     """Through the application's own switchboard: sent, then a barrier's answer."""
     os.environ["OSKEN_HUB_TYPE"] = "native"
-    from hintd_osken import app, options  # noqa: F401
+    from hintd_osken import app, options
     from hintd_osken.model import match, outputs
     from hintd_osken.table import Command, Layer
     from os_ken import cfg
     from os_ken.base.app_manager import AppManager
 
+    _ = app  # importing it declares options of os-ken, which must be there before they are read
     chosen = options.load()
     cfg.CONF(args=[], project="hintd_osken", default_config_files=[])
     host, port = chosen.listen_at()

@@ -141,7 +141,7 @@ pub async fn run(arguments: Arguments) -> Result<(), String> {
     let instance = rand::random::<u64>().max(1);
     let (reports, waiting) = watch::channel(Measured::default());
     let (wanted, wants) = watch::channel(Wanted::default());
-    let reporter = report::Reporter::new(&arguments.address, (host, advertise, instance))?;
+    let reporter = report::Reporter::new(&arguments.address, host, advertise, instance)?;
     tokio::select! {
         () = measure::run(socket, instance, arguments.packets_per_second, wants, reports) => {}
         () = reporter.run(wanted, waiting) => {}

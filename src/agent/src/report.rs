@@ -29,9 +29,9 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(address: &str, own: (String, SocketAddr, u64)) -> Result<Self, String> {
+    /// To the daemon at `address`, from this node: its name, where it is measured, and the number that it drew.
+    pub(super) fn new(address: &str, host: String, advertise: SocketAddr, instance: u64) -> Result<Self, String> {
         let client = Client::lazy(address).map_err(|error| format!("--address {address}: {error}"))?;
-        let (host, advertise, instance) = own;
         Ok(Self { client, host, advertise, instance, said: String::new() })
     }
 

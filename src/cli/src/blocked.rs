@@ -23,7 +23,7 @@ pub(crate) fn blocked_text(blocked: &[v1::Blocked]) -> String {
             1 => ", which alone rules out 1 node".to_owned(),
             nodes => format!(", which alone rules out {nodes} nodes"),
         };
-        let first = format!("{count} of {group} found no room: {constraint}{alone}");
+        let first = format!("{count} {group} containers unplaced: {constraint}{alone}");
         std::iter::once(first).chain(nearest.iter().map(near)).collect::<Vec<_>>().join("\n")
     };
     blocked.iter().map(group).collect::<Vec<_>>().join("\n")

@@ -5,7 +5,7 @@ use super::demo::small_trace;
 use super::failure::Failure;
 use super::output::Output;
 use crate::emulate::hdfs::Namespace;
-use crate::emulate::run::Behavior;
+use crate::emulate::shared::Behavior;
 use crate::emulate::{Cluster, ClusterShape, Emulation, EmulationEvent, Fault, Script, Workload};
 use clap::Args;
 use serde_json::json;

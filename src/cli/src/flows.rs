@@ -1,4 +1,4 @@
-//! `hintctl flows`: completion times of flows that share links max-min fairly.
+//! `hintctl flows`: computes when flows complete that share links max-min fairly.
 
 use super::failure::Failure;
 use super::files;

@@ -385,7 +385,7 @@ impl Engine {
             }
             other => other,
         };
-        self.facts.take(change, now)
+        self.facts.apply(change, now)
     }
 
     /// Takes the operator's declaration of middleboxes and chains in place of the one before, an empty one for none; to
@@ -398,7 +398,7 @@ impl Engine {
             return Ok(());
         }
         let in_use = self.routing.flows.chained().in_use();
-        self.facts.take(Change::Chains { document: Arc::clone(document), in_use }, now)
+        self.facts.apply(Change::Chains { document: Arc::clone(document), in_use }, now)
     }
 
     /// Ends what is due: leases, answers, silent nodes; writes the history. To be called about every 100 ms.

@@ -36,7 +36,7 @@ impl Facts {
     }
 
     /// Takes a fact in; the snapshot stays as it is.
-    pub(crate) fn take(&mut self, change: Change, now: Timestamp) -> Result<(), ModelError> {
+    pub(crate) fn apply(&mut self, change: Change, now: Timestamp) -> Result<(), ModelError> {
         let cause = Cause::of(&change);
         let applied = self.model.apply(change, now)?;
         if applied != Applied::Quiet {

@@ -2,7 +2,7 @@
 
 use crate::IndexedFlows;
 use crate::load::load_ppm;
-use crate::terms::link_time::RackRates;
+use crate::terms::rack_rates::RackRates;
 use hintd_model::cluster::{EdgePattern, Gang, Overlay, Resource, Snapshot};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
 use serde::{Deserialize, Serialize};

@@ -14,6 +14,7 @@
 
 mod flows;
 pub mod link_time;
+pub mod rack_rates;
 mod transfers;
 
 pub use transfers::are_known;

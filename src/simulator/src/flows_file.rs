@@ -129,7 +129,7 @@ impl<'d> Reader<'d> {
         let mut starts = Vec::with_capacity(document.flows.len());
         for (at, flow) in document.flows.iter().enumerate() {
             if !ids.insert(flow.id.as_str()) {
-                reader.add(format_args!("flows[{at}].id"), format_args!("\"{}\" stands there twice", flow.id));
+                reader.add(format_args!("flows[{at}].id"), format_args!("\"{}\" is given twice", flow.id));
             }
             starts.push(Start {
                 path: reader.path(at, flow),
@@ -146,7 +146,7 @@ impl<'d> Reader<'d> {
 
     fn link(&mut self, at: usize, link: &'d LinkEntry) {
         if self.links.insert(&link.id, DirectedLinkIdx::new(at)).is_some() {
-            self.add(format_args!("links[{at}].id"), format_args!("\"{}\" stands there twice", link.id));
+            self.add(format_args!("links[{at}].id"), format_args!("\"{}\" is given twice", link.id));
         }
         if !(LEAST_BITS_PER_S..=MOST_BITS_PER_S).contains(&link.capacity_bps) {
             let (found, range) = (link.capacity_bps, format_args!("{LEAST_BITS_PER_S} to {MOST_BITS_PER_S:e}"));

@@ -98,8 +98,7 @@ fn no_messages(daemon: &Daemon, notes: &Notes) {
         call.close();
         notes.refusal("not a message", method, call.end());
     }
-    let mut call =
-        Call::open_with(&daemon.grpc(), REQUEST, &crate::grpc::SCHEMA, &[("x-large", &"x".repeat(20_000))]).unwrap();
+    let mut call = Call::open_with(&daemon.grpc(), REQUEST, &[("x-large", &"x".repeat(20_000))]).unwrap();
     call.send(&request("r", 1, 1, 1_024, json!({})));
     call.close();
     notes.refusal("headers too large", REQUEST, call.end());

@@ -41,9 +41,12 @@ def serve(options: options_of.Options) -> int:
     os.environ["OSKEN_HUB_TYPE"] = "native"
     from os_ken import cfg
     from os_ken.base.app_manager import AppManager
-    from os_ken.controller import controller  # noqa: F401  (declares the options set below)
+    from os_ken.controller import controller
 
-    from . import app  # noqa: F401  (its imports declare options too, which must be before they are read)
+    from . import app
+
+    # Importing these declares the options that are read and set below.
+    _ = (controller, app)
 
     cfg.CONF(args=[], project="hintd_osken", default_config_files=[])
     host, port = options.listen_at()

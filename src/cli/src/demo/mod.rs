@@ -10,7 +10,7 @@ use super::output::Output;
 use super::policy;
 use super::worth::Glance;
 use crate::emulate::hdfs::Namespace;
-use crate::emulate::run::Behavior;
+use crate::emulate::shared::Behavior;
 use crate::emulate::{Cluster, ClusterShape, Emulation, EmulationEvent, Fault, Script, Workload};
 use clap::Args;
 use document::Document;

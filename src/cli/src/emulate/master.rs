@@ -1,9 +1,10 @@
 //! One MapReduce ApplicationMaster: asks for hints, sends YARN the table it got, follows advice, reports its tasks.
 
 use super::cluster::resource;
+use super::event::EmulationEvent;
 use super::jobs::{JobPlan, MAP_MB, REDUCE_MB, TASK_VCORES};
-use super::run::{EmulationEvent, Shared};
-use super::yarn::{self, Allocation, AskTable};
+use super::shared::Shared;
+use super::yarn::{self, Allocation, AskTable, MasterMessage};
 use hintd_client::wire::{v1, yarn as proto};
 use hintd_client::{Advice, Client, ClientError, Follower, Hinted};
 use hintd_model::units::{AttemptId, ContainerId, SchedulerKey};
@@ -13,15 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-
-/// What the ResourceManager tells a master.
-#[derive(Debug, Clone)]
-pub enum MasterMessage {
-    /// A container was given.
-    Given(Allocation),
-    /// A container died with its node.
-    Lost(ContainerId),
-}
 
 /// MapReduce's own priorities: reduces before maps, so that freed room goes to the older stage's successors.
 const PRIORITIES: [(&str, i32, u64); 2] = [("map", 20, MAP_MB), ("reduce", 10, REDUCE_MB)];

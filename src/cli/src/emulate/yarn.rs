@@ -41,6 +41,15 @@ pub struct AskTable {
     pub rows: BTreeMap<String, u32>,
 }
 
+/// What the ResourceManager tells a master.
+#[derive(Debug, Clone)]
+pub enum MasterMessage {
+    /// A container was given.
+    Given(Allocation),
+    /// A container died with its node.
+    Lost(ContainerId),
+}
+
 /// A container that an application got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allocation {

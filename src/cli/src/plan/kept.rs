@@ -186,7 +186,7 @@ pub(super) fn roll_back(args: &RollBackArgs, daemon: &DaemonArgs, output: Output
 pub(super) fn remove(args: &RemoveArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::RemovePlanRequest { name: args.name.clone() };
     daemon.ask(async |mut admin| admin.remove_plan(request).await)?;
-    output.result(&json!({ "removed": args.name }), || format!("plan \"{}\" is no more kept", args.name))
+    output.result(&json!({ "removed": args.name }), || format!("plan \"{}\" removed", args.name))
 }
 
 pub(super) fn show(args: &ShowArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {

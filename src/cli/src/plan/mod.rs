@@ -117,7 +117,7 @@ struct MakeArgs {
     /// [default: times count from the trace's start; the history's end]
     #[arg(long, value_name = "now|SECONDS", value_parser = start)]
     start: Option<Timestamp>,
-    /// What draws hang on
+    /// Random seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// The plan

@@ -369,7 +369,7 @@ fn seeds(args: &SimulateArgs) -> Result<Vec<u64>, Failure> {
     }
     for (at, seed) in args.seed.iter().enumerate() {
         if args.seed[..at].contains(seed) {
-            return Err(Failure::Input(format!("--seed: {seed} stands there twice")));
+            return Err(Failure::Input(format!("--seed: {seed} is given twice")));
         }
     }
     Ok(args.seed.clone())

@@ -42,7 +42,7 @@ pub(crate) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>,
     for name in names {
         policy::check(name)?;
         if chosen.iter().any(|before| before.name == name) {
-            return Err(Failure::Input(format!("--policy: \"{name}\" stands there twice")));
+            return Err(Failure::Input(format!("--policy: \"{name}\" is given twice")));
         }
         let policy = policy::built(name, &tables.remove(name).unwrap_or_default(), |key| format!("{name}.{key}"))?;
         let baseline = registry::with_defaults(capacity::NAME).expect("the registry has the policy that it names");

@@ -354,7 +354,7 @@ fn unique(option: &str, values: impl Iterator<Item = String>) -> Result<(), Fail
     let mut before = Vec::new();
     for value in values {
         if before.contains(&value) {
-            return Err(Failure::Input(format!("{option}: {value} stands there twice")));
+            return Err(Failure::Input(format!("{option}: {value} is given twice")));
         }
         before.push(value);
     }

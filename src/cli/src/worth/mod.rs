@@ -2,7 +2,7 @@
 //!
 //! # Code map
 //! - `variants`: what is compared, one line each; `parts`: what can be left out of it. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
-//!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document; `without`: what parts are worth in it. `table`: the same for
+//!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document, with a `hinted_view` for each policy and lever; `without`: what parts are worth in it. `table`: the same for
 //!   people. `page`: docs/worth.md. `plot`: SVG. `glance`: the end of `hintctl demo`. The measure itself is `hintd_simulator::worth`.
 //!
 //! # Invariants
@@ -10,6 +10,7 @@
 //! - A kept run is used by the same program for the same trace, cluster, settings, policy and seed only.
 
 mod glance;
+mod hinted_view;
 mod keep;
 mod matrix;
 mod outcome;

@@ -2,6 +2,7 @@
 
 use super::super::failure::Failure;
 use super::super::simulate::{ClusterView, HoldView, ModelView, SettingsView, describe_hold};
+use super::hinted_view::HintedView;
 use super::matrix::{ClusterCase, Matrix, Runs};
 use super::variants::Variant;
 use super::without::{self, PartView};
@@ -77,21 +78,6 @@ pub(super) struct CellView<'a> {
     chance_95: Option<[f64; 2]>,
     pub(super) no_network: Option<Row>,
     pub(super) hinted: Vec<HintedView<'a, Option<Row>>>,
-}
-
-/// What one policy came to by one lever.
-#[derive(Debug, Serialize)]
-pub(super) struct HintedView<'a, T> {
-    pub(super) policy: &'a str,
-    pub(super) lever: &'static str,
-    /// The part of it that was left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) without: Option<&'static str>,
-    /// As people read it.
-    #[serde(skip)]
-    pub(super) name: String,
-    #[serde(flatten)]
-    pub(super) figures: T,
 }
 
 /// A row of every cell, before its figures.

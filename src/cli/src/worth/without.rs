@@ -1,6 +1,6 @@
 //! What each part of the fullest lever is worth: runs without it against runs with all parts.
 
-use super::outcome::HintedView;
+use super::hinted_view::HintedView;
 use hintd_simulator::worth::{CellWorth, Overall, Row, Spread};
 use serde::Serialize;
 

@@ -118,7 +118,7 @@ fn servers(
                 addresses.push(found);
                 continue;
             }
-            None => format!("\"{url}\" is no address, as in \"{example}\""),
+            None => format!("\"{url}\" is not a valid URL, for example \"{example}\""),
         };
         reader.problem(section.place("urls"), &section.key("urls"), problem);
     }

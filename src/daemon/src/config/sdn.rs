@@ -28,7 +28,7 @@ fn options(ryu: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<RyuOptions>
     let url = ryu.get(reader, "url", String::new());
     let authority = authority(&url);
     if !url.is_empty() && authority.is_none() {
-        let message = format!("\"{url}\" is no address, as in \"http://127.0.0.1:8080\"");
+        let message = format!("\"{url}\" is not a valid URL, for example \"http://127.0.0.1:8080\"");
         reader.problem(ryu.place("url"), &ryu.key("url"), message);
     }
     let hosts_file = ryu.get(reader, "hosts_file", String::new());

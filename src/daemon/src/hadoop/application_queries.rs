@@ -4,7 +4,7 @@
 use super::applications::{self, ContainerSeen, Endings, How, Sorted};
 use super::listed_attempts::ListedAttempts;
 use super::options::ResourceManagerOptions;
-use super::resource_manager::{BadAnswer, ClusterInfo, with_user};
+use super::resource_manager::{Active, BadAnswer, with_user};
 use super::scheduler::{self, SchedulerSeen};
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
@@ -24,9 +24,6 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// What notices of failing errands are filed under.
 const MATTER: &str = "applications";
-
-/// Which ResourceManager leads, by its place in the options, and its life.
-pub(super) type Active = Option<(usize, ClusterInfo)>;
 
 /// One errand after the other.
 pub(super) struct ApplicationQueries {

@@ -1,10 +1,9 @@
 //! Asks ApplicationMasters of running MapReduce jobs how far their shuffles are, through the web proxy of whichever
 //! ResourceManager leads. Nobody waits for an answer: [`ShuffleProgress`] keeps what was said last.
 
-use super::application_queries::Active;
 use super::job_progress::{self, REDUCES_LISTED};
 use super::options::ServerOptions;
-use super::resource_manager::{BadAnswer, with_user};
+use super::resource_manager::{Active, BadAnswer, with_user};
 use crate::rest_client::{Address, Rest, RestError, Trust};
 use crate::runtime::Daemon;
 use crate::runtime::shuffle_progress::ShuffleProgress;

@@ -73,7 +73,7 @@ impl KnownNodes {
     }
 
     /// Takes an answer in; `now` counts from any fixed moment.
-    pub fn take(&mut self, life: ClusterInfo, nodes: Vec<NodeSeen>, now: Duration) -> NodeFeedUpdate {
+    pub fn update(&mut self, life: ClusterInfo, nodes: Vec<NodeSeen>, now: Duration) -> NodeFeedUpdate {
         let mut told =
             NodeFeedUpdate { other_life: self.life.is_some_and(|last| last != life), ..NodeFeedUpdate::default() };
         if told.other_life {
@@ -193,50 +193,50 @@ mod tests {
     #[test]
     fn a_node_registers_once_reports_each_time_and_leaves() {
         let mut known_nodes = KnownNodes::new(s(60));
-        let first = known_nodes.take(LIFE, vec![node("a", 1), node("b", 2)], s(0));
+        let first = known_nodes.update(LIFE, vec![node("a", 1), node("b", 2)], s(0));
         assert_eq!(words(&first), ["+a", "a=1", "+b", "b=2"]);
-        assert_eq!(words(&known_nodes.take(LIFE, vec![node("a", 1), node("b", 3)], s(1))), ["a=1", "b=3"]);
+        assert_eq!(words(&known_nodes.update(LIFE, vec![node("a", 1), node("b", 3)], s(1))), ["a=1", "b=3"]);
         let mut larger = node("a", 1);
         larger.total.memory_mb = 9_000;
-        assert_eq!(words(&known_nodes.take(LIFE, vec![larger, node("b", 3)], s(2))), ["+a", "a=1", "b=3"]);
-        assert_eq!(words(&known_nodes.take(LIFE, vec![node("b", 3)], s(3))), ["b=3", "-a"]);
-        let twice = known_nodes.take(LIFE, vec![node("b", 3), node("b", 4)], s(4));
+        assert_eq!(words(&known_nodes.update(LIFE, vec![larger, node("b", 3)], s(2))), ["+a", "a=1", "b=3"]);
+        assert_eq!(words(&known_nodes.update(LIFE, vec![node("b", 3)], s(3))), ["b=3", "-a"]);
+        let twice = known_nodes.update(LIFE, vec![node("b", 3), node("b", 4)], s(4));
         assert_eq!((words(&twice), twice.twice), (vec!["b=3".to_owned()], vec!["b".to_owned()]));
         known_nodes.forget("b");
-        assert_eq!(words(&known_nodes.take(LIFE, vec![node("b", 3)], s(5))), ["+b", "b=3"]);
+        assert_eq!(words(&known_nodes.update(LIFE, vec![node("b", 3)], s(5))), ["+b", "b=3"]);
     }
 
     #[test]
     fn a_list_that_has_become_empty_is_believed_after_its_time() {
         let mut known_nodes = KnownNodes::new(s(60));
-        known_nodes.take(LIFE, vec![node("a", 1), node("b", 2)], s(0));
-        let empty = known_nodes.take(LIFE, vec![], s(10));
+        known_nodes.update(LIFE, vec![node("a", 1), node("b", 2)], s(0));
+        let empty = known_nodes.update(LIFE, vec![], s(10));
         assert_eq!((words(&empty), empty.spared, empty.silence_excused), (vec![], 2, Some(s(60))));
         assert!(empty.begins && empty.believed.is_none());
-        let last = known_nodes.take(LIFE, vec![], s(69));
+        let last = known_nodes.update(LIFE, vec![], s(69));
         assert_eq!((last.silence_excused, last.begins, last.believed), (Some(s(1)), false, None));
-        let believed = known_nodes.take(LIFE, vec![], s(70));
+        let believed = known_nodes.update(LIFE, vec![], s(70));
         assert_eq!((words(&believed), believed.believed), (vec!["-a".to_owned(), "-b".to_owned()], Some((2, s(60)))));
-        let after = known_nodes.take(LIFE, vec![], s(71));
+        let after = known_nodes.update(LIFE, vec![], s(71));
         assert_eq!((words(&after), after.believed), (vec![], None), "it is said once");
         let mut known_nodes = KnownNodes::new(s(60));
-        known_nodes.take(LIFE, vec![node("a", 1)], s(0));
-        known_nodes.take(LIFE, vec![], s(10));
-        known_nodes.take(LIFE, vec![node("a", 1)], s(50));
-        assert_eq!(known_nodes.take(LIFE, vec![], s(80)).silence_excused, Some(s(60)), "the time begins anew");
+        known_nodes.update(LIFE, vec![node("a", 1)], s(0));
+        known_nodes.update(LIFE, vec![], s(10));
+        known_nodes.update(LIFE, vec![node("a", 1)], s(50));
+        assert_eq!(known_nodes.update(LIFE, vec![], s(80)).silence_excused, Some(s(60)), "the time begins anew");
     }
 
     #[test]
     fn nodes_have_time_to_find_a_resource_manager_that_has_started_anew() {
         let mut known_nodes = KnownNodes::new(s(60));
-        known_nodes.take(LIFE, vec![node("a", 1), node("b", 2)], s(0));
-        let anew = known_nodes.take(ClusterInfo { id: 2 }, vec![node("b", 0)], s(5));
+        known_nodes.update(LIFE, vec![node("a", 1), node("b", 2)], s(0));
+        let anew = known_nodes.update(ClusterInfo { id: 2 }, vec![node("b", 0)], s(5));
         assert!(anew.other_life);
         assert_eq!((words(&anew), anew.spared, anew.silence_excused), (vec!["b=0".to_owned()], 1, Some(s(60))));
-        let found = known_nodes.take(ClusterInfo { id: 2 }, vec![node("a", 0), node("b", 0)], s(7));
+        let found = known_nodes.update(ClusterInfo { id: 2 }, vec![node("a", 0), node("b", 0)], s(7));
         assert_eq!((words(&found), found.spared), (vec!["a=0".to_owned(), "b=0".to_owned()], 0));
         assert_eq!(found.believed, None, "none had left");
-        known_nodes.take(ClusterInfo { id: 2 }, vec![node("b", 0)], s(64));
-        assert_eq!(words(&known_nodes.take(ClusterInfo { id: 2 }, vec![node("b", 0)], s(65))), ["b=0", "-a"]);
+        known_nodes.update(ClusterInfo { id: 2 }, vec![node("b", 0)], s(64));
+        assert_eq!(words(&known_nodes.update(ClusterInfo { id: 2 }, vec![node("b", 0)], s(65))), ["b=0", "-a"]);
     }
 }

@@ -1,9 +1,8 @@
 //! Attempts that the ResourceManager lists as running: those may have tokens.
 
-use super::application_queries::Active;
 use super::applications::{self, ApplicationSeen};
 use super::options::ResourceManagerOptions;
-use super::resource_manager::with_user;
+use super::resource_manager::{Active, with_user};
 use crate::rest_client::{Address, Rest, RestError, Trust};
 use crate::runtime::listing::{Listing, Looking};
 use crate::telemetry::hadoop::HadoopMetrics;

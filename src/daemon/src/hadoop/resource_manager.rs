@@ -47,6 +47,9 @@ pub struct ClusterInfo {
     pub id: i64,
 }
 
+/// Which ResourceManager leads, by its place in the options, and its life.
+pub(super) type Active = Option<(usize, ClusterInfo)>;
+
 /// A node as it was told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSeen {

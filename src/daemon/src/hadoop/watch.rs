@@ -1,9 +1,8 @@
 //! Asks whichever ResourceManager is active, and feeds the daemon.
 
-use super::application_queries::Active;
 use super::known_nodes::KnownNodes;
 use super::options::ResourceManagerOptions;
-use super::resource_manager::{self, BadAnswer, ClusterInfo, INFO, NODES, NodeSeen, with_user};
+use super::resource_manager::{self, Active, BadAnswer, ClusterInfo, INFO, NODES, NodeSeen, with_user};
 use crate::feed::{FeedStream, heartbeats};
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
@@ -104,7 +103,7 @@ impl Watch {
                     self.heard(at, nodes.len());
                     let leads = Some((at, life));
                     self.leads.send_if_modified(|known| std::mem::replace(known, leads) != leads);
-                    self.take(life, nodes);
+                    self.feed_nodes(life, nodes);
                     return true;
                 }
                 Err(error) => {
@@ -153,9 +152,9 @@ impl Watch {
         Ok((life, manager.get(&nodes, resource_manager::nodes).await?))
     }
 
-    fn take(&mut self, life: ClusterInfo, nodes: Vec<NodeSeen>) {
+    fn feed_nodes(&mut self, life: ClusterInfo, nodes: Vec<NodeSeen>) {
         let none = nodes.is_empty();
-        let told = self.known_nodes.take(life, nodes, self.started.elapsed());
+        let told = self.known_nodes.update(life, nodes, self.started.elapsed());
         let kept = || told.silence_excused.map(|time| (told.spared, time.as_secs())).filter(|(nodes, _)| *nodes > 0);
         let lacks = kept().map(|(nodes, for_s)| {
             format!("{nodes} nodes are missing from the ResourceManager's list, kept for another {for_s} s")

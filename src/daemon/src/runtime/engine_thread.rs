@@ -151,13 +151,13 @@ impl EngineThread {
         self.gauges(self.clock.now()); // who looks at once is not to find a daemon without what it recovered
         loop {
             match self.commands.recv_timeout(self.patience()) {
-                Ok(envelope) => self.take(envelope),
+                Ok(envelope) => self.handle(envelope),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             for _ in 0..BURST {
                 let Ok(envelope) = self.commands.try_recv() else { break };
-                self.take(envelope);
+                self.handle(envelope);
             }
             self.tick();
             self.publish_if_due();
@@ -173,7 +173,7 @@ impl EngineThread {
         if self.urgent { most.min(URGENT_EVERY.saturating_sub(self.drained.elapsed())) } else { most }
     }
 
-    fn take(&mut self, envelope: Envelope) {
+    fn handle(&mut self, envelope: Envelope) {
         let now = self.clock.now();
         match envelope.command {
             Command::Commit { proposal, token, reply } => self.commit(*proposal, token, reply, now),

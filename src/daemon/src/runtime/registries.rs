@@ -1,7 +1,7 @@
 //! FeedRegistries: what feeds said last and the engine has not taken yet, shared by all feed streams.
 //!
 //! # Code map
-//! - `refusal`: [`ItemRefusal`], why one item is not taken, and [`FeedCounts`].
+//! - `refusal`: [`Taken`], how an item was taken, [`ItemRefusal`], why one was not, and [`FeedCounts`].
 //! - `total`: what all together may come to.
 //! - `nodes`: registrations and heartbeats; of several heartbeats between two drains the last one counts.
 //! - `blocks`: datasets, and replicas of their blocks; ids of other blocks are counted and dropped.
@@ -23,8 +23,7 @@ mod refusal;
 mod total;
 
 pub use agents::{Agents, REFRESH, Target};
-pub use nodes::Taken;
-pub use refusal::{FeedCounts, ItemRefusal, Reason, bounded};
+pub use refusal::{FeedCounts, ItemRefusal, Reason, Taken, bounded};
 
 use blocks::Blocks;
 use chains::Declared;

@@ -129,7 +129,7 @@ pub(super) async fn run(daemon: Daemon, mut lost: mpsc::Receiver<BackgroundWork>
                 continue;
             }
         };
-        let told = match again(&daemon, &lost.request).await {
+        let told = match place_again(&daemon, &lost.request).await {
             // It is held out, or its recurring job stopped: it gets no hints on Follow either.
             Ok(answer) if answer.decision.withheld.is_some() => Vec::new(),
             Ok(answer) => {
@@ -177,7 +177,7 @@ async fn rebalance(daemon: Daemon, round: Arc<Round>) {
     }
 }
 
-async fn again(daemon: &Daemon, request: &Arc<HintRequest>) -> Result<Arc<Answer>, Refusal> {
+async fn place_again(daemon: &Daemon, request: &Arc<HintRequest>) -> Result<Arc<Answer>, Refusal> {
     let mut tries = 1;
     loop {
         let deadline = Instant::now() + daemon.settings().placer.deadline_default;

@@ -25,7 +25,7 @@ const LEAST: Duration = Duration::from_millis(100);
 impl Counters {
     /// Takes in a switch's counters. Rates are by the switch's own clock; a counter that fell was set back, and waits
     /// for the next.
-    pub fn take(&mut self, switch: Dpid, counts: &[PortCount]) {
+    pub fn add(&mut self, switch: Dpid, counts: &[PortCount]) {
         for count in counts {
             let at = PortAt { switch, port: count.port };
             let Some(last) = self.last.get(&at) else {
@@ -74,15 +74,15 @@ mod tests {
         let mut counters = Counters::default();
         let at = PortAt { switch: Dpid(1), port: 1 };
         let rate = |counters: &Counters| counters.rates.get(&at).map(|rate| (rate.received, rate.sent));
-        counters.take(Dpid(1), &[count(10, 1_000, 5_000)]);
+        counters.add(Dpid(1), &[count(10, 1_000, 5_000)]);
         assert_eq!(rate(&counters), None);
-        counters.take(Dpid(1), &[count(12, 2_000, 5_000)]);
+        counters.add(Dpid(1), &[count(12, 2_000, 5_000)]);
         assert_eq!(rate(&counters), Some((4_000, 0)));
-        counters.take(Dpid(1), &[count(12, 2_000, 5_000)]);
+        counters.add(Dpid(1), &[count(12, 2_000, 5_000)]);
         assert_eq!(rate(&counters), None, "the same counters again say nothing");
-        counters.take(Dpid(1), &[count(1, 10, 10)]);
+        counters.add(Dpid(1), &[count(1, 10, 10)]);
         assert_eq!(rate(&counters), None, "a switch that started anew has no rate yet");
-        counters.take(Dpid(1), &[count(2, 20, 10)]);
+        counters.add(Dpid(1), &[count(2, 20, 10)]);
         assert_eq!(rate(&counters), Some((80, 0)));
     }
 }

@@ -109,7 +109,7 @@ impl Watcher {
             };
             tokio::select! {
                 one = news.recv() => match one {
-                    Some(one) => self.take(one),
+                    Some(one) => self.handle(one),
                     None => return,
                 },
                 () = wait => {
@@ -123,7 +123,7 @@ impl Watcher {
         }
     }
 
-    fn take(&mut self, news: ControllerEvent) {
+    fn handle(&mut self, news: ControllerEvent) {
         let now = self.now();
         match news {
             ControllerEvent::Event(event) => {
@@ -153,7 +153,7 @@ impl Watcher {
             }
             ControllerEvent::Counted(counts) => {
                 for (switch, counts) in counts {
-                    self.counters.take(switch, &counts);
+                    self.counters.add(switch, &counts);
                 }
                 for load in self.told.as_ref().map(|graph| self.counters.loads(graph)).unwrap_or_default() {
                     self.tell_load(v1::link_stats_item::Item::Load(load));

@@ -39,7 +39,7 @@ fn check_place(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(()) };
             std::fs::create_dir_all(folder).map_err(|error| {
-                let message = format!("directory {} is missing and can't be made: {error}", folder.display());
+                let message = format!("directory {} is missing and cannot be created: {error}", folder.display());
                 io::Error::new(error.kind(), message)
             })
         }

@@ -273,7 +273,7 @@ fn decision(record: &Record) -> DecisionRow {
         application_id: request.attempt.application.to_string(),
         attempt: request.attempt.attempt,
         request_id: request.id.to_string(),
-        queue: answered.map_or_else(|| request.queue.to_string(), |decision| decision.queue.to_string()),
+        queue: request.queue.to_string(),
         user: request.user.to_string(),
         policy: record.policy().0.to_string(),
         mode: answered.map_or("", |decision| decision.mode.as_str()),

@@ -111,7 +111,7 @@ const OF_WORK: &[Metric] = &[
     metric(LEASES, Kind::Gauge, Unit::Count, "Leases that hold capacity."),
     metric(HINTS, Kind::Counter, Unit::Count, "Hints by what became of them."),
     metric(REFUSED, Kind::Counter, Unit::Count, "Requests refused, by reason."),
-    metric(CONNECTIONS_REFUSED, Kind::Counter, Unit::Count, "Connections without a seat, by what became of them."),
+    metric(CONNECTIONS_REFUSED, Kind::Counter, Unit::Count, "Connections beyond the limit, by what became of them."),
     metric(STREAMS_REFUSED, Kind::Counter, Unit::Count, "Follow, Watch and feed streams beyond limits.streams."),
     metric(MESSAGES_REFUSED, Kind::Counter, Unit::Count, "Messages that took too much memory or time, by result."),
     metric(LINES_LEFT_OUT, Kind::Counter, Unit::Count, "Lines of log about requests beyond limits.log_lines_per_s."),

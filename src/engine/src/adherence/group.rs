@@ -222,7 +222,7 @@ impl Group {
                 let displaced = (self.rows[at].open() == 0).then(|| self.pull(at));
                 self.rows[at].on_host += 1;
                 if let Some(displaced) = displaced {
-                    self.again(displaced, look);
+                    self.find_other_row(displaced, look);
                 }
             }
             HintProximity::Rack => {
@@ -230,7 +230,7 @@ impl Group {
                 let displaced = (self.rows[at].open() == 0).then(|| self.pull(at));
                 self.lay(at, spot, true, look);
                 if let Some(displaced) = displaced {
-                    self.again(displaced, look);
+                    self.find_other_row(displaced, look);
                 }
             }
             HintProximity::Elsewhere => self.anywhere(spot, look),
@@ -355,7 +355,7 @@ impl Group {
     }
 
     /// A container that lost its row finds another: there is one, for the group had an open place.
-    fn again(&mut self, spot: ContainerSighting, look: &dyn Look) {
+    fn find_other_row(&mut self, spot: ContainerSighting, look: &dyn Look) {
         match self.of_rack(spot, look) {
             Some(at) if self.rows[at].open() > 0 => self.lay(at, spot, true, look),
             Some(at) => {

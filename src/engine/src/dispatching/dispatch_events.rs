@@ -31,9 +31,9 @@ impl DispatchHandler<'_> {
             }
             // Its application wants it no more.
             Some(LeaseEnd::Released) => dispatcher.finished(&task, None, false, max_wait, &view),
-            Some(LeaseEnd::Withdrawn) | None => dispatcher.again(&task, max_wait, &view),
+            Some(LeaseEnd::Withdrawn) | None => dispatcher.requeue(&task, max_wait, &view),
             Some(LeaseEnd::Expired) => {
-                dispatcher.again(&task, max_wait, &view);
+                dispatcher.requeue(&task, max_wait, &view);
                 self.note_unused(lease.attempt, now);
             }
         }
@@ -122,7 +122,7 @@ impl DispatchHandler<'_> {
         let runs =
             matches!(dispatcher.get(&task), Some(Task::Running { container: Some(id), .. }) if id == container.id);
         if runs {
-            dispatcher.again(&task, max_wait, &view);
+            dispatcher.requeue(&task, max_wait, &view);
         }
         runs
     }
@@ -144,7 +144,7 @@ impl DispatchHandler<'_> {
                 // A report was faster and had to guess; its task goes on waiting.
                 let view = self.view(now);
                 if let Some(dispatcher) = self.dispatching.dispatchers.get_mut(&name) {
-                    dispatcher.again(&other, max_wait, &view);
+                    dispatcher.requeue(&other, max_wait, &view);
                 }
                 Some(owned)
             }

@@ -263,7 +263,7 @@ impl DispatcherInstance {
     }
 
     /// What was launched came to nothing: it waits again.
-    pub(super) fn again(&mut self, task: &TaskRef, max_wait: Micros, view: &View<'_>) {
+    pub(super) fn requeue(&mut self, task: &TaskRef, max_wait: Micros, view: &View<'_>) {
         let Some(node) = self.get(task).and_then(|known| known.placed()) else { return };
         self.tell(&none(task, node, true), view);
         self.waits_again(task, max_wait, view.now);

@@ -3,7 +3,8 @@
 use super::{Lane, LaneCapacity};
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{NodeIdx, RackIdx};
-use hintd_policy::terms::link_time::{LinkRates, RackRates};
+use hintd_policy::terms::link_time::LinkRates;
+use hintd_policy::terms::rack_rates::RackRates;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -4,7 +4,7 @@ use crate::holding::FabricScans;
 use hintd_model::cluster::{LabelBits, Overlay, Resource, SizeRules, Snapshot};
 use hintd_model::units::{NodeIdx, RackIdx};
 use hintd_policy::problem::Exclusion;
-use hintd_policy::terms::link_time::RackRates;
+use hintd_policy::terms::rack_rates::RackRates;
 use hintd_policy::{Reason, load};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};

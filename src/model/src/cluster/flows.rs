@@ -110,6 +110,12 @@ pub struct NodePair {
     pub to: NodeIdx,
 }
 
+impl Sharded for NodePair {
+    fn spread(&self) -> usize {
+        self.from.at().wrapping_mul(31).wrapping_add(self.to.at())
+    }
+}
+
 /// A pair's route and what it carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairRoute {

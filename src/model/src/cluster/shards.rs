@@ -1,6 +1,5 @@
 //! A map that is copied shard by shard: versions of it share what did not change.
 
-use super::flows::NodePair;
 use crate::units::{AttemptId, NodeIdx};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,12 +25,6 @@ impl Sharded for AttemptId {
 impl Sharded for NodeIdx {
     fn spread(&self) -> usize {
         self.at()
-    }
-}
-
-impl Sharded for NodePair {
-    fn spread(&self) -> usize {
-        self.from.at().wrapping_mul(31).wrapping_add(self.to.at())
     }
 }
 

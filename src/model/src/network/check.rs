@@ -58,7 +58,7 @@ pub enum NetworkProblem {
         name: Arc<str>,
     },
     /// Two links of one id.
-    #[error("link \"{link}\" stands there twice")]
+    #[error("link \"{link}\" is given twice")]
     DuplicateLink {
         /// The id.
         link: LinkName,
@@ -465,7 +465,7 @@ mod tests {
             let twice = link(document.links[0].id.as_str(), "edge-01", "core-1", 1_000_000);
             document.links.push(twice);
         });
-        assert_eq!((reasons, &*message), (vec!["duplicate-link"], "link \"host-0001--edge-01\" stands there twice"));
+        assert_eq!((reasons, &*message), (vec!["duplicate-link"], "link \"host-0001--edge-01\" is given twice"));
     }
 
     #[test]

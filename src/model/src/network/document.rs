@@ -97,7 +97,7 @@ impl NetworkDocument {
             }
         }
         for field in fields.keys().filter(|field| !FIELDS.contains(&&***field)) {
-            broken(field.clone(), "is no field of a network".to_owned());
+            broken(field.clone(), "is an unknown field of a network".to_owned());
         }
         let text = |entry: &serde_json::Value, field: &str| entry.get(field)?.as_str().map(str::to_owned);
         read.switches = entries(fields, "switches", &mut broken, |entry| {

@@ -85,7 +85,7 @@ impl PlacedFirstState {
     }
 
     /// It waits for any node: it was placed once, and the place failed it.
-    fn again(&mut self, task: &TaskRef) {
+    fn requeue(&mut self, task: &TaskRef) {
         if let Ok(at) = self.group(task.attempt, &task.group) {
             self.waiting.insert((self.groups[at].since, task.clone()));
         }
@@ -118,7 +118,7 @@ impl<P: Place> Dispatch for PlacedFirst<P> {
                 state.wait(waiting, placement.as_ref());
             }
             DispatchEvent::Launched { task, .. } => state.started(task),
-            DispatchEvent::Finished { task, failed: true, .. } | DispatchEvent::Lost(task) => state.again(task),
+            DispatchEvent::Finished { task, failed: true, .. } | DispatchEvent::Lost(task) => state.requeue(task),
             DispatchEvent::Done(attempt) => state.done(*attempt),
             DispatchEvent::Finished { .. }
             | DispatchEvent::RackUse { .. }

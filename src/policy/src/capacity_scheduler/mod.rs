@@ -36,8 +36,8 @@ mod tests;
 mod users;
 
 pub use asks::{AskRow, Place};
-pub use settings::{AppOrdering, Calculator, QueueOrdering, QueueSettings, SchedulerSettings};
-pub use size::Size;
+pub use settings::{AppOrdering, QueueOrdering, QueueSettings, SchedulerSettings};
+pub use size::{Calculator, Size};
 
 use asks::{App, KeyAsks, Row};
 use hintd_model::units::{NodeIdx, RackIdx, SchedulerKey};

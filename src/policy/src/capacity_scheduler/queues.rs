@@ -1,9 +1,9 @@
 //! The tree of queues: capacities, limits, shares in use, and the order in which queues and applications are served.
 
 use super::asks::App;
-use super::settings::{AppOrdering, Calculator, QueueOrdering, QueueSettings};
+use super::settings::{AppOrdering, QueueOrdering, QueueSettings};
 use super::users::{Basis, Users};
-use super::{AppIdx, Size};
+use super::{AppIdx, Calculator, Size};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 

@@ -1,27 +1,7 @@
 //! `capacity-scheduler.xml`, as far as the model goes.
 
-use super::Size;
+use super::{Calculator, Size};
 use serde::{Deserialize, Serialize};
-
-/// `yarn.scheduler.capacity.resource-calculator`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Calculator {
-    /// `DefaultResourceCalculator`: memory only.
-    #[default]
-    Default,
-    /// `DominantResourceCalculator`: memory and cores.
-    Dominant,
-}
-
-impl From<hintd_model::cluster::Calculator> for Calculator {
-    fn from(calculator: hintd_model::cluster::Calculator) -> Self {
-        match calculator {
-            hintd_model::cluster::Calculator::Default => Self::Default,
-            hintd_model::cluster::Calculator::Dominant => Self::Dominant,
-        }
-    }
-}
 
 /// `yarn.scheduler.capacity.<queue>.ordering-policy` of a leaf: which application is offered a node first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

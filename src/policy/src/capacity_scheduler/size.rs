@@ -2,8 +2,27 @@
 //!
 //! YARN counts limits and shares in 32-bit floats; a wider one would round a limit to another step now and then.
 
-use super::settings::Calculator;
 use serde::{Deserialize, Serialize};
+
+/// `yarn.scheduler.capacity.resource-calculator`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Calculator {
+    /// `DefaultResourceCalculator`: memory only.
+    #[default]
+    Default,
+    /// `DominantResourceCalculator`: memory and cores.
+    Dominant,
+}
+
+impl From<hintd_model::cluster::Calculator> for Calculator {
+    fn from(calculator: hintd_model::cluster::Calculator) -> Self {
+        match calculator {
+            hintd_model::cluster::Calculator::Default => Self::Default,
+            hintd_model::cluster::Calculator::Dominant => Self::Dominant,
+        }
+    }
+}
 
 /// Memory and cores of a container, a node, a queue or a limit. What is left of a limit may be negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -5,8 +5,7 @@
 //! moment.
 
 use super::java_order;
-use super::settings::Calculator;
-use super::{AppIdx, Size};
+use super::{AppIdx, Calculator, Size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -47,7 +47,7 @@ impl Definition for Corral {
 
 impl Place for Corral {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        online::at_once(problem, &OfferInTurn::new(self.clone(), 1), budget)
+        online::place_immediately(problem, &OfferInTurn::new(self.clone(), 1), budget)
     }
 }
 

@@ -72,7 +72,7 @@ impl JobPacker {
 
 impl Place for JobPacker {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        online::at_once(problem, &OfferInTurn::new(self.clone(), 1), budget)
+        online::place_immediately(problem, &OfferInTurn::new(self.clone(), 1), budget)
     }
 }
 

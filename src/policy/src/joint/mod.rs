@@ -234,7 +234,7 @@ fn gathering(
 ) -> Gathering {
     let asked = &problem.groups[group];
     let snapshot = problem.snapshot;
-    let pipe = |sends: f64, rate: crate::terms::link_time::Duplex, bytes: Option<&[f64; 2]>| {
+    let pipe = |sends: f64, rate: crate::terms::rack_rates::Duplex, bytes: Option<&[f64; 2]>| {
         let [out, into] = bytes.copied().unwrap_or_default();
         let rate = [rate.up, rate.down];
         Pipe { sends, rate, busy: [out / rate[0], into / rate[1]] }

@@ -5,40 +5,14 @@
 //! them is taken to be no narrower. Without a network graph every access link is alike and a rack's uplink carries what
 //! `ASSUMED_OVERSUBSCRIPTION` says: then only the ratio of two placements' times says anything.
 
+use super::rack_rates::{ASSUMED_ACCESS, Duplex, RackRates, both};
 use super::transfers::{self, Transfer, part};
 use super::{Placement, places_of};
 use crate::problem::PlaceProblem;
-use hintd_model::cluster::{LinkLoad, Snapshot};
-use hintd_model::network::{Network, Tier};
-use hintd_model::units::{BitsPerSec, LinkIdx, NodeIdx, RackIdx, VertexIdx};
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{NodeIdx, RackIdx};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-
-/// An access link where no network is known.
-const ASSUMED_ACCESS: BitsPerSec = BitsPerSec(10_000_000_000);
-
-/// Access links of a rack ÷ its uplink, where no network is known: common in data centers.
-const ASSUMED_OVERSUBSCRIPTION: f64 = 5.0;
-
-/// What new traffic gets of a link at the least, however much is measured on it: flows share links.
-const LEAST_SHARE: f64 = 0.1;
-
-/// Both directions of a link, as its end below sees it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Duplex {
-    /// Bytes a second towards the core.
-    pub up: f64,
-    /// Bytes a second towards the nodes.
-    pub down: f64,
-}
-
-/// Racks' uplinks, and loads of links by their index: a function of a snapshot alone, kept by whoever asks often.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RackRates {
-    /// By rack; infinite where a rack has no uplink that could be full.
-    racks: Vec<Duplex>,
-    loads: BTreeMap<LinkIdx, LinkLoad>,
-}
+use std::collections::BTreeMap;
 
 /// What links can carry now.
 #[derive(Debug)]
@@ -62,72 +36,6 @@ impl LinkTime {
     pub fn is_before(&self, other: &Self) -> bool {
         let close = (self.seconds - other.seconds).abs() <= 0.01 * self.seconds.max(other.seconds);
         if close { self.across_racks < other.across_racks } else { self.seconds < other.seconds }
-    }
-}
-
-impl RackRates {
-    /// Of the network as the snapshot has it; takes time in proportion to racks and their switches' links.
-    #[must_use]
-    pub fn of(snapshot: &Snapshot) -> Self {
-        let mut loads = BTreeMap::new();
-        if let Some(network) = snapshot.topology.network.as_deref() {
-            let known = |(name, &load): (&_, &LinkLoad)| Some((network.link(name)?, load));
-            loads = snapshot.link_loads.iter().filter_map(|(name, load)| known((name.as_str(), load))).collect();
-        }
-        Self::beside(snapshot, loads)
-    }
-
-    /// The same, whatever is measured on links.
-    #[must_use]
-    pub fn capacities(snapshot: &Snapshot) -> Self {
-        Self::beside(snapshot, BTreeMap::new())
-    }
-
-    fn beside(snapshot: &Snapshot, loads: BTreeMap<LinkIdx, LinkLoad>) -> Self {
-        let mut rates = Self { racks: Vec::new(), loads };
-        let racks = (0..snapshot.statics.racks.len()).map(RackIdx::new);
-        rates.racks = racks.map(|rack| rates.rack_uplink(snapshot, rack)).collect();
-        rates
-    }
-
-    /// Bytes a second that all racks' uplinks carry together towards the core; infinite where one can't be full.
-    #[must_use]
-    pub fn uplinks(&self) -> f64 {
-        self.racks.iter().map(|rack| rack.up).sum()
-    }
-
-    fn rack_uplink(&self, snapshot: &Snapshot, rack: RackIdx) -> Duplex {
-        let members = &snapshot.statics.members[rack.at()];
-        let Some(network) = snapshot.topology.network.as_deref() else {
-            return both(ASSUMED_ACCESS.0 as f64 / 8.0 * members.len() as f64 / ASSUMED_OVERSUBSCRIPTION);
-        };
-        let vertex = |node: &NodeIdx| snapshot.topology.vertex.get(node.at()).copied().flatten();
-        let attached = members.iter().filter_map(vertex).filter_map(|host| network.attachment(host));
-        let switches: BTreeSet<VertexIdx> = attached.collect();
-        let mut sum: Option<Duplex> = None;
-        for &switch in &switches {
-            for (index, link) in network.links_of(switch) {
-                let other = link.other(switch);
-                let tier = network.vertex_at(other).tier();
-                // Circuits come and go; what is placed by them is JobPacker's.
-                let inside = matches!(tier, None | Some(Tier::Optical)) || switches.contains(&other);
-                if !inside && network.is_usable(index) {
-                    let more = self.link(network, index, switch);
-                    let so_far = sum.unwrap_or(both(0.0));
-                    sum = Some(Duplex { up: so_far.up + more.up, down: so_far.down + more.down });
-                }
-            }
-        }
-        sum.unwrap_or(both(f64::INFINITY))
-    }
-
-    /// What is left of a link beside what is measured on it, as its end `below` sees it.
-    fn link(&self, network: &Network, index: LinkIdx, below: VertexIdx) -> Duplex {
-        let link = network.link_at(index);
-        let capacity = link.capacity.0 as f64 / 8.0;
-        let load = self.loads.get(&index).map_or([0, 0], |load| [load.a_to_b.0, load.b_to_a.0]);
-        let left = load.map(|load| (capacity - load as f64 / 8.0).max(capacity * LEAST_SHARE));
-        if link.a == below { Duplex { up: left[0], down: left[1] } } else { Duplex { up: left[1], down: left[0] } }
     }
 }
 
@@ -168,10 +76,6 @@ impl<'p> LinkRates<'p> {
             None => both(ASSUMED_ACCESS.0 as f64 / 8.0),
         }
     }
-}
-
-const fn both(rate: f64) -> Duplex {
-    Duplex { up: rate, down: rate }
 }
 
 /// Bytes by link.

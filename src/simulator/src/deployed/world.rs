@@ -19,7 +19,7 @@ use hintd_policy::capacity_scheduler::{
 };
 use hintd_policy::dispatch::{DispatchEvent, TaskRef, View, WaitingGroup};
 use hintd_policy::pool::EARLY_REDUCES;
-use hintd_policy::terms::link_time::RackRates;
+use hintd_policy::terms::rack_rates::RackRates;
 use rand::RngExt as _;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};

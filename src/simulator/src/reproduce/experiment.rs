@@ -1,10 +1,10 @@
 //! What an experiment is, and running some of them.
 
+use super::error::{ReproduceError, Scale};
 use super::report::{Entry, Report};
-use super::row::{Row, RowError};
+use super::row::Row;
 use super::runs::KeptRuns;
 use hintd_model::solve::nearest;
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -12,25 +12,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Spread over fewer seeds says little; the papers' own figures rest on about as many runs.
 pub const MIN_SEEDS_FULL: usize = 5;
-
-/// How large a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scale {
-    /// A stated sample, the cluster scaled alike; seconds, or a few minutes.
-    Quick,
-    /// As the paper.
-    Full,
-}
-
-impl fmt::Display for Scale {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Quick => "quick",
-            Self::Full => "full",
-        })
-    }
-}
 
 /// How to run.
 #[derive(Clone, Copy)]
@@ -123,62 +104,6 @@ pub(super) fn texts<'n>(settings: impl IntoIterator<Item = (&'n str, String)>) -
     settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-pub enum ReproduceError {
-    /// No experiment of that name.
-    #[error("no experiment is called \"{name}\"; {}", meant(*.near, .known))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The one whose name is nearest, if any is near.
-        near: Option<&'static str>,
-        /// What there is.
-        known: String,
-    },
-    /// Too few seeds to show a spread.
-    #[error("{found} seeds: {scale} scale needs at least {needed}")]
-    Seeds {
-        /// How many were given.
-        found: usize,
-        /// How many are needed.
-        needed: usize,
-        /// The scale asked for.
-        scale: Scale,
-    },
-    /// A row without one value for each seed.
-    #[error("{entry}: row \"{row}\" has {found} values for {seeds} seeds")]
-    Values {
-        /// The experiment.
-        entry: String,
-        /// The row.
-        row: String,
-        /// Its values.
-        found: usize,
-        /// The seeds run.
-        seeds: usize,
-    },
-    /// Rows that no verdict can be computed from.
-    #[error("{entry}: {problem}")]
-    Rows {
-        /// The experiment.
-        entry: String,
-        /// What is wrong with them.
-        problem: String,
-    },
-    /// Values that no row can be made of.
-    #[error("a row cannot be judged")]
-    Row(#[from] RowError),
-    /// An experiment broke.
-    #[error("{entry} failed")]
-    Failed {
-        /// Which.
-        entry: String,
-        /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-}
-
 /// The experiments called `names`, each once and in the order asked for; all of them for no names.
 ///
 /// # Errors
@@ -230,10 +155,6 @@ pub fn run(chosen: &[&Experiment], context: &RunContext<'_>) -> Result<Report, R
 fn unknown(all: &[Experiment], name: &str) -> ReproduceError {
     let near = nearest(&name.to_lowercase(), all.iter().map(|experiment| experiment.name));
     ReproduceError::Unknown { name: name.to_owned(), near, known: known(all) }
-}
-
-fn meant(near: Option<&str>, known: &str) -> String {
-    near.map_or_else(|| format!("there are: {known}"), |near| format!("did you mean \"{near}\"?"))
 }
 
 fn known(all: &[Experiment]) -> String {

@@ -1,6 +1,6 @@
 //! Reports that are kept: one JSON file for each entry, and the page generated from them.
 
-use super::experiment::Scale;
+use super::error::Scale;
 use super::registry::experiments;
 use super::render;
 use super::report::{Report, ReportError};

@@ -11,6 +11,7 @@
 
 pub mod container;
 pub mod cross_layer;
+pub mod error;
 pub mod experiment;
 pub mod hit;
 pub mod hybrid;
@@ -27,7 +28,8 @@ pub mod row;
 pub mod runs;
 mod shared;
 
-pub use experiment::{Experiment, Measurement, ReproduceError, RunContext, Scale, run, select};
+pub use error::{ReproduceError, Scale};
+pub use experiment::{Experiment, Measurement, RunContext, run, select};
 pub use keep::{KeepError, keep, kept};
 pub use registry::experiments;
 pub use report::{Entry, Report, ReportError, Verdict};

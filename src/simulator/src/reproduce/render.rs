@@ -1,6 +1,7 @@
 //! Reports for people: a table for the terminal, and docs/reproduction.md from the committed JSON.
 
-use super::experiment::{Experiment, Scale};
+use super::error::Scale;
+use super::experiment::Experiment;
 use super::report::{Entry, Report, Verdict};
 use super::row::{Direction, Role, Row};
 use comfy_table::{Table, presets};

@@ -1,6 +1,6 @@
 //! The report: JSON that scripts read and that is committed at full scale, and the verdict computed from its rows.
 
-use super::experiment::{ReproduceError, Scale};
+use super::error::{ReproduceError, Scale};
 use super::row::{Role, Row};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;

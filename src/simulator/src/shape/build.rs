@@ -1,11 +1,13 @@
 //! From a shape, or from a whole cluster document, to the cluster that is simulated.
 
+use super::found::MOST_CONTAINERS_PER_NODE;
+use super::names::host_name;
 use super::{ClusterShape, Core, NodeClass, classes};
 use crate::yarn::SimCluster;
 use hintd_model::cluster::document::{ClusterDocument, DocumentProblem, Place};
 use hintd_model::cluster::{Change, Model, NamedResource, NodeState, Registration, Resource, SizeRules, Snapshot};
 use hintd_model::network::build::{
-    self, BuildError, BuiltNetwork, FatTreeSpec, HostPlace, HybridSpec, JellyfishSpec, OPTICAL_SWITCH, TreeSpec,
+    self, BuildError, BuiltNetwork, FatTreeSpec, HybridSpec, JellyfishSpec, OPTICAL_SWITCH, TreeSpec,
 };
 use hintd_model::network::{OpticalSection, optical};
 use hintd_model::units::{BitsPerSec, Bytes, HostName, NodeIdx, RackPath, Timestamp};
@@ -146,7 +148,7 @@ fn room(snapshot: &Snapshot, node: NodeIdx, container: &Resource) -> u32 {
     let free = snapshot.statics.total[node.at()].minus(&snapshot.occupied[node.at()]);
     let times = |room: u64, each: u64| room.checked_div(each).unwrap_or(u64::MAX);
     let fit = times(free.memory_mb(), container.memory_mb()).min(times(free.vcores(), container.vcores()));
-    u32::try_from(fit).unwrap_or(u32::MAX).min(super::MOST_CONTAINERS_PER_NODE)
+    u32::try_from(fit).unwrap_or(u32::MAX).min(MOST_CONTAINERS_PER_NODE)
 }
 
 /// Running nodes that the network does not name, or whose switch can't be reached from the first one's.
@@ -189,10 +191,6 @@ fn registration(host: &HostName, rack: &RackPath, total: &Resource, class: &str)
         disk_read: Bytes::ZERO,
         state: NodeState::Running,
     }
-}
-
-pub(super) fn host_name(place: HostPlace) -> String {
-    format!("rack{:02}-node{:02}", place.rack, place.in_rack)
 }
 
 fn problem(field: &str, message: impl Display) -> DocumentProblem {

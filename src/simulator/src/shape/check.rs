@@ -1,22 +1,16 @@
 //! What can be wrong with a shape; each problem names the field and the value.
 
+use super::found::{Found, MOST_CONTAINERS_PER_NODE};
 use super::{ClusterShape, Core, SHAPE_FORMAT};
-use hintd_model::cluster::document::{DocumentProblem, Place};
+use hintd_model::cluster::document::DocumentProblem;
 use hintd_model::network::optical::MOST_MS;
-use hintd_model::units::{BitsPerSec, Bytes};
-use std::fmt::Display;
+use hintd_model::units::Bytes;
 
 /// Most nodes of a simulated cluster: five times the largest YARN clusters that were reported.
 pub const MOST_NODES: usize = 50_000;
 
-/// Most containers of one node: more cores than a machine has.
-pub const MOST_CONTAINERS_PER_NODE: u32 = 1_000;
-
 /// Most of one container, MB and vcores: a thousand of them still are an amount that the model takes.
 const MOST_OF_A_CONTAINER: u64 = 1 << 36;
-
-/// Slowest and fastest links that can be meant: below 1 Mbit/s somebody wrote megabits for bits.
-const LINKS: std::ops::RangeInclusive<u64> = 1_000_000..=100_000_000_000_000;
 
 pub(super) fn problems(shape: &ClusterShape) -> Vec<DocumentProblem> {
     let mut found = Found::default();
@@ -127,38 +121,4 @@ fn fat_tree(shape: &ClusterShape, ports: usize, found: &mut Found) {
         found.add("racks", format_args!("is {}: a fat-tree of {ports}-port switches has {most}", shape.racks));
     }
     found.alike(shape, "a fat-tree");
-}
-
-#[derive(Default)]
-pub(super) struct Found(Vec<DocumentProblem>);
-
-impl Found {
-    pub(super) fn add(&mut self, field: &str, message: impl Display) {
-        self.0.push(DocumentProblem { place: Place::Field(field.to_owned()), message: message.to_string() });
-    }
-
-    pub(super) fn count(&mut self, field: &str, value: usize, why: &str) {
-        if value == 0 {
-            self.add(field, format_args!("is 0: {why}"));
-        }
-    }
-
-    pub(super) fn link(&mut self, field: &str, capacity: BitsPerSec) {
-        let BitsPerSec(bits) = capacity;
-        if bits == 0 {
-            self.add(field, "is 0: nothing would ever arrive");
-        } else if bits < *LINKS.start() {
-            self.add(field, format_args!("is {bits}, below {} bit/s: is the unit right", LINKS.start()));
-        } else if !LINKS.contains(&bits) {
-            self.add(field, format_args!("is {bits}, above the most possible {} bit/s", LINKS.end()));
-        }
-    }
-
-    fn alike(&mut self, shape: &ClusterShape, network: &str) {
-        let (nic, uplink) = (shape.nic_bits_per_s.0, shape.uplink_bits_per_s.0);
-        if nic != uplink {
-            let message = format_args!("is {uplink}, and nic_bits_per_s {nic}: all links of {network} are alike");
-            self.add("uplink_bits_per_s", message);
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Racks of machines that are not like the others of a shape: fewer or more of them, other containers, links and speeds.
 
-use super::build::host_name;
-use super::check::{Found, MOST_CONTAINERS_PER_NODE};
+use super::found::{Found, MOST_CONTAINERS_PER_NODE};
+use super::names::host_name;
 use super::{ClusterShape, Core};
 use hintd_model::network::build::{BuildError, BuiltNetwork, HostPlace};
 use hintd_model::network::{Network, NetworkProblem, Tier};

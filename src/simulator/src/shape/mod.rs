@@ -1,19 +1,22 @@
 //! Clusters in a dozen lines: the format `hintd.shape/1`, its checks, and the papers' clusters that are shipped by name.
 //!
 //! # Code map
-//! - this file: the document. `classes`: machines that are not alike. `check`: what can be wrong with it. `build`: the cluster it describes, and one made of a
+//! - this file: the document. `classes`: machines that are not alike. `check`: what can be wrong with it, told as `found`. `names`: of its hosts. `build`: the cluster it describes, and one made of a
 //!   whole `hintd.cluster/1` document. `shipped`: the files of `config/clusters`.
 
 mod build;
 mod check;
 mod classes;
+mod found;
+mod names;
 mod shipped;
 #[cfg(test)]
 mod tests;
 
 pub use build::{Joined, of_document};
-pub use check::{MOST_CONTAINERS_PER_NODE, MOST_NODES};
+pub use check::MOST_NODES;
 pub use classes::NodeClass;
+pub use found::MOST_CONTAINERS_PER_NODE;
 pub use shipped::{Shipped, nearest, shipped};
 
 use super::settings::FlowGrain;
@@ -86,7 +89,7 @@ pub enum Core {
     Jellyfish {
         /// Links of each rack's switch to others.
         links_per_switch: usize,
-        /// What the draws hang on.
+        /// Random seed.
         #[serde(default)]
         seed: u64,
     },

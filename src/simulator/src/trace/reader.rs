@@ -37,7 +37,7 @@ impl TraceFormat {
 /// What a run takes of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TraceOptions {
-    /// The first so many jobs.
+    /// The first N jobs.
     pub jobs: Option<u64>,
     /// Factor on input, shuffle and output; what was above 0 stays above 0.
     pub scale_bytes: f64,

@@ -2,8 +2,8 @@
 
 use super::rm::Sim;
 use super::run::SimError;
-use super::shares::Shares;
-use super::tables::{Job, Kind, Phase};
+use super::shares::{Kind, Shares};
+use super::tables::{Job, Phase};
 use hintd_model::units::{Bytes, NodeIdx};
 
 /// What should hold, counted beside the tables.

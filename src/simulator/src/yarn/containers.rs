@@ -3,7 +3,8 @@
 use super::fabric::{JobNo, Locality, ReadNo};
 use super::rm::{Sim, TaskEnd};
 use super::run::SimError;
-use super::tables::{Kind, Phase, State, Task};
+use super::shares::Kind;
+use super::tables::{Phase, State, Task};
 use hintd_model::cluster::Resource;
 use hintd_model::units::{Bytes, Micros, NodeIdx, Timestamp};
 use hintd_policy::dispatch::{Advice, DispatchEvent, Offer, TaskRef, View};

@@ -8,8 +8,7 @@
 //!   For what the policy knows of others, jobs are taken in the order in which they come.
 
 use super::rm::Sim;
-use super::shares::Shares;
-use super::tables::Kind;
+use super::shares::{Kind, Shares};
 use crate::job_model::JobModel;
 use crate::settings::{Part, SimSettings};
 use crate::streams::{EARLIER, EARLIER_PATHS, stream};

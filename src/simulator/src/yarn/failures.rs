@@ -11,7 +11,8 @@
 use super::fabric::{JobNo, ReadNo};
 use super::rm::Sim;
 use super::run::SimError;
-use super::tables::{Kind, Phase, State, Task};
+use super::shares::Kind;
+use super::tables::{Phase, State, Task};
 use hintd_model::cluster::NodeState;
 use hintd_model::units::{Bytes, Micros, NodeIdx};
 use hintd_policy::dispatch::DispatchEvent;

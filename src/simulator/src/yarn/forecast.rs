@@ -1,8 +1,7 @@
 //! What a planner would know of a trace and a cluster if it erred in nothing.
 
 use super::SimCluster;
-use super::shares::Shares;
-use super::tables::Kind;
+use super::shares::{Kind, Shares};
 use crate::job_model::JobModel;
 use crate::trace::job::TraceJob;
 use hintd_engine::prediction::{Run, Runs, derived_key, steady_path};

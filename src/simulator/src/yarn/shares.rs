@@ -1,12 +1,18 @@
 //! How a job's bytes are shared among its tasks: whole bytes, sums exact.
 
-use super::tables::Kind;
 use crate::job_model::{JobModel, Task};
 use crate::trace::job::TraceJob;
 use hintd_model::units::{Bytes, Micros};
 
 /// A job with more tasks of a kind than this never fits: its table alone would take gigabytes.
 pub(super) const TASKS_MAX: u64 = 1 << 24;
+
+/// A map or a reduce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Map,
+    Reduce,
+}
 
 /// Bytes and times of a job's tasks, each found when it is asked for.
 #[derive(Debug, Clone)]

@@ -3,8 +3,8 @@
 use super::fabric::JobNo;
 use super::hdfs::{Advisor, Dataset};
 use super::rm::Sim;
-use super::shares::Shares;
-use super::tables::{Job, Kind};
+use super::shares::{Kind, Shares};
+use super::tables::Job;
 use crate::streams::{USERS, stream};
 use crate::trace::job::TraceJob;
 use hintd_model::units::Timestamp;

@@ -1,19 +1,12 @@
 //! What lives while it runs: jobs, tasks in containers, nodes. Dense tables whose rows are used again, so that memory
 //! grows with what runs and waits, not with the trace.
 
-use super::shares::Shares;
+use super::shares::{Kind, Shares};
 use hintd_model::units::{ApplicationId, AttemptId, Micros, NodeIdx};
 use hintd_policy::dispatch::{TaskInput, TaskRef};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// A map or a reduce.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Map,
-    Reduce,
-}
 
 /// Where a task of a job stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

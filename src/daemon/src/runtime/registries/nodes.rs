@@ -1,7 +1,7 @@
 //! Nodes as they registered and last reported.
 
 use super::RegistryLimits;
-use super::refusal::{ItemRefusal, Reason};
+use super::refusal::{ItemRefusal, Reason, Taken};
 use super::total::{Total, bytes_of_names};
 use dashmap::DashMap;
 use hintd_model::cluster::{Change, Heartbeat, ModelError, NodeState, Registration, Snapshot};
@@ -14,17 +14,6 @@ const LAST_RESPONSE_ID: u32 = i32::MAX as u32;
 
 /// Changes of one node that wait; even a node that restarts in a loop makes two in a drain's few milliseconds.
 const WAITING_MAX: usize = 16;
-
-/// How an item was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
-    /// As something new.
-    New,
-    /// In the place of one that the engine had not seen yet.
-    Coalesced,
-    /// Against what the same node had said before.
-    Contradiction,
-}
 
 /// Nodes by host name.
 #[derive(Debug, Default)]

@@ -1,9 +1,20 @@
-//! Why an item is not taken, and how often that happened.
+//! How an item was taken, or why not, and how often that happened.
 
 use hintd_model::cluster::Source;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How an item was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// As something new.
+    New,
+    /// In the place of one that the engine had not seen yet.
+    Coalesced,
+    /// Against what the same node had said before.
+    Contradiction,
+}
 
 /// Why one item is not taken; the stream goes on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -137,11 +148,11 @@ impl Counters {
         }
     }
 
-    pub(super) fn taken(&self, taken: super::Taken) {
+    pub(super) fn taken(&self, taken: Taken) {
         match taken {
-            super::Taken::New => {}
-            super::Taken::Coalesced => add(&self.coalesced, 1),
-            super::Taken::Contradiction => add(&self.contradictions, 1),
+            Taken::New => {}
+            Taken::Coalesced => add(&self.coalesced, 1),
+            Taken::Contradiction => add(&self.contradictions, 1),
         }
     }
 

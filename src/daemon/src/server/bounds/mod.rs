@@ -2,17 +2,18 @@
 //!
 //! # Code map
 //! - `budget`: bytes shared out among connections; `inbound`: bodies of requests; `outbound`: bodies of answers; `pace`: how
-//!   fast these have to be read; `shape`: what a message takes once it is read.
+//!   fast these have to be read; `shape`: what a message takes once it is read; `shares`: what one connection has of each.
 
 mod budget;
 mod inbound;
 mod outbound;
 mod pace;
 mod shape;
+mod shares;
 
 use budget::Held;
-pub(super) use budget::{Budget, Share};
-pub(super) use pace::{Late, Outgoing, Pace};
+pub(super) use pace::{Late, Outgoing};
+pub(super) use shares::{Budgets, Shares};
 
 use super::connection_permits::ConnectionPermit;
 use crate::runtime::Daemon;
@@ -73,33 +74,6 @@ impl Context {
 
     fn upload_ended(&self) {
         self.daemon.metrics().message_refused(MessageRefusal::Upload);
-    }
-}
-
-/// What one connection holds.
-#[derive(Debug, Clone)]
-pub(super) struct Shares {
-    pub(super) inbound: Share,
-    pub(super) outbound: Outgoing,
-}
-
-/// The budgets of a listener.
-#[derive(Debug, Clone)]
-pub(super) struct Budgets {
-    inbound: Arc<Budget>,
-    outbound: Arc<Budget>,
-    pace: Pace,
-}
-
-impl Budgets {
-    pub(super) fn new(listen: &Listen) -> Self {
-        let pace = Pace { unread: listen.unread, bytes_per_s: listen.read_bytes_per_s };
-        Self { inbound: Budget::new(listen.inbound_bytes), outbound: Budget::new(listen.outbound_bytes), pace }
-    }
-
-    /// Those of a new connection.
-    pub(super) fn shares(&self) -> Shares {
-        Shares { inbound: self.inbound.share(), outbound: Outgoing::new(self.outbound.share(), self.pace) }
     }
 }
 

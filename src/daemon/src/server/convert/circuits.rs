@@ -1,7 +1,6 @@
 //! Circuits of an optical switch: what is wanted, what is reported, what operators see.
 
-use super::field::invalid;
-use super::routes::reason;
+use super::field::{invalid, reason};
 use hintd_client::wire::v1;
 use hintd_engine::{
     CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, Refusal, WantedCircuit,

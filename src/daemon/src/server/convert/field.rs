@@ -6,6 +6,9 @@ use hintd_model::text::is_hidden;
 use std::fmt::Display;
 use std::sync::Arc;
 
+/// The longest name of a watcher or class, and the longest reason, bytes.
+pub(super) const NAME_BYTES: usize = 256;
+
 /// A refusal of one field.
 pub(super) fn invalid(field: impl Into<String>, message: impl Display) -> Refusal {
     Refusal::Invalid { field: field.into(), message: message.to_string() }
@@ -31,6 +34,11 @@ pub(super) fn within(field: impl Display, value: &str, Most(most, name): Most) -
     }
     plain(field, value)?;
     Ok(value.into())
+}
+
+/// A reason is for people, and kept for them: its beginning will do.
+pub(super) fn reason(wire: &str) -> String {
+    wire.chars().filter(|letter| !is_hidden(*letter)).take(NAME_BYTES).collect()
 }
 
 /// Refuses control characters, and such as change how others look.

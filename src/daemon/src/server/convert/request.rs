@@ -97,7 +97,7 @@ fn asks(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<Vec<As
         if !seen.insert((row.key, Arc::clone(&row.resource_name))) {
             let SchedulerKey { priority, allocation_request_id } = row.key;
             let message = format!(
-                "\"{}\" stands there twice for priority {priority}, allocation request {allocation_request_id}",
+                "\"{}\" is given twice for priority {priority}, allocation request {allocation_request_id}",
                 row.resource_name
             );
             return Err(invalid(format!("asks[{at}].resource_name"), message));
@@ -160,7 +160,7 @@ fn groups(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<Vec<
         let path = format!("groups[{at}]");
         let name = short_named(format_args!("{path}.name"), &group.name, limits)?;
         if !names.insert(Arc::clone(&name)) {
-            return Err(invalid(format!("{path}.name"), format!("\"{name}\" stands there twice")));
+            return Err(invalid(format!("{path}.name"), format!("\"{name}\" is given twice")));
         }
         groups.push(TaskGroup {
             name,

@@ -45,7 +45,7 @@ fn resource(field: &str, wire: &yarn::ResourceProto, limits: &RequestLimits) -> 
             VCORES_NAME if wire.virtual_cores.is_none() => found.vcores = value,
             MEMORY_NAME | VCORES_NAME => {}
             _ if found.named.iter().any(|(known, _)| *known == name) => {
-                return Err(invalid(format!("{path}.key"), format!("\"{name}\" stands there twice")));
+                return Err(invalid(format!("{path}.key"), format!("\"{name}\" is given twice")));
             }
             _ => found.named.push((name, value)),
         }

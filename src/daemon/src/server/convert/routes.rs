@@ -1,13 +1,10 @@
 //! Watches, route updates and acknowledgements.
 
-use super::field::{invalid, plain};
+use super::field::{NAME_BYTES, invalid, plain, reason};
 use hintd_client::wire::v1;
 use hintd_engine::{NamedRoute, Phase, Refusal, RouteUpdate, RuleAction, RuleChange, WatchScope, WatchedPair};
-use hintd_model::text::is_hidden;
 use std::sync::Arc;
 
-/// The longest name of a watcher or class, and the longest reason, bytes.
-const NAME_BYTES: usize = 256;
 /// Names that begin so are those of the daemon's own adapters: nobody else takes their watch from them.
 const OWN: &str = "sdn.";
 /// Updates are counted one by one: no number gets here.
@@ -64,11 +61,6 @@ pub(in crate::server) fn refused_routes(wire: &[v1::RouteRefusal]) -> Result<Vec
         Ok((watched(&field, pair)?, reason(&refused.reason)))
     };
     wire.iter().enumerate().map(refused).collect()
-}
-
-/// A reason is for people, and kept for them: its beginning will do.
-pub(super) fn reason(wire: &str) -> String {
-    wire.chars().filter(|letter| !is_hidden(*letter)).take(NAME_BYTES).collect()
 }
 
 /// An update as the watcher gets it.

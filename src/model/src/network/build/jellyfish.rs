@@ -31,7 +31,7 @@ pub struct JellyfishSpec {
     pub hosts: Option<usize>,
     /// Capacity of every link.
     pub bits_per_s: BitsPerSec,
-    /// What the draws hang on.
+    /// Random seed.
     #[serde(default)]
     pub seed: u64,
 }

@@ -22,13 +22,13 @@ pub enum ChainProblem {
         most: usize,
     },
     /// Two boxes of one name.
-    #[error("middlebox \"{name}\" stands there twice")]
+    #[error("middlebox \"{name}\" is given twice")]
     DuplicateBox {
         /// The name.
         name: Arc<str>,
     },
     /// Two chains of one name.
-    #[error("chain \"{name}\" stands there twice")]
+    #[error("chain \"{name}\" is given twice")]
     DuplicateChain {
         /// The name.
         name: Arc<str>,

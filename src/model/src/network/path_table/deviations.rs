@@ -6,7 +6,7 @@
 //! nearest to the target first (A* with hops in the whole network as the bound), so that it costs about its own length
 //! where the way is free, and what lies behind the place where there is none: not the network.
 
-use super::search::{Links, link_hash, path_hash};
+use super::links::{Links, link_hash, path_hash};
 use super::wiring::{NONE, Wiring};
 use crate::network::path::mix;
 use std::collections::BTreeMap;

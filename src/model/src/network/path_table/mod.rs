@@ -7,6 +7,7 @@
 //!
 //! # Code map
 //! - `wiring`: switches and ports by number, and which are usable.
+//! - `links`: a path as its links, and the hashes that break ties.
 //! - `search`: the paths of many switches to one, tried length by length; `deviations` where they are too many.
 //! - `rows`: packed paths, some 4 bytes each.
 //! - `all_pairs`: all pairs and the inverse index from links to pairs, followed through changes.
@@ -22,6 +23,7 @@
 mod all_pairs;
 mod deviations;
 mod lazy;
+mod links;
 mod rows;
 mod search;
 #[cfg(test)]

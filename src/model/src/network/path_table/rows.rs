@@ -1,6 +1,7 @@
 //! Packed paths of one attachment switch to others.
 
-use super::search::{Found, Links};
+use super::links::Links;
+use super::search::Found;
 use super::wiring::Wiring;
 use smallvec::SmallVec;
 

@@ -3,7 +3,7 @@
 mod bounds;
 mod same_paths;
 
-use super::search::{link_hash, pair_key, path_hash};
+use super::links::{link_hash, pair_key, path_hash};
 use super::*;
 use crate::network::build::{self, FatTreeSpec, HybridSpec, JellyfishSpec, TreeSpec};
 use crate::network::graph::Tier;

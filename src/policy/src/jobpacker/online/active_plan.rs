@@ -1,6 +1,5 @@
 //! The plan by the run's own numbers: which racks a run's stages have, and how much of each is launched.
 
-use super::state::PlanFollowStats;
 use crate::dispatch::View;
 use crate::plan::{Deviation, Plan, PlannedStage, Stage};
 use crate::pool::JobIdx;
@@ -32,6 +31,19 @@ pub(super) struct Row {
     pub(super) taken: Option<AttemptId>,
     /// Maps, reduces.
     pub(super) stages: [StageRow; 2],
+}
+
+/// How well the plan is followed, counted since it is in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanFollowStats {
+    /// Runs that took a place in the plan.
+    pub followed: u32,
+    /// Runs of recurring jobs without a place: not planned, too far from their time, or the place was taken.
+    pub unplanned: u32,
+    /// Stages that go by the plan no more because of a dead rack.
+    pub released: u32,
+    /// Plans that were refused as they had expired.
+    pub expired: u32,
 }
 
 /// When a run looks for its place.
@@ -310,7 +322,7 @@ impl ActivePlan {
     }
 
     /// A task of it runs again.
-    pub(super) fn again(&mut self, row: u32, stage: Stage) {
+    pub(super) fn task_runs_again(&mut self, row: u32, stage: Stage) {
         self.rows[row as usize].stages[at(stage)].again += 1;
     }
 

@@ -3,25 +3,11 @@
 //! Unchanged applications are such: their ResourceManager asks for them, and nothing can be pushed to them.
 
 use super::active_plan::PlaceClaimant;
-use super::state::FollowState;
+use super::state::{Asking, FollowState};
 use crate::dispatch::View;
 use crate::plan::Stage;
 use crate::pool::JobIdx;
 use hintd_model::units::{AttemptId, Timestamp};
-use serde::{Deserialize, Serialize};
-
-/// One of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Asking {
-    /// Its place in the plan.
-    pub(super) row: Option<u32>,
-    /// When it first asked.
-    pub(super) came: Timestamp,
-    /// When it last did.
-    pub(super) last: Timestamp,
-    /// Maps and reduces that it has asked for so far.
-    tasks: [u32; 2],
-}
 
 impl FollowState {
     /// A request is answered at once. Of an attempt that has waited here this is no news.

@@ -7,11 +7,11 @@
 //! # Code map
 //! - `active_plan`: the plan by its own numbers; `state`, what a follower remembers; `report`, how runs stand.
 //! - `offer`: what a node with room runs; `shuffle`: when a shuffle starts; `replicas`: where input goes.
-//! - `asking`, `at_once`: runs of applications that only ask: their places in the plan, their containers in its racks.
+//! - `asking`, `immediate`: runs of applications that only ask: their places in the plan, their containers in its racks.
 
 mod active_plan;
 mod asking;
-mod at_once;
+mod immediate;
 mod offer;
 mod replicas;
 mod report;
@@ -20,12 +20,13 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub(super) use at_once::at_once;
+pub use active_plan::PlanFollowStats;
+pub(super) use immediate::place_immediately;
 pub(super) use offer::offer;
 pub use replicas::FirstReplica;
 pub(super) use replicas::replicas;
 pub(super) use shuffle::shuffle;
-pub use state::{FollowState, PlanFollowStats};
+pub use state::FollowState;
 
 use hintd_model::units::{Bytes, Micros};
 use serde::{Deserialize, Serialize};

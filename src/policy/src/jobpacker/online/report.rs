@@ -1,7 +1,7 @@
 //! How runs stand to the plan, for whoever asks.
 
 use super::active_plan::{ActivePlan, at};
-use super::asking::Asking;
+use super::state::Asking;
 use super::state::FollowState;
 use crate::dispatch::PlanReservation;
 use crate::plan::{Deviation, PlanCounts, RunPlanStatus, Stage};

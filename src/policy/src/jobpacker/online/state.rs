@@ -1,8 +1,7 @@
 //! What a follower remembers.
 
 use super::FollowerSettings;
-use super::active_plan::{ActivePlan, PlaceClaimant, RunArrival};
-use super::asking::Asking;
+use super::active_plan::{ActivePlan, PlaceClaimant, PlanFollowStats, RunArrival};
 use crate::dispatch::{DispatchEvent, View};
 use crate::plan::{Plan, Stage};
 use crate::pool::{Change, JobIdx, Kind, MapCounts, Pool, Task};
@@ -36,17 +35,17 @@ pub struct FollowState {
     pub(super) standing: PlanFollowStats,
 }
 
-/// How well the plan is followed, counted since it is in force.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct PlanFollowStats {
-    /// Runs that took a place in the plan.
-    pub followed: u32,
-    /// Runs of recurring jobs without a place: not planned, too far from their time, or the place was taken.
-    pub unplanned: u32,
-    /// Stages that go by the plan no more because of a dead rack.
-    pub released: u32,
-    /// Plans that were refused as they had expired.
-    pub expired: u32,
+/// A run that is answered at once, and waits for nothing here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Asking {
+    /// Its place in the plan.
+    pub(super) row: Option<u32>,
+    /// When it first asked.
+    pub(super) came: Timestamp,
+    /// When it last did.
+    pub(super) last: Timestamp,
+    /// Maps and reduces that it has asked for so far.
+    pub(super) tasks: [u32; 2],
 }
 
 /// What is known of a job beside the pool.
@@ -120,9 +119,9 @@ impl FollowState {
             Change::Ended { task, node } => self.stopped(task, rack_of(view, node)),
             Change::Failed { task, node } => {
                 self.stopped(task, rack_of(view, node));
-                self.again(task);
+                self.task_runs_again(task);
             }
-            Change::Lost { task } => self.again(task),
+            Change::Lost { task } => self.task_runs_again(task),
             Change::Gone { job, .. } => self.gone(job),
         }
     }
@@ -270,10 +269,10 @@ impl FollowState {
         }
     }
 
-    fn again(&mut self, task: Task) {
+    fn task_runs_again(&mut self, task: Task) {
         let stage = self.stage_of(task);
         if let (Some(row), Some(book)) = (self.jobs[task.job.at()].row, &mut self.book) {
-            book.again(row, stage);
+            book.task_runs_again(row, stage);
             self.note_place(task.job);
         }
     }

@@ -79,7 +79,7 @@ fn each_field_that_is_wrong_is_named_with_its_value() {
         ("application_id", "\"app_1\"", |r| r.application_id = "app_1".into()),
         ("attempt", "0 is no attempt", |r| r.attempt = 0),
         ("groups", "nothing is asked for", |r| r.groups.clear()),
-        ("groups[1].name", "\"map\" stands there twice", |r| r.groups[1].name = "map".into()),
+        ("groups[1].name", "\"map\" is given twice", |r| r.groups[1].name = "map".into()),
         ("groups[0].name", "missing", |r| r.groups[0].name = " ".into()),
         ("groups[1].count", "0 containers", |r| r.groups[1].count = 0),
         ("groups[0].count", "4294967295 containers", |r| r.groups[0].count = u32::MAX),

@@ -2,7 +2,7 @@
 //! is what its plain form finds, which goes through the whole network for each of them.
 
 use super::super::deviations::{Asked, Deviations};
-use super::super::search::Links;
+use super::super::links::Links;
 use super::super::wiring::Wiring;
 use super::*;
 use crate::network::path::mix;

@@ -203,7 +203,7 @@ fn a_graph_is_read_as_ever_and_its_problems_have_lines() {
     let seen = survey(made.network.as_ref(), &known(FOUR));
     assert_eq!(seen.without_place.iter().map(ToString::to_string).collect::<Vec<_>>(), ["n2", "n3", "n4"]);
     let wrong = NetworkFile::read_toml(&text.replace("\"l5\"", "\"l1\"")).unwrap_err();
-    assert_eq!(wrong[0].of_file("f"), "f:12: link \"l1\" stands there twice");
+    assert_eq!(wrong[0].of_file("f"), "f:12: link \"l1\" is given twice");
     let json = r#"{"format": "hintd.racks/1", "racks": {"/r1": {"uplink": "10Gbit"}}}"#;
     assert!(NetworkFile::read_json(json).is_ok());
     assert!(

@@ -1,7 +1,7 @@
 //! Following plans: single rules first, then whole runs of random jobs.
 
-mod at_once;
 mod heavy;
+mod immediate;
 mod parts;
 
 use crate::advise::{DataProblem, ReplicaAdvice};

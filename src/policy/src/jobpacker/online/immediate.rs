@@ -19,7 +19,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Those of `rest`.
-pub(in crate::jobpacker) fn at_once(
+pub(in crate::jobpacker) fn place_immediately(
     problem: &PlaceProblem<'_>,
     rest: &impl Place,
     budget: &mut Budget<'_>,

@@ -56,7 +56,7 @@ proptest! {
         let mut problem = sample.problem(vec![group.clone()], vec![], vec![]);
         (problem.seed, problem.gang) = (seed, Gang::UpTo);
         let plan = group.planned.as_ref().unwrap();
-        let quotas = plan.quotas(super::super::at_once::mix(seed));
+        let quotas = plan.quotas(super::super::immediate::mix(seed));
         let takes: Vec<(u32, u32)> = parts.iter().enumerate()
             .map(|(at, &(rack, _))| (rack, quotas[at].min(room(&problem, &group, rack)))).collect();
         let by_plan = takes.iter().map(|(_, takes)| takes).sum::<u32>();
