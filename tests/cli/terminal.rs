@@ -7,7 +7,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -130,6 +132,56 @@ fn whatever_ends_or_stops_top_and_watch_the_terminal_is_as_it_was() {
                 assert_eq!(terminal.modes(), before, "{args:?}: {said}");
                 terminal.seen(2, 2);
             }
+        }
+    });
+}
+
+/// A socket that passes everything on to another until it is told to hold all back.
+fn held_back(to: &str, hold: &Arc<AtomicBool>) -> (Files, String) {
+    let files = Files::new();
+    let path = text_of(&files.path("between.sock"));
+    let (listener, to) = (UnixListener::bind(&path).unwrap(), to.to_owned());
+    let hold = Arc::clone(hold);
+    std::thread::spawn(move || {
+        for caller in listener.incoming() {
+            let (caller, daemon) = (caller.unwrap(), UnixStream::connect(&to).unwrap());
+            let ways = [(caller.try_clone(), daemon.try_clone()), (Ok(daemon), Ok(caller))];
+            for (from, to) in ways {
+                let (mut from, mut to, hold) = (from.unwrap(), to.unwrap(), Arc::clone(&hold));
+                std::thread::spawn(move || {
+                    let mut piece = [0; 4_096];
+                    while let Ok(count @ 1..) = from.read(&mut piece) {
+                        if hold.load(Ordering::Acquire) || to.write_all(&piece[..count]).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        }
+    });
+    (files, path)
+}
+
+#[test]
+fn keys_and_signals_are_heard_while_a_daemon_that_hangs_is_waited_for() {
+    with_daemon(|socket| {
+        for (command, by_key) in [("top", true), ("nodes", true), ("nodes", false)] {
+            let hold = Arc::new(AtomicBool::new(false));
+            let (_files, between) = held_back(socket, &hold);
+            let mut terminal = Terminal::new();
+            let every = if command == "top" { "--every" } else { "--watch" };
+            let child = terminal.run(&["--admin-socket", &between, command, every, "0.1"]);
+            until("it is shown", || terminal.said().contains("q quits") || terminal.said().contains("quit"));
+            hold.store(true, Ordering::Release);
+            until("it is waited for", || terminal.said().contains("the daemon does not answer (q quits)"));
+            match by_key {
+                true => terminal.controller.write_all(b"q").unwrap(),
+                false => signal(&child, Signal::TERM),
+            }
+            assert_eq!(ended(child).0, Some(if by_key { 0 } else { 1 }));
+            until("the screen is left", || terminal.said().ends_with(LEAVE));
+            let patient = terminal.said().contains("does not answer within");
+            assert!(!patient, "{command}: it waited to the end: {:?}", terminal.said());
         }
     });
 }

@@ -84,6 +84,28 @@ async fn decisions_of_a_busy_daemon_are_made_again_byte_by_byte() {
     }
 }
 
+/// `scale_up_out` trains its classifier, which takes seconds in a debug build.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_takes_long_to_prepare_is_prepared_beside_all_others_before_it_decides() {
+    let world = World::with(&[("policies.scale_up_out", "training_jobs = 300")]).await;
+    let _feed = world.cluster(2, 4, 8_192).await;
+    let first = world.client.request_hints_once(job("r0", 1, "scale_up_out", (2, 1))).await;
+    let (code, message) = refusal(first);
+    assert_eq!(code, Code::Unavailable);
+    assert!(message.contains("policy \"scale_up_out\" is being prepared"), "{message}");
+    world.hints(job("r1", 2, "spread", (2, 1))).await; // nobody else waits
+    let patience = Duration::from_secs(240);
+    let answer = world.client.request_hints(job("r2", 3, "scale_up_out", (2, 1)), patience).await.unwrap();
+    let answer = answer.hints.unwrap();
+    let again = replay(&world, &answer.decision_id, "").await;
+    assert!(again.same, "{:?}", again.differences);
+    // What the configuration names is ready when the daemon is.
+    let named =
+        World::with(&[("policy", "default = \"scale_up_out\""), ("policies.scale_up_out", "training_jobs = 50")]).await;
+    let _feed = named.cluster(2, 4, 8_192).await;
+    assert_eq!(named.hints(job("r1", 1, "", (2, 1))).await.hints.unwrap().policy, "scale_up_out");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_names_the_parameters_of_its_policy_and_stands_beside_another() {
     let world = World::with(&[("policies.container", "rounds = 2")]).await;

@@ -1,8 +1,8 @@
 //! The socket: probes out, answers in, and answers to others' probes.
 
 use super::packet::{BYTES, Kind, Packet};
-use super::probes::Probes;
-use super::{Measured, Wanted};
+use super::probes::{Ended, Probes};
+use super::{Measured, Wanted, say};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 use tokio::net::UdpSocket;
@@ -49,6 +49,7 @@ pub(super) async fn run(
     let mut wanted = wants.borrow_and_update().clone();
     let mut due = tokio::time::Instant::now();
     let mut report = every(wanted.report);
+    let mut losses = Losses::default();
     loop {
         tokio::select! {
             got = socket.recv_from(&mut buffer) => match got {
@@ -70,7 +71,10 @@ pub(super) async fn run(
                 due = tokio::time::Instant::now() + gap(wanted.interval, probes.targets(), most);
             }
             _ = report.tick() => {
-                let (found, _) = probes.take();
+                let (found, ended) = probes.take();
+                if let Some(words) = losses.look(ended) {
+                    say(&words);
+                }
                 if !found.is_empty() {
                     // The one before, where the daemon was away, counts no more.
                     reports.send_replace(Measured { report: found, at: Some(Instant::now()) });
@@ -89,6 +93,28 @@ pub(super) async fn run(
                 wanted = next;
             }
         }
+    }
+}
+
+/// Whether most probes are lost, as where a firewall drops them: said once as it begins, and once as fewer than one in four
+/// are.
+#[derive(Debug, Default)]
+struct Losses {
+    most: bool,
+}
+
+impl Losses {
+    fn look(&mut self, Ended { answered, lost }: Ended) -> Option<String> {
+        let of = answered + lost;
+        let turned = if self.most { lost * 4 < of } else { lost * 2 > of };
+        if !turned {
+            return None;
+        }
+        self.most = !self.most;
+        Some(match self.most {
+            true => format!("{lost} of the last {of} probes got no answer: is UDP let through between the hosts?"),
+            false => format!("{answered} of the last {of} probes got their answers again"),
+        })
     }
 }
 
@@ -133,6 +159,17 @@ mod tests {
         let mut bound = PerSecond::new(3, start);
         let taken = (0..1_000).filter(|at| bound.take(start + Duration::from_millis(2) * *at)).count();
         assert_eq!(taken, 6, "in two seconds");
+    }
+
+    #[test]
+    fn lost_probes_are_told_of_once_as_they_begin_and_once_as_they_end() {
+        let mut losses = Losses::default();
+        let mut said = |answered, lost| losses.look(Ended { answered, lost });
+        assert_eq!([said(0, 0), said(5, 5)], [None, None]);
+        assert_eq!(said(4, 6).unwrap(), "6 of the last 10 probes got no answer: is UDP let through between the hosts?");
+        assert_eq!([said(0, 9), said(0, 0), said(7, 3)], [None, None, None], "it was said, and is not over");
+        assert_eq!(said(9, 1).unwrap(), "9 of the last 10 probes got their answers again");
+        assert_eq!(said(9, 1), None);
     }
 
     #[test]

@@ -41,7 +41,14 @@ pub(crate) struct Probes {
     sequence: u64,
     under_way: BTreeMap<u64, UnderWay>,
     found: HashMap<String, Histogram>,
-    lost: u64,
+    ended: Ended,
+}
+
+/// Probes that came to an end.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) answered: u64,
+    pub(crate) lost: u64,
 }
 
 impl Probes {
@@ -61,7 +68,7 @@ impl Probes {
             && now.duration_since(oldest.get().sent) > PATIENCE
         {
             oldest.remove();
-            self.lost += 1;
+            self.ended.lost += 1;
         }
         if self.targets.is_empty() {
             return None;
@@ -71,7 +78,7 @@ impl Probes {
         self.next += 1;
         if self.under_way.len() >= UNDER_WAY {
             self.under_way.pop_first();
-            self.lost += 1;
+            self.ended.lost += 1;
         }
         self.sequence += 1;
         let address = target.address;
@@ -86,6 +93,7 @@ impl Probes {
             _ => return false,
         }
         let Some(UnderWay { target, sent }) = self.under_way.remove(&sequence) else { return false };
+        self.ended.answered += 1;
         if self.targets.iter().any(|known| known.host == target.host) {
             let us = u64::try_from(now.duration_since(sent).as_micros()).unwrap_or(u64::MAX);
             *self.found.entry(target.host).or_default().entry(rounded(us)).or_default() += 1;
@@ -93,11 +101,11 @@ impl Probes {
         true
     }
 
-    /// What came back since the last call, by host, and how many probes were lost in all.
-    pub(crate) fn take(&mut self) -> (Vec<(String, Histogram)>, u64) {
+    /// What came back since the last call, by host, and how many probes came to an end since.
+    pub(crate) fn take(&mut self) -> (Vec<(String, Histogram)>, Ended) {
         let mut found: Vec<_> = self.found.drain().collect();
         found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        (found, self.lost)
+        (found, std::mem::take(&mut self.ended))
     }
 }
 
@@ -132,8 +140,8 @@ mod tests {
         assert!(probes.answered(sent[3].0, sent[3].1, at(5)));
         let expected =
             vec![("n1".to_owned(), Histogram::from([(104, 2)])), ("n2".to_owned(), Histogram::from([(5, 1)]))];
-        assert_eq!(probes.take(), (expected, 0));
-        assert_eq!(probes.take(), (vec![], 0), "each is told once");
+        assert_eq!(probes.take(), (expected, Ended { answered: 3, lost: 0 }));
+        assert_eq!(probes.take(), (vec![], Ended::default()), "each is told once");
     }
 
     #[test]
@@ -144,9 +152,9 @@ mod tests {
         for _ in 0..UNDER_WAY + 10 {
             probes.next(start).unwrap();
         }
-        assert_eq!((probes.under_way.len(), probes.take().1), (UNDER_WAY, 10));
+        assert_eq!((probes.under_way.len(), probes.take().1.lost), (UNDER_WAY, 10));
         let (late, address) = probes.next(start + PATIENCE * 2).unwrap();
-        assert_eq!((probes.under_way.len(), probes.take().1), (1, 10 + UNDER_WAY as u64));
+        assert_eq!((probes.under_way.len(), probes.take().1.lost), (1, UNDER_WAY as u64));
         probes.set_targets(vec![target(2)]);
         assert!(probes.answered(late, address, start + PATIENCE * 2));
         assert_eq!(probes.take().0, vec![], "whom nobody asks for any more does not count");

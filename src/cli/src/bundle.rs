@@ -1,15 +1,17 @@
 //! `hintctl bundle`: what somebody who helps wants to see of a daemon, in a folder, without secrets.
 
+mod clean;
+
 use super::connect::{DaemonArgs, block_on};
 use super::doctor;
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::printable::{one_line, printable_json};
+use super::printable::one_line;
 use clap::Args;
+use clean::Secrets;
 use hintd_client::AdminClient;
 use hintd_client::wire::v1;
 use serde::Serialize;
-use serde_json::Value;
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -21,8 +23,9 @@ use tonic::{Response, Status};
 #[command(after_help = "Example:\n  hintctl bundle -o hintd-bundle && tar czf hintd-bundle.tgz hintd-bundle\n\n\
     What `doctor`, `status`, `nodes`, `links`, `racks`, `network show`, `policies`, `applications`, `decisions`, `leases`,\n\
     `holdout list`, `chains` and `circuits` say, as JSON, and the configuration without its comments. Values of keys that may\n\
-    be secrets, and users and passwords in URLs, are left out; names of hosts, users, queues, jobs and paths are in it: look\n\
-    before you send it. Logs are not in it: journalctl -u hintd. Without a daemon it has what can be had without one.\n\
+    be secrets or that hintd does not have, and users and passwords in URLs, are left out, and so they are where another\n\
+    document repeats them; names of hosts, users, queues, jobs and paths are in it: look before you send it. Logs are not in\n\
+    it: journalctl -u hintd. Without a daemon it has what can be had without one.\n\
     Exit code 0: the folder is written, whatever is missing in it.")]
 pub struct BundleArgs {
     /// A new folder for it
@@ -39,9 +42,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Rows of lists that grow with the cluster's load.
 const ROWS: u32 = 1_000;
 
-/// What stands for a value that is left out.
-const LEFT_OUT: &str = "(left out)";
-
 /// What is in it.
 #[derive(Debug, Default, Serialize)]
 struct Manifest {
@@ -54,6 +54,8 @@ struct Manifest {
 struct Bundle<'a> {
     folder: &'a Path,
     manifest: Manifest,
+    /// What the configuration has of them: no document repeats one.
+    secrets: Secrets,
 }
 
 /// `hintctl bundle`.
@@ -68,11 +70,11 @@ pub fn run(args: &BundleArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
         _ => cannot(folder, &error),
     })?;
     let manifest = Manifest { hintctl: env!("CARGO_PKG_VERSION"), ..Manifest::default() };
-    let mut bundle = Bundle { folder, manifest };
+    let mut bundle = Bundle { folder, manifest, secrets: Secrets::default() };
     block_on(async {
         let (report, config) = doctor::report(daemon, args.config.as_deref()).await?;
+        bundle.configuration(&config)?; // first: from it is known what no other document may say
         bundle.document("doctor", &report)?;
-        bundle.configuration(&config)?;
         match daemon.admin().await {
             Ok(admin) => bundle.answers(&admin).await,
             Err(failure) => {
@@ -81,9 +83,9 @@ pub fn run(args: &BundleArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
             }
         }
     })?;
-    let manifest = bundle.manifest;
-    write(&folder.join("manifest.json"), &text(&manifest)?)?;
-    output.result(&manifest, || {
+    let manifest = &bundle.manifest;
+    write(&folder.join("manifest.json"), &bundle.secrets.text(manifest)?)?;
+    output.result(manifest, || {
         let mut lines: Vec<String> = manifest.missing.iter().map(|why| format!("missing: {}", one_line(why))).collect();
         lines.push(format!("{}: {} files; look at them before you send them", folder.display(), manifest.files.len()));
         lines.join("\n")
@@ -132,12 +134,13 @@ impl Bundle<'_> {
     }
 
     fn document(&mut self, name: &str, document: &impl Serialize) -> Result<(), Failure> {
-        self.file(&format!("{name}.json"), &text(document)?)
+        let text = self.secrets.text(document)?;
+        self.file(&format!("{name}.json"), &text)
     }
 
     fn configuration(&mut self, path: &Path) -> Result<(), Failure> {
         let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
-        let without = read.and_then(|text| without_secrets(&text));
+        let without = read.and_then(|text| self.secrets.leave_out_of(&text));
         match without {
             Ok(text) => self.file("hintd.toml", &text),
             Err(why) => {
@@ -154,42 +157,6 @@ impl Bundle<'_> {
     }
 }
 
-/// A document without users and passwords of URLs: what is wrong with a configuration is told with the value.
-fn text(document: &impl Serialize) -> Result<String, Failure> {
-    let mut document = output::sorted(document)?;
-    strings(&mut document, &mut |text| *text = without_users(text));
-    let text = serde_json::to_string_pretty(&document).map_err(|error| Failure::Work(error.into()))?;
-    Ok(printable_json(&text).into_owned() + "\n")
-}
-
-fn strings(value: &mut Value, change: &mut impl FnMut(&mut String)) {
-    match value {
-        Value::String(text) => change(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| strings(item, change)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| strings(field, change)),
-        _ => {}
-    }
-}
-
-/// A text whose URLs name no user: `http://ann:secret@host/` as `http://(left out)@host/`.
-fn without_users(text: &str) -> String {
-    let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, after)) = rest.split_once("://") {
-        clean += before;
-        clean += "://";
-        let end = after.find(|letter: char| letter.is_whitespace() || "/\"'\\<>".contains(letter));
-        let authority = &after[..end.unwrap_or(after.len())];
-        rest = match authority.rfind('@') {
-            Some(at) => {
-                clean += LEFT_OUT;
-                &after[at..]
-            }
-            None => after,
-        };
-    }
-    clean + rest
-}
-
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| cannot(path, &error))
@@ -197,61 +164,4 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 fn cannot(path: &Path, error: &std::io::Error) -> Failure {
     Failure::work(format!("{}: {error}", path.display()))
-}
-
-/// A configuration without comments, without values of keys that may be secrets, and without users and passwords in URLs.
-/// What is no TOML could have a secret anywhere: it is left out, and only the place of the mistake is said.
-fn without_secrets(text: &str) -> Result<String, String> {
-    let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        format!("it is no TOML (line {line}), and left out")
-    })?;
-    table.iter_mut().for_each(|(key, value)| leave_out(key, value));
-    toml::to_string(&table).map_err(|error| error.to_string())
-}
-
-fn leave_out(key: &str, value: &mut toml::Value) {
-    const SECRET: [&str; 8] =
-        ["password", "passwd", "secret", "token", "credential", "keytab", "authorization", "cookie"];
-    match value {
-        toml::Value::String(text) => {
-            let key = key.to_ascii_lowercase();
-            let secret = SECRET.iter().any(|secret| key.contains(secret)) && !text.is_empty();
-            *text = if secret { LEFT_OUT.to_owned() } else { without_users(text) };
-        }
-        toml::Value::Array(values) => values.iter_mut().for_each(|value| leave_out(key, value)),
-        toml::Value::Table(table) => table.iter_mut().for_each(|(key, value)| leave_out(key, value)),
-        _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_configuration_goes_without_comments_secrets_and_users_of_urls() {
-        let text = "# hunter1\n[sdn.ryu]\nurl = \"http://ann:hunter2@ctl:8080/v1\"\npassword = \"hunter3\" # hunter4\n\
-            [tokens]\nlegacy_clients = true\n[name_node]\nurls = [\"https://bob:hunter5@nn\"]\nSecretKey = \"hunter6\"\n";
-        let without = without_secrets(text).unwrap();
-        assert!(!without.contains("hunter") && !without.contains("ann:"), "{without}");
-        assert!(
-            without.contains("http://(left out)@ctl:8080/v1") && without.contains("https://(left out)@nn"),
-            "{without}"
-        );
-        assert!(without.contains("legacy_clients = true"), "{without}");
-    }
-
-    #[test]
-    fn urls_name_no_users_wherever_they_stand() {
-        let text = "f:3: \"http://ann:p@ss@ctl:8080\" is wrong; see http://docs/a@b and x://y@z";
-        let clean = "f:3: \"http://(left out)@ctl:8080\" is wrong; see http://docs/a@b and x://(left out)@z";
-        assert_eq!(without_users(text), clean);
-    }
-
-    #[test]
-    fn of_a_file_that_is_no_toml_only_the_line_is_told() {
-        let why = without_secrets("[a]\npassword = hunter2\n").unwrap_err();
-        assert!(why.contains("line 2") && !why.contains("hunter2"), "{why}");
-    }
 }

@@ -71,6 +71,7 @@ pub fn run(args: &PlaceArgs, output: Output) -> Result<(), Failure> {
 
     let generation = generation(snapshot, leases);
     let chosen = registry::with_defaults(&name).expect("checked above");
+    chosen.prepare();
     let baseline = registry::with_defaults(BASELINE).expect("the registry has it");
     let settings = PlacerSettings { steps: args.steps, fallbacks: args.fallbacks, ..PlacerSettings::default() };
     let began = Instant::now();

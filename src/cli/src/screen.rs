@@ -3,17 +3,23 @@
 use super::colors;
 use super::failure::Failure;
 use super::printable::one_line;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Signal as SignalNumber, getpid, kill_process};
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
 /// Another screen than the one with the shell's history, without a cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// An answer that takes longer is said to be waited for.
+const LATE: Duration = Duration::from_secs(1);
+/// Keys that wait to be taken.
+const KEYS: usize = 16;
 
 /// What is shown again and again.
 pub(super) trait Live {
@@ -45,39 +51,92 @@ pub(super) fn terminal(instead: &str) -> Result<(), Failure> {
 }
 
 /// Shows it until `q` is pressed or a signal ends it. A daemon that goes away is waited for: what was shown last stays, with
-/// the reason. The terminal is left as it was found, while the process is stopped (Ctrl-Z) as well.
+/// the reason. Keys and signals are heard while it is waited for. The terminal is left as it was found, while the process is
+/// stopped (Ctrl-Z) as well.
 pub(super) async fn live(shown: &mut impl Live, every: Duration) -> Result<(), Failure> {
-    // Unheard, they would end or stop the process before the screen is left.
-    let heard = |kind| signal(kind).map_err(|error| Failure::work(format!("signals: {error}")));
-    let (mut terminate, mut hang_up) = (heard(SignalKind::terminate())?, heard(SignalKind::hangup())?);
-    let mut stop = heard(SignalKind::from_raw(Signal::TSTP.as_raw()))?;
-    let mut go_on = heard(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-    let broken = |error: io::Error| Failure::work(format!("the terminal: {error}"));
+    let mut signals = Signals::new()?; // unheard, they would end or stop the process before the screen is left
     let mut screen = Screen::open().map_err(broken)?;
     let mut trouble = None;
-    let mut next = tokio::time::Instant::now() + every;
+    let mut next = Instant::now() + every;
     loop {
         screen.draw(trouble.as_deref().unwrap_or(shown.head()), &shown.lines()).map_err(broken)?;
         tokio::select! {
-            key = screen.keys.recv() => match key {
-                None | Some(b'q' | b'Q') => return Ok(()),
-                Some(key) => shown.key(key),
+            heard = screen.heard(&mut signals) => match heard? {
+                Heard::Quit => return Ok(()),
+                Heard::Key(key) => shown.key(key),
+                Heard::Stop => screen.stopped(&mut signals).await?,
             },
-            _ = terminate.recv() => return Err(Failure::work("ended by SIGTERM")),
-            _ = hang_up.recv() => return Err(Failure::work("ended by SIGHUP")),
-            _ = stop.recv() => {
-                screen.leave().map_err(broken)?;
-                kill_process(getpid(), Signal::STOP).map_err(|error| broken(error.into()))?;
-                // The stop may take a moment; that it is over is said by this alone.
-                go_on.recv().await;
-                screen.enter().map_err(broken)?;
-            }
-            () = tokio::time::sleep_until(next) => {
-                trouble = shown.look().await.err().map(|failure| failure.to_string());
-                next = tokio::time::Instant::now() + every;
+            () = sleep_until(next) => {
+                let Some(looked) = look(shown, &mut screen, &mut signals).await? else { return Ok(()) };
+                trouble = looked.err().map(|failure| failure.to_string());
+                next = Instant::now() + every;
             }
         }
     }
+}
+
+/// Looks again, and hears keys and signals meanwhile; `None`: `q` was pressed.
+async fn look(
+    shown: &mut impl Live,
+    screen: &mut Screen,
+    signals: &mut Signals,
+) -> Result<Option<Result<(), Failure>>, Failure> {
+    let lines = shown.lines();
+    let (mut pressed, mut waits) = (Vec::new(), false);
+    let late = Instant::now() + LATE;
+    let looked = {
+        let looking = shown.look();
+        tokio::pin!(looking);
+        loop {
+            tokio::select! {
+                looked = &mut looking => break looked,
+                heard = screen.heard(signals) => match heard? {
+                    Heard::Quit => return Ok(None),
+                    Heard::Key(key) if pressed.len() < KEYS => pressed.push(key),
+                    Heard::Key(_) => {}
+                    Heard::Stop => screen.stopped(signals).await?,
+                },
+                () = sleep_until(late), if !waits => waits = true,
+            }
+            if waits {
+                screen.draw("the daemon does not answer (q quits)", &lines).map_err(broken)?;
+            }
+        }
+    };
+    pressed.into_iter().for_each(|key| shown.key(key));
+    Ok(Some(looked))
+}
+
+fn broken(error: io::Error) -> Failure {
+    Failure::work(format!("the terminal: {error}"))
+}
+
+/// Signals that would leave a terminal as it is.
+struct Signals {
+    terminate: Signal,
+    hang_up: Signal,
+    stop: Signal,
+    go_on: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let heard = |kind| signal(kind).map_err(|error| Failure::work(format!("signals: {error}")));
+        Ok(Self {
+            terminate: heard(SignalKind::terminate())?,
+            hang_up: heard(SignalKind::hangup())?,
+            stop: heard(SignalKind::from_raw(SignalNumber::TSTP.as_raw()))?,
+            go_on: heard(SignalKind::from_raw(SignalNumber::CONT.as_raw()))?,
+        })
+    }
+}
+
+/// What is heard of whoever looks.
+enum Heard {
+    Quit,
+    Key(u8),
+    /// The process is to be stopped.
+    Stop,
 }
 
 /// See the module.
@@ -104,6 +163,28 @@ impl Screen {
     fn leave(&self) -> io::Result<()> {
         write(LEAVE)?;
         Ok(termios::tcsetattr(io::stdin(), OptionalActions::Now, &self.before)?)
+    }
+
+    /// The next key or signal; nothing is lost where the caller does not wait for it.
+    async fn heard(&mut self, signals: &mut Signals) -> Result<Heard, Failure> {
+        tokio::select! {
+            key = self.keys.recv() => Ok(match key {
+                None | Some(b'q' | b'Q') => Heard::Quit,
+                Some(key) => Heard::Key(key),
+            }),
+            _ = signals.terminate.recv() => Err(Failure::work("ended by SIGTERM")),
+            _ = signals.hang_up.recv() => Err(Failure::work("ended by SIGHUP")),
+            _ = signals.stop.recv() => Ok(Heard::Stop),
+        }
+    }
+
+    /// Leaves the screen, stops the process, and enters the screen when it goes on. Not to be given up half way.
+    async fn stopped(&self, signals: &mut Signals) -> Result<(), Failure> {
+        self.leave().map_err(broken)?;
+        kill_process(getpid(), SignalNumber::STOP).map_err(|error| broken(error.into()))?;
+        // The stop may take a moment; that it is over is said by this alone.
+        signals.go_on.recv().await;
+        self.enter().map_err(broken)
     }
 
     /// Shows a head, whole, and lines, as many and as much of each as there is room for.
@@ -138,7 +219,7 @@ fn frame(head: &str, lines: &[String], height: usize, width: usize) -> String {
 
 /// A thread reads, for as long as the process lives: nothing can end a read from a terminal.
 fn keys() -> mpsc::Receiver<u8> {
-    let (sender, keys) = mpsc::channel(16);
+    let (sender, keys) = mpsc::channel(KEYS);
     std::thread::spawn(move || {
         let mut stdin = io::stdin().lock();
         let mut key = [0];

@@ -7,6 +7,7 @@ use super::ledger::Ledger;
 use super::results::{AttemptHeld, LeaseHeld};
 use hintd_model::cluster::{NamedResource, Snapshot};
 use hintd_model::units::{ApplicationId, AttemptId, LeaseId, NodeIdx, QueueName};
+use std::collections::BTreeSet;
 
 /// Which leases.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -87,6 +88,14 @@ impl Engine {
         let meant = promised.meant(filter);
         let total = meant.len();
         (promised.newest(meant, filter.most), total)
+    }
+
+    /// Applications with such a lease; `most` counts for nothing.
+    #[must_use]
+    pub fn applications_with_leases(&self, filter: &LeaseFilter) -> BTreeSet<ApplicationId> {
+        let promised = self.promised();
+        let leases = promised.meant(filter);
+        leases.iter().filter_map(|id| promised.ledger.get(*id)).map(|lease| lease.attempt.application).collect()
     }
 
     /// Attempts that asked and are not over, ascending, and what each holds.

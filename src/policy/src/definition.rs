@@ -21,6 +21,14 @@ pub trait Definition: Send + Sync + Sized + 'static {
     /// What it can do: `Capabilities { place: Some(self), ..Capabilities::default() }`.
     fn capabilities(&self) -> Capabilities<'_>;
 
+    /// As [`Policy::prepare`].
+    fn prepare(&self) {}
+
+    /// As [`Policy::is_prepared`].
+    fn is_prepared(&self) -> bool {
+        true
+    }
+
     /// Its configuration table as the daemon reads it, where other defaults hold than in the papers' experiments.
     #[must_use]
     fn deployed(table: PolicyTable<'_>) -> PolicyTable<'_> {
@@ -57,6 +65,14 @@ impl<P: Definition> Policy for P {
 
     fn params_toml(&self) -> String {
         params::to_toml(self.params())
+    }
+
+    fn prepare(&self) {
+        Definition::prepare(self);
+    }
+
+    fn is_prepared(&self) -> bool {
+        Definition::is_prepared(self)
     }
 
     fn as_place(&self) -> Option<&dyn Place> {

@@ -76,6 +76,16 @@ pub trait Policy: Send + Sync {
     /// Its parameters as `[policies.NAME]` of the configuration would give them.
     fn params_toml(&self) -> String;
 
+    /// Does once what takes long and needs no problem, such as training; the same whenever it is called. It may take a
+    /// second or two: never on a thread that others wait for.
+    fn prepare(&self) {}
+
+    /// Whether [`Policy::prepare`] was called, or has nothing to do. Until then the policy works without what it
+    /// would make, and never makes it by itself.
+    fn is_prepared(&self) -> bool {
+        true
+    }
+
     /// *place*, if it can.
     fn as_place(&self) -> Option<&dyn Place> {
         None

@@ -45,6 +45,7 @@ pub(crate) fn choose(names: &[String], params: &[String]) -> Result<Vec<Chosen>,
             return Err(Failure::Input(format!("--policy: \"{name}\" is given twice")));
         }
         let policy = policy::built(name, &tables.remove(name).unwrap_or_default(), |key| format!("{name}.{key}"))?;
+        policy.prepare();
         let baseline = registry::with_defaults(capacity::NAME).expect("the registry has the policy that it names");
         chosen.push(Chosen { name: policy.name(), params: policy.params_toml(), policy, baseline });
     }

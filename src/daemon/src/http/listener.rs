@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::page::Peer;
+use super::page::{ConnectionEnds, Peer};
 use axum::Router;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -16,7 +16,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tower::ServiceExt as _;
 
 /// Connections at a time. Scrapers and supervisors are few.
@@ -158,8 +158,10 @@ async fn accept(listener: TcpListener, routes: Router) {
 async fn answer(stream: TcpStream, routes: Router, place: Place, head: Duration, limit: Duration) {
     // Who it is: of a connection that has ended there is nothing to answer.
     let peer = stream.peer_addr().map(|peer| Peer(peer.ip()));
+    let ends = ConnectionEnds(Instant::now() + limit);
     let service = service_fn(|mut request: hyper::Request<Incoming>| {
         lock(&place.0).asks(place.1);
+        request.extensions_mut().insert(ends);
         if let Ok(peer) = peer {
             request.extensions_mut().insert(peer);
         }

@@ -15,9 +15,9 @@ use hintd_engine::{
     Proposal, Refusal, Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token, ValidatedPlan, WatchScope,
     WatchedPair, WatcherState,
 };
-use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
+use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -51,6 +51,8 @@ pub(super) enum Command {
     AttemptsHeld(Reply<Vec<AttemptHeld>>),
     /// Live leases, newest first, and how many there are in all.
     LeasesHeld { filter: LeaseFilter, reply: Reply<(Vec<LeaseHeld>, usize)> },
+    /// Applications with such a lease.
+    ApplicationsWithLeases { filter: LeaseFilter, reply: Reply<BTreeSet<ApplicationId>> },
     /// A finished run of a recurring job, as a history server tells it.
     Learned { key: Arc<str>, run: LearnedRun },
     /// Watch routes, where all watchers together, and those of the peer, stay within `most`.

@@ -86,6 +86,8 @@ pub(super) struct Inner {
     explanations: Unpacking,
     /// What each application may take of requests and lines of log.
     pub(super) quotas: Quotas,
+    /// Whether a policy is being prepared.
+    pub(super) preparing: AtomicBool,
     /// Who says where requests' input lies, if somebody is asked.
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// Who says which attempts there are, if somebody is asked.
@@ -202,6 +204,7 @@ impl Daemon {
     /// # Errors
     /// [`StartError`]; nothing runs then.
     pub fn start(options: &Options, metrics: Metrics) -> Result<(Self, Ending), StartError> {
+        options.settings.prepare_policies();
         let clock = Clock::start();
         let (journal, found) = Journal::open(&options.store.path, OpenOptions::default())?;
         if found.created {
@@ -251,6 +254,7 @@ impl Daemon {
             repeats: Unpacking::new(),
             explanations: Unpacking::new(),
             quotas: Quotas::default(),
+            preparing: AtomicBool::new(false),
             locator: OnceLock::new(),
             listing: OnceLock::new(),
             page: OnceLock::new(),

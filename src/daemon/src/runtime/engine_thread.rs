@@ -206,6 +206,9 @@ impl EngineThread {
             }
             Command::AttemptsHeld(reply) => drop(reply.send(self.engine.attempts_held())),
             Command::LeasesHeld { filter, reply } => drop(reply.send(self.engine.leases_held(&filter))),
+            Command::ApplicationsWithLeases { filter, reply } => {
+                drop(reply.send(self.engine.applications_with_leases(&filter)));
+            }
             Command::Event(event, proof) => self.event(event, &proof, now),
             Command::Learned { key, run } => {
                 self.engine.learnt(&key, &run, now);

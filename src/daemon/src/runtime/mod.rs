@@ -28,6 +28,7 @@ mod place;
 mod planning;
 mod plans;
 pub mod pool;
+mod preparing;
 mod probing;
 mod proof;
 mod quotas;

@@ -5,7 +5,8 @@ use super::daemon::Daemon;
 use crate::telemetry::logs::LogLevel;
 use hintd_engine::records::{Record, RecordFilter};
 use hintd_engine::{LeaseFilter, LeaseHeld, Refusal};
-use hintd_model::units::Micros;
+use hintd_model::units::{ApplicationId, Micros};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Daemon {
@@ -29,6 +30,14 @@ impl Daemon {
         self.0.engine_handle.ask(|reply| Command::LeasesHeld { filter, reply }).await
     }
 
+    /// Applications with such a live lease.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn applications_with_leases(&self, filter: LeaseFilter) -> Result<BTreeSet<ApplicationId>, Refusal> {
+        self.0.engine_handle.ask(|reply| Command::ApplicationsWithLeases { filter, reply }).await
+    }
+
     /// Lets operators set the process's log level. The first one set stays.
     pub fn set_log_level(&self, level: Arc<LogLevel>) {
         let _ = self.0.log_level.set(level);
@@ -49,8 +58,18 @@ impl Daemon {
                 field: "log.level".to_owned(),
                 message: error.to_string(),
             };
+            // By the filter that lets it through: a level that is quieter would hide who made it so.
+            let said =
+                || tracing::info!(%before, level = filter, "an operator set the log level, until the process ends");
+            let loud = tracing::enabled!(tracing::Level::INFO);
+            level.check(filter).map_err(invalid)?;
+            if loud {
+                said();
+            }
             level.set(filter).map_err(invalid)?;
-            tracing::info!(%before, level = %level.current(), "an operator set the log level, until the process ends");
+            if !loud {
+                said();
+            }
         }
         Ok((level.current(), before))
     }

@@ -294,6 +294,9 @@ impl Daemon {
     ) -> Result<RequestContext, Refusal> {
         let settings = self.settings();
         let (mode, policy) = settings.choose(&request.queue, &request.framework, request.policy.as_deref())?;
+        if mode != Mode::Off {
+            self.prepared(policies(&settings, policy).0)?;
+        }
         let (request, began) = (Arc::clone(request), Instant::now());
         // Where nothing is computed there is nothing to make again.
         let recorded = mode != Mode::Off && settings.engine.records.takes(decision);

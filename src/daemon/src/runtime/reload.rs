@@ -70,7 +70,14 @@ impl Daemon {
             return Err(invalid("this daemon was started without a file".to_owned()));
         };
         let current = self.settings();
-        let read = tokio::task::spawn_blocking(move || (*hook)(&current)).await;
+        let read_and_prepare = move || -> Result<Reloaded, String> {
+            let reloaded = (*hook)(&current)?;
+            if !reloaded.changed.is_empty() {
+                reloaded.settings.prepare_policies();
+            }
+            Ok(reloaded)
+        };
+        let read = tokio::task::spawn_blocking(read_and_prepare).await;
         let read = read.unwrap_or_else(|_| Err("reading it ended in a panic".to_owned()));
         let mut reloaded = read.map_err(invalid)?;
         if reloaded.changed.is_empty() {

@@ -14,7 +14,7 @@ use hintd_engine::{Generation, Proof, Refusal, link_uses, what_if_network};
 use hintd_model::cluster::document::{ClusterDocument, Syntax};
 use hintd_model::cluster::{NamedResource, Resource};
 use hintd_model::solve::nearest;
-use hintd_model::units::{Bytes, NodeIdx};
+use hintd_model::units::{Bytes, NodeIdx, Timestamp};
 use hintd_policy::Policy;
 use hintd_policy::container::{self, CalibrateInput};
 use std::sync::Arc;
@@ -28,10 +28,15 @@ pub struct AdminService {
     daemon: Daemon,
     /// Places for what takes a core for a while: the engine and placers need theirs.
     heavy: Arc<Semaphore>,
+    /// Places for lists, which are short work beside it and are not to wait for it.
+    lists: Arc<Semaphore>,
 }
 
 /// Link tables and what-ifs of the network worked out at one time; others wait, as long as their callers do.
 const HEAVY_MAX: usize = 2;
+
+/// The same of lists.
+const LISTS_MAX: usize = 2;
 
 /// Bytes of one piece of a snapshot.
 const CHUNK: usize = 256 * 1024;
@@ -40,7 +45,8 @@ impl AdminService {
     /// The service of a daemon.
     #[must_use]
     pub fn new(daemon: Daemon) -> Self {
-        Self { daemon, heavy: Arc::new(Semaphore::new(HEAVY_MAX)) }
+        let places = |most| Arc::new(Semaphore::new(most));
+        Self { daemon, heavy: places(HEAVY_MAX), lists: places(LISTS_MAX) }
     }
 
     /// Does work that is too long for a thread that serves sockets. A caller that goes away leaves it to its end, in
@@ -50,7 +56,20 @@ impl AdminService {
         what: &'static str,
         work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let place = Arc::clone(&self.heavy).acquire_owned().await.expect("the semaphore is never closed");
+        Self::beside(Arc::clone(&self.heavy), what, work).await
+    }
+
+    /// The same for a list of what there is.
+    async fn list<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+        Self::beside(Arc::clone(&self.lists), "the list", |_| Ok(work())).await
+    }
+
+    async fn beside<T: Send + 'static>(
+        places: Arc<Semaphore>,
+        what: &'static str,
+        work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let place = places.acquire_owned().await.expect("the semaphore is never closed");
         // Dropped with this future when the call's time is over.
         let caller = Arc::new(());
         let gone = Arc::downgrade(&caller);
@@ -72,24 +91,13 @@ impl Admin for AdminService {
 
     async fn nodes(&self, request: Request<v1::NodesRequest>) -> Result<Response<v1::NodesResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        let heard = in_time(&self.daemon, &metadata, self.daemon.last_heard()).await?;
-        let now = self.daemon.clock().now();
-        let generation = self.daemon.generation();
-        let statics = &generation.snapshot.statics;
-        let mut found: Vec<NodeIdx> = statics
-            .indexes()
-            .take(generation.snapshot.nodes())
-            .filter(|node| statics.host[node.at()].as_str().contains(&wire.host_contains))
-            .collect();
-        found.sort_by(|a, b| statics.host[a.at()].cmp(&statics.host[b.at()]));
-        let total = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        found.truncate(limit(wire.limit));
-        let view = |node: NodeIdx| {
-            let heard = heard.get(node.at()).copied().flatten();
-            node_view(&generation, node, heard.map(|heard| now.since(heard).as_millis()))
+        let daemon = self.daemon.clone();
+        let found = async {
+            let heard = daemon.last_heard().await?;
+            let (generation, now) = (daemon.generation(), daemon.clock().now());
+            self.list(move || nodes(&generation, &heard, &wire, now)).await
         };
-        let nodes = found.into_iter().map(view).collect();
-        Ok(Response::new(v1::NodesResponse { nodes, total }))
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
     async fn chains(&self, request: Request<v1::ChainsRequest>) -> Result<Response<v1::ChainsResponse>, Status> {
@@ -169,6 +177,7 @@ impl Admin for AdminService {
             let record = daemon.record(decision).await?;
             let work = move |stop: &mut dyn FnMut() -> bool| {
                 let other = settings.policies.built.get(&*wire.policy);
+                other.into_iter().for_each(|policy| policy.prepare()); // this thread is for what takes long
                 explain::replay(&daemon, &record, other.map(|policy| (&*wire.policy, policy)), stop)
             };
             self.heavy("the replay", work).await
@@ -285,10 +294,13 @@ impl Admin for AdminService {
         request: Request<v1::ListAttemptsRequest>,
     ) -> Result<Response<v1::ListAttemptsResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        let held = in_time(&self.daemon, &metadata, self.daemon.attempts_held()).await?;
-        let total = u32::try_from(held.len()).unwrap_or(u32::MAX);
-        let attempts = held.iter().take(limit(wire.limit)).map(convert::attempt_view).collect();
-        Ok(Response::new(v1::ListAttemptsResponse { attempts, total }))
+        let found = async {
+            let held = self.daemon.attempts_held().await?;
+            let total = u32::try_from(held.len()).unwrap_or(u32::MAX);
+            let views = move || held.iter().take(limit(wire.limit)).map(convert::attempt_view).collect();
+            Ok(v1::ListAttemptsResponse { attempts: self.list(views).await?, total })
+        };
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
     async fn list_decisions(
@@ -296,7 +308,8 @@ impl Admin for AdminService {
         request: Request<v1::ListDecisionsRequest>,
     ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        Ok(Response::new(in_time(&self.daemon, &metadata, listing::decisions(&self.daemon, wire)).await?))
+        let found = async { self.list(listing::decisions(&self.daemon, wire).await?).await };
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
     async fn list_leases(
@@ -304,7 +317,8 @@ impl Admin for AdminService {
         request: Request<v1::ListLeasesRequest>,
     ) -> Result<Response<v1::ListLeasesResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        Ok(Response::new(in_time(&self.daemon, &metadata, listing::leases(&self.daemon, wire)).await?))
+        let found = async { self.list(listing::leases(&self.daemon, wire).await?).await };
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
     async fn list_applications(
@@ -312,7 +326,8 @@ impl Admin for AdminService {
         request: Request<v1::ListApplicationsRequest>,
     ) -> Result<Response<v1::ListApplicationsResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        Ok(Response::new(in_time(&self.daemon, &metadata, listing::applications(&self.daemon, wire)).await?))
+        let found = async { self.list(listing::applications(&self.daemon, wire).await?).await };
+        Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
     async fn log_level(&self, request: Request<v1::LogLevelRequest>) -> Result<Response<v1::LogLevelResponse>, Status> {
@@ -489,6 +504,30 @@ pub(super) fn node_view(generation: &Generation, node: NodeIdx, age_ms: Option<u
         age_ms,
         machine_class: statics.class_names[statics.class[node.at()].at()].to_string(),
     }
+}
+
+/// Registered nodes by name, and when each was heard of.
+fn nodes(
+    generation: &Generation,
+    heard: &[Option<Timestamp>],
+    wire: &v1::NodesRequest,
+    now: Timestamp,
+) -> v1::NodesResponse {
+    let statics = &generation.snapshot.statics;
+    let mut found: Vec<NodeIdx> = statics
+        .indexes()
+        .take(generation.snapshot.nodes())
+        .filter(|node| statics.host[node.at()].as_str().contains(&wire.host_contains))
+        .collect();
+    found.sort_by(|a, b| statics.host[a.at()].cmp(&statics.host[b.at()]));
+    let total = u32::try_from(found.len()).unwrap_or(u32::MAX);
+    found.truncate(limit(wire.limit));
+    let view = |node: NodeIdx| {
+        let heard = heard.get(node.at()).copied().flatten();
+        node_view(generation, node, heard.map(|heard| now.since(heard).as_millis()))
+    };
+    let nodes = found.into_iter().map(view).collect();
+    v1::NodesResponse { nodes, total }
 }
 
 fn links(generation: &Generation, wire: &v1::LinksRequest) -> Result<v1::LinksResponse, Refusal> {

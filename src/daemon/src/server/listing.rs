@@ -1,4 +1,5 @@
-//! Lists for operators: decisions, leases, applications; newest first, bounded.
+//! Lists for operators: decisions, leases, applications; newest first, bounded. Each function asks for what there is, and
+//! gives the work that makes the list of it: for a thread that serves no sockets.
 
 use super::convert::{self, resource_to_wire};
 use crate::runtime::Daemon;
@@ -31,25 +32,32 @@ fn application(id: &str) -> Result<Option<ApplicationId>, Refusal> {
 pub(super) async fn decisions(
     daemon: &Daemon,
     wire: v1::ListDecisionsRequest,
-) -> Result<v1::ListDecisionsResponse, Refusal> {
+) -> Result<impl FnOnce() -> v1::ListDecisionsResponse + Send + 'static, Refusal> {
     let filter = RecordFilter { application: application(&wire.application_id)?, queue: wire.queue, host: wire.host };
     let (records, total, kept) = daemon.records_listed(filter, most(wire.limit)).await?;
     let now = daemon.clock().now();
-    let decisions = records.iter().map(|record| decision_view(record, now)).collect();
-    Ok(v1::ListDecisionsResponse { decisions, total: total as u64, kept })
+    Ok(move || {
+        let decisions = records.iter().map(|record| decision_view(record, now)).collect();
+        v1::ListDecisionsResponse { decisions, total: total as u64, kept }
+    })
 }
 
 /// Live leases.
 ///
 /// # Errors
 /// As [`decisions`].
-pub(super) async fn leases(daemon: &Daemon, wire: v1::ListLeasesRequest) -> Result<v1::ListLeasesResponse, Refusal> {
+pub(super) async fn leases(
+    daemon: &Daemon,
+    wire: v1::ListLeasesRequest,
+) -> Result<impl FnOnce() -> v1::ListLeasesResponse + Send + 'static, Refusal> {
     let application = application(&wire.application_id)?;
     let filter = LeaseFilter { application, queue: wire.queue, host: wire.host, most: most(wire.limit) };
     let (leases, total) = daemon.leases_held(filter).await?;
     let now = daemon.clock().now();
-    let leases = leases.iter().map(|lease| lease_view(lease, now)).collect();
-    Ok(v1::ListLeasesResponse { leases, total: total as u64 })
+    Ok(move || {
+        let leases = leases.iter().map(|lease| lease_view(lease, now)).collect();
+        v1::ListLeasesResponse { leases, total: total as u64 }
+    })
 }
 
 /// Applications that asked and are not over.
@@ -59,29 +67,48 @@ pub(super) async fn leases(daemon: &Daemon, wire: v1::ListLeasesRequest) -> Resu
 pub(super) async fn applications(
     daemon: &Daemon,
     wire: v1::ListApplicationsRequest,
-) -> Result<v1::ListApplicationsResponse, Refusal> {
+) -> Result<impl FnOnce() -> v1::ListApplicationsResponse + Send + 'static, Refusal> {
     let meant = application(&wire.application_id)?;
-    let mut found = by_application(daemon.attempts_held().await?);
-    let on_host = on_host(daemon, meant, &wire.host).await?;
-    found.retain(|(id, attempts)| {
-        meant.is_none_or(|meant| *id == meant)
-            && (wire.queue.is_empty() || queue_of(attempts) == wire.queue)
-            && on_host.as_ref().is_none_or(|on| on.contains(id))
-    });
-    let total = found.len() as u64;
-    found.truncate(most(wire.limit));
-    let now = daemon.clock().now();
-    let mut last = last_decisions(daemon, found.iter().map(|(id, _)| *id).collect()).await?;
-    let view = |(id, attempts): (ApplicationId, Vec<AttemptHeld>)| v1::ApplicationView {
-        application_id: id.to_string(),
-        attempt: attempts.last().map_or(0, |newest| newest.attempt.attempt),
-        queue: queue_of(&attempts).to_owned(),
-        asked_ms: attempts.iter().map(|held| now.since(held.touched).as_millis()).min().unwrap_or(0),
-        leases: attempts.iter().map(|held| held.leases as u64).sum(),
-        requests: attempts.iter().map(|held| held.requests as u64).sum(),
-        last_decision: last.remove(&id).map(|record| decision_view(&record, now)),
+    let attempts = daemon.attempts_held().await?;
+    let leased = match &*wire.host {
+        "" => None,
+        host => {
+            let filter = LeaseFilter { application: meant, host: host.to_owned(), ..LeaseFilter::default() };
+            Some(daemon.applications_with_leases(filter).await?)
+        }
     };
-    Ok(v1::ListApplicationsResponse { applications: found.into_iter().map(view).collect(), total })
+    let (records, ..) = daemon.records_listed(RecordFilter::default(), usize::MAX).await?;
+    let hinted = match &*wire.host {
+        "" => Vec::new(),
+        host => {
+            let filter = RecordFilter { application: meant, host: host.to_owned(), ..RecordFilter::default() };
+            daemon.records_listed(filter, usize::MAX).await?.0
+        }
+    };
+    let now = daemon.clock().now();
+    Ok(move || {
+        let hinted = hinted.iter().map(|record| record.request().attempt.application);
+        let on_host = leased.map(|leased| leased.into_iter().chain(hinted).collect::<BTreeSet<_>>());
+        let mut found = by_application(attempts);
+        found.retain(|(id, attempts)| {
+            meant.is_none_or(|meant| *id == meant)
+                && (wire.queue.is_empty() || queue_of(attempts) == wire.queue)
+                && on_host.as_ref().is_none_or(|on| on.contains(id))
+        });
+        let total = found.len() as u64;
+        found.truncate(most(wire.limit));
+        let mut last = last_decisions(records, found.iter().map(|(id, _)| *id).collect());
+        let view = |(id, attempts): (ApplicationId, Vec<AttemptHeld>)| v1::ApplicationView {
+            application_id: id.to_string(),
+            attempt: attempts.last().map_or(0, |newest| newest.attempt.attempt),
+            queue: queue_of(&attempts).to_owned(),
+            asked_ms: attempts.iter().map(|held| now.since(held.touched).as_millis()).min().unwrap_or(0),
+            leases: attempts.iter().map(|held| held.leases as u64).sum(),
+            requests: attempts.iter().map(|held| held.requests as u64).sum(),
+            last_decision: last.remove(&id).map(|record| decision_view(&record, now)),
+        };
+        v1::ListApplicationsResponse { applications: found.into_iter().map(view).collect(), total }
+    })
 }
 
 /// Attempts of each application, ascending; the application that asked last first.
@@ -100,34 +127,16 @@ fn queue_of(attempts: &[AttemptHeld]) -> &str {
     attempts.iter().rev().find_map(|held| held.queue.as_ref()).map_or("", |queue| queue.as_str())
 }
 
-/// Applications with a lease on such a host, or with a recorded hint for one; `None`: any host will do.
-async fn on_host(
-    daemon: &Daemon,
-    application: Option<ApplicationId>,
-    host: &str,
-) -> Result<Option<BTreeSet<ApplicationId>>, Refusal> {
-    if host.is_empty() {
-        return Ok(None);
-    }
-    let filter = LeaseFilter { application, host: host.to_owned(), most: usize::MAX, ..LeaseFilter::default() };
-    let (leases, _) = daemon.leases_held(filter).await?;
-    let filter = RecordFilter { application, host: host.to_owned(), ..RecordFilter::default() };
-    let (records, ..) = daemon.records_listed(filter, usize::MAX).await?;
-    let hinted = records.iter().map(|record| record.request().attempt.application);
-    Ok(Some(leases.iter().map(|lease| lease.attempt.application).chain(hinted).collect()))
-}
-
-/// The newest record of each application.
-async fn last_decisions(
-    daemon: &Daemon,
+/// The newest record of each application; `records` are newest first.
+fn last_decisions(
+    records: Vec<Arc<Record>>,
     mut wanted: BTreeSet<ApplicationId>,
-) -> Result<BTreeMap<ApplicationId, Arc<Record>>, Refusal> {
-    let (records, ..) = daemon.records_listed(RecordFilter::default(), usize::MAX).await?;
+) -> BTreeMap<ApplicationId, Arc<Record>> {
     let newest = records.into_iter().filter_map(|record| {
         let application = record.request().attempt.application;
         wanted.remove(&application).then_some((application, record))
     });
-    Ok(newest.collect())
+    newest.collect()
 }
 
 fn decision_view(record: &Record, now: Timestamp) -> v1::DecisionView {

@@ -77,6 +77,14 @@ impl LogLevel {
         self.lock().clone()
     }
 
+    /// Whether it is a filter.
+    ///
+    /// # Errors
+    /// [`LogError::Filter`].
+    pub fn check(&self, filter: &str) -> Result<(), LogError> {
+        check_filter(filter).map(drop)
+    }
+
     /// Another filter from now on.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 
 mod engine_thread;
 mod planning;
+mod without_probe;
 
 use super::harness::{EngineHarness, registration};
 use crate::placer::compiled;

@@ -39,7 +39,7 @@ pub const NAME: &str = "scale_up_out";
 #[derive(Debug, Clone, Default)]
 pub struct ScaleUpOut {
     params: ScaleUpOutParams,
-    /// Trained when it is first asked; `None` inside: by the parameters all jobs are better off in one class.
+    /// Trained by `prepare`; `None` inside: by the parameters all jobs are better off in one class.
     classifier: OnceLock<Option<Arc<Classifier>>>,
 }
 
@@ -50,9 +50,14 @@ impl ScaleUpOut {
         Self { params: self.params, classifier: OnceLock::from(Some(classifier)) }
     }
 
-    fn classifier(&self) -> Option<&Classifier> {
-        let trained = || Classifier::of_time_model(&self.params).ok().map(Arc::new);
-        self.classifier.get_or_init(trained).as_deref()
+    /// Above 0: the job is small, and the further from 0 the surer. Until there is a classifier the time model says it, by
+    /// which jobs are labelled that it is trained from.
+    fn decision(&self, job: &JobShape) -> f64 {
+        match self.classifier.get() {
+            Some(trained) => trained.as_ref().map_or(0.0, |classifier| classifier.decision(job)),
+            None if self.params.time_model().small(job) => 1.0,
+            None => -1.0,
+        }
     }
 }
 
@@ -70,6 +75,15 @@ impl Definition for ScaleUpOut {
         &self.params
     }
 
+    fn prepare(&self) {
+        let trained = || Classifier::of_time_model(&self.params).ok().map(Arc::new);
+        self.classifier.get_or_init(trained);
+    }
+
+    fn is_prepared(&self) -> bool {
+        self.classifier.get().is_some()
+    }
+
     fn capabilities(&self) -> Capabilities<'_> {
         let (place, dispatch, place_data) = (Some(self as &dyn Place), Some(self as _), Some(self as _));
         Capabilities { place, dispatch, place_data, ..Capabilities::default() }
@@ -78,7 +92,7 @@ impl Definition for ScaleUpOut {
 
 impl Place for ScaleUpOut {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        place::place(problem, &self.params, || self.classifier(), budget)
+        place::place(problem, &self.params, |job| self.decision(job), budget)
     }
 
     fn knows_senders(&self) -> bool {
@@ -107,10 +121,10 @@ impl Dispatch for ScaleUpOut {
     }
 
     fn observe(&self, state: &mut QueuesState, event: &DispatchEvent, view: &View<'_>) {
-        state.observe(&Rules { params: &self.params, classifier: &|| self.classifier() }, event, view);
+        state.observe(&Rules { params: &self.params, decision: &|job| self.decision(job) }, event, view);
     }
 
     fn offer(&self, state: &mut QueuesState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
-        state.offer(&Rules { params: &self.params, classifier: &|| self.classifier() }, offer, view)
+        state.offer(&Rules { params: &self.params, decision: &|job| self.decision(job) }, offer, view)
     }
 }

@@ -1,7 +1,6 @@
 //! A request that is answered at once: hosts of the class where it is predicted to end soonest.
 
 use super::classes::{Side, is_up};
-use super::classifier::Classifier;
 use super::params::ScaleUpOutParams;
 use super::time::{BLOCK, JobShape, TimeModel};
 use crate::baselines::fair::{Fair, FairParams};
@@ -12,10 +11,10 @@ use hintd_model::units::{Bytes, NodeIdx};
 ///
 /// # Errors
 /// Those of `fair`.
-pub(super) fn place<'c>(
+pub(super) fn place(
     problem: &PlaceProblem<'_>,
     params: &ScaleUpOutParams,
-    classifier: impl Fn() -> Option<&'c Classifier>,
+    decision: impl Fn(&JobShape) -> f64,
     budget: &mut Budget<'_>,
 ) -> Result<Placement, PlaceError> {
     let (slow_start, early_reduces) = (params.slow_start, params.early_reduces);
@@ -28,7 +27,7 @@ pub(super) fn place<'c>(
         return Ok(placement);
     }
     let job = shape(problem);
-    let decision = classifier().map_or(0.0, |classifier| classifier.decision(&job));
+    let decision = decision(&job);
     let of_class = [Side::Up, Side::Out].map(|side| within(problem, &params.scale_up, side));
     let room = [0, 1].map(|at| containers(&of_class[at]));
     let speed = params.class_speed().of(job.input, job.shuffle);

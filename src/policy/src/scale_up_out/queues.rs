@@ -5,7 +5,6 @@
 //! scale-up machines are kept until their first task starts.
 
 use super::classes::{Classes, Side};
-use super::classifier::Classifier;
 use super::params::{Order, ScaleUpOutParams, Steal};
 use super::time::{BLOCK, JobShape};
 use crate::advise::EarlierRun;
@@ -105,10 +104,10 @@ fn delay(params: &ScaleUpOutParams) -> Delay {
     crate::Definition::new(DelayParams { node_skips, rack_skips: 0, slow_start, early_reduces })
 }
 
-/// The parameters and the classifier, trained when it is first asked.
+/// The parameters, and how small a job is.
 pub(super) struct Rules<'a> {
     pub(super) params: &'a ScaleUpOutParams,
-    pub(super) classifier: &'a dyn Fn() -> Option<&'a Classifier>,
+    pub(super) decision: &'a dyn Fn(&JobShape) -> f64,
 }
 
 impl QueuesState {
@@ -245,7 +244,7 @@ impl QueuesState {
         if !rules.params.queues || !self.classes.runs(view, Side::Up) {
             return (Side::Out, 0.0);
         }
-        let decision = (rules.classifier)().map_or(0.0, |classifier| classifier.decision(&shape(job)));
+        let decision = (rules.decision)(&shape(job));
         // A container that only one class's machines are large enough for goes there, whatever the job.
         match (held(Side::Up), held(Side::Out)) {
             (true, false) => (Side::Up, decision),

@@ -6,7 +6,7 @@ use crate::baselines::fair::Fair;
 use crate::dispatch::{DispatchState, TaskInput, TaskRef, WaitingGroup};
 use crate::pool::naive::{Naive, World, agree};
 use crate::sample::{Sample, cluster};
-use crate::{DynDispatch, check};
+use crate::{DynDispatch, Policy, check};
 use hintd_model::cluster::Resource;
 use hintd_model::cluster::node::LabelBits;
 use hintd_model::network::build::{TreeSpec, tree};
@@ -451,6 +451,30 @@ fn a_cluster_without_classes_is_placed_as_fair_does_and_it_is_said() {
     let (ours, fair) = (place(&policy(|_| {})), place(&Fair::default()));
     assert_eq!(ours.groups, fair.groups);
     assert_eq!(ours.parts, [("scale_up_machines".to_owned(), 0.0)]);
+}
+
+#[test]
+fn it_never_trains_while_it_is_asked_and_goes_by_the_time_model_until_it_is_prepared() {
+    let policy = ScaleUpOut::new(ScaleUpOutParams { training_jobs: 50, ..ScaleUpOutParams::default() });
+    let (small, large) = (maps(0, 2, 1), maps(1, 600, BLOCK.0));
+    let mut sample = yard(2, 2, 4);
+    let mut run = Run::new(&mut sample, &policy, &[small, large], 1.0);
+    run.report(NodeIdx(2));
+    run.report(NodeIdx(0));
+    let asked = [0, 1].map(|number| {
+        let state = run.state.of::<QueuesState>().unwrap();
+        state.job(attempt(number)).unwrap()
+    });
+    assert_eq!(asked, [(Side::Up, 1.0), (Side::Out, -1.0)]);
+    let problem = run.sample.problem(vec![run.sample.group("map", 2, UNIT)], vec![], vec![]);
+    let place = || {
+        let mut never = || false;
+        let placed = Place::place(&policy, &problem, &mut Budget::new(100, &mut never)).unwrap();
+        placed.parts.into_iter().find(|(name, _)| name == "decision_value").unwrap().1
+    };
+    assert_eq!((place(), Policy::is_prepared(&policy)), (1.0, false));
+    Policy::prepare(&policy);
+    assert!(Policy::is_prepared(&policy) && place() != 1.0, "by the classifier from now on");
 }
 
 #[test]

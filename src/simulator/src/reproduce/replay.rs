@@ -11,7 +11,9 @@ use toml::de::DeTable;
 pub(super) fn policy(name: &str, params: &str) -> Result<Box<dyn Policy>, String> {
     let entry = registry::find(name).ok_or_else(|| format!("no policy is called {name}"))?;
     let table = DeTable::parse(params).map_err(|error| format!("{params}: {error}"))?;
-    (entry.build)(table).map_err(|error| error.to_string())
+    let policy = (entry.build)(table).map_err(|error| error.to_string())?;
+    policy.prepare();
+    Ok(policy)
 }
 
 /// The report of a run in which every job fits.

@@ -38,8 +38,18 @@ pub(super) struct Point {
 pub(super) struct History {
     points: VecDeque<Row>,
     last: Option<Point>,
-    /// Links in the order of their loads; one that was ever here keeps its place while a point has it.
-    links: Vec<Arc<str>>,
+    /// Points so far, those that went included.
+    taken: u64,
+    /// Links in the order of their loads.
+    links: Vec<Link>,
+}
+
+/// A place among the loads of a point.
+#[derive(Debug)]
+struct Link {
+    name: Arc<str>,
+    /// The number of the last point that has it: once that one went, the place is another's.
+    seen: u64,
 }
 
 #[derive(Debug)]
@@ -87,6 +97,7 @@ impl History {
             cpu_cores: ((point.cpu_s - before.cpu_s).max(0.0) as f32) / seconds,
             loads: self.loads(&point.links),
         };
+        self.taken += 1;
         if self.points.len() == POINTS {
             self.points.pop_front();
         }
@@ -95,20 +106,30 @@ impl History {
 
     /// Loads in the order of links; names that are new get places as long as there are some.
     fn loads(&mut self, links: &[(Arc<str>, [f32; 2])]) -> Box<[[u16; 2]]> {
-        let known: BTreeMap<&str, usize> = self.links.iter().enumerate().map(|(at, name)| (&**name, at)).collect();
+        let number = self.taken;
+        let known: BTreeMap<&str, usize> = self.links.iter().enumerate().map(|(at, link)| (&*link.name, at)).collect();
+        let places: Vec<Option<usize>> = links.iter().map(|(name, _)| known.get(&**name).copied()).collect();
+        places.iter().flatten().for_each(|&at| self.links[at].seen = number);
+        // No point that is kept has a load there: this one is the last of an hour.
+        let gone = |link: &Link| link.seen + POINTS as u64 <= number;
+        let mut free: Vec<usize> = (0..self.links.len()).rev().filter(|&at| gone(&self.links[at])).collect();
         let mut loads = vec![[u16::MAX; 2]; self.links.len()];
-        let mut new = Vec::new();
-        for (name, shares) in links {
-            match known.get(&**name) {
-                Some(&at) => loads[at] = shares.map(thousandths),
-                None if self.links.len() + new.len() < LINKS => {
-                    new.push(Arc::clone(name));
-                    loads.push(shares.map(thousandths));
+        for ((name, shares), place) in links.iter().zip(places) {
+            let link = || Link { name: Arc::clone(name), seen: number };
+            let at = match place.or_else(|| free.pop()) {
+                Some(at) => at,
+                None if self.links.len() < LINKS => self.links.len(),
+                None => continue,
+            };
+            match self.links.get_mut(at) {
+                Some(known) => *known = link(),
+                None => {
+                    self.links.push(link());
+                    loads.push([u16::MAX; 2]);
                 }
-                None => {}
             }
+            loads[at] = shares.map(thousandths);
         }
-        self.links.extend(new);
         loads.into()
     }
 
@@ -119,7 +140,7 @@ impl History {
             let of = |row: &Row| row.loads.get(link).map(|loads| loads[way]).filter(|load| *load != u16::MAX);
             self.points.iter().map(of).collect::<Vec<Option<u16>>>()
         };
-        let link = link.and_then(|link| self.links.iter().position(|name| **name == *link));
+        let link = link.and_then(|link| self.links.iter().position(|known| *known.name == *link));
         HistoryDocument {
             every_ms: u64::try_from(EVERY.as_millis()).unwrap_or(u64::MAX),
             at_ms: self.points.iter().map(|row| row.at_ms).collect(),
@@ -157,6 +178,31 @@ mod tests {
         assert_eq!((found.at_ms.len(), found.at_ms[0]), (POINTS, 60_000), "the oldest went");
         assert_eq!((found.rates["answered"][7], found.cpu_cores[7], found.leases[0]), (2.0, 0.25, 60));
         assert_eq!(found.link.unwrap()[0][3], Some(250));
+    }
+
+    fn loads(names: &[String]) -> Vec<(&str, f32)> {
+        names.iter().map(|name| (name.as_str(), 0.5)).collect()
+    }
+
+    #[test]
+    fn links_that_are_gone_for_an_hour_leave_their_places_to_others() {
+        let named = |prefix: &str| (0..LINKS).map(|at| format!("{prefix}{at}")).collect::<Vec<_>>();
+        let (old, new) = (named("old"), named("new"));
+        let mut history = History::default();
+        let add = |history: &mut History, at: usize, names: &[String]| {
+            history.add(point(10 * at as u64, 0, &loads(names)));
+        };
+        let of = |history: &History, name: &str| history.document(Some(name)).link.map(|[from_a, _]| from_a);
+        add(&mut history, 0, &[]);
+        add(&mut history, 1, &old);
+        (2..=POINTS + 1).for_each(|at| add(&mut history, at, &[]));
+        assert!(of(&history, &old[7]).is_some_and(|loads| loads.iter().all(Option::is_none)));
+        assert_eq!(of(&history, &new[7]), None);
+        add(&mut history, POINTS + 2, &new);
+        let new_is = of(&history, &new[7]).expect("it has a place");
+        assert_eq!((of(&history, &old[7]), history.links.len()), (None, LINKS));
+        assert_eq!((new_is.len(), new_is[POINTS - 1]), (POINTS, Some(500)));
+        assert!(new_is[..POINTS - 1].iter().all(Option::is_none), "nothing of whose place it was");
     }
 
     #[test]

@@ -23,6 +23,8 @@ const PAUSE: u32 = 20;
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 /// An event stream ends after this long, before its connection does (`listener`); the browser comes again at once.
 const STREAM_LIFE: Duration = Duration::from_secs(25);
+/// A document that is being sent then has this long.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The latest document as an event, and the hour.
 #[derive(Debug)]
@@ -94,16 +96,25 @@ impl Live {
         }
     }
 
-    /// A stream of documents for one browser; `None`: all places are taken.
-    pub(super) fn listen(&self) -> Option<impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static> {
+    /// A stream of documents for one browser, whose connection ends then; `None`: all places are taken.
+    pub(super) fn listen(
+        &self,
+        ends: Option<tokio::time::Instant>,
+    ) -> Option<impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         // What was made for others before is not shown: a document comes within a second.
         let latest = self.latest.subscribe();
         self.wanted.notify_one();
-        let until = tokio::time::Instant::now() + STREAM_LIFE;
+        let until = until(tokio::time::Instant::now(), ends);
         let listener = Listener { latest, until, stopping: self.daemon.clone(), greeted: false, _place: place };
         Some(stream::unfold(listener, Listener::next))
     }
+}
+
+/// When a stream that begins now is to be over.
+fn until(now: tokio::time::Instant, ends: Option<tokio::time::Instant>) -> tokio::time::Instant {
+    let life = now + STREAM_LIFE;
+    ends.map_or(life, |ends| life.min(ends.checked_sub(LAST_WORDS).unwrap_or(ends)))
 }
 
 /// One browser's stream.
@@ -143,5 +154,19 @@ fn point(daemon: &Daemon, leases: u64) -> Point {
         leases,
         cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
         links: page::fabric_shares(&daemon.generation()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_ends_before_its_connection_however_long_others_used_it() {
+        let now = tokio::time::Instant::now();
+        let ends = |seconds| Some(now + Duration::from_secs(seconds));
+        assert_eq!(until(now, ends(30)), now + STREAM_LIFE);
+        assert_eq!(until(now, ends(10)), now + Duration::from_secs(9));
+        assert_eq!(until(now, None), now + STREAM_LIFE);
     }
 }

@@ -18,7 +18,9 @@ use crate::server::page;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, ETAG, HOST, IF_NONE_MATCH};
+use axum::http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, ETAG, HOST, IF_NONE_MATCH,
+};
 use axum::http::header::{LOCATION, REFERRER_POLICY, RETRY_AFTER, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
@@ -34,6 +36,10 @@ use tokio::task::JoinSet;
 /// Whose connection a request came on; the listener says it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
+
+/// When its connection ends, whatever goes on over it; the listener says it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ConnectionEnds(pub(super) tokio::time::Instant);
 
 /// The cookie of a session.
 const SESSION: &str = "hintd_page";
@@ -169,9 +175,11 @@ async fn file(State(page): State<Arc<Page>>, request: Request) -> Response {
     (fresh, [(CONTENT_TYPE, asset.kind)], asset.bytes).into_response()
 }
 
-async fn stream(State(page): State<Arc<Page>>) -> Response {
-    match page.live.listen() {
-        Some(events) => ([(CONTENT_TYPE, EVENTS)], Body::from_stream(events)).into_response(),
+async fn stream(State(page): State<Arc<Page>>, request: Request) -> Response {
+    // It ends before a connection does that others used before it, and the connection with it: the next has a whole life.
+    let ends = request.extensions().get::<ConnectionEnds>().map(|ends| ends.0);
+    match page.live.listen(ends) {
+        Some(events) => ([(CONTENT_TYPE, EVENTS), (CONNECTION, "close")], Body::from_stream(events)).into_response(),
         None => {
             let told = text(StatusCode::SERVICE_UNAVAILABLE, "page.streams browsers look already: close one\n");
             ([(RETRY_AFTER, "5")], told).into_response()

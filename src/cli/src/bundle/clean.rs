@@ -1,0 +1,202 @@
+//! What of a configuration is no secret. What may be one is known by the names of keys that hold secrets, by URLs that name
+//! users, and by keys that hintd does not have: a misspelled `password` among them. What was found is left out of every
+//! other document too, whatever it says it of.
+
+use crate::failure::Failure;
+use crate::output;
+use crate::printable::printable_json;
+use hintd_policy::registry;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
+/// What stands for a value that is left out.
+const LEFT_OUT: &str = "(left out)";
+
+/// Parts of the names of keys whose values are secrets.
+const SECRET: [&str; 8] = ["password", "passwd", "secret", "token", "credential", "keytab", "authorization", "cookie"];
+
+/// Shorter ones would be found in words that have nothing to do with them.
+const SHORTEST: usize = 4;
+
+/// Keys that hintd has, with what each is for.
+const SHIPPED: &str = include_str!("../../../../config/hintd.toml");
+
+/// Secrets that were found.
+#[derive(Debug, Default)]
+pub(super) struct Secrets {
+    /// Longest first: one may be within another.
+    found: Vec<String>,
+}
+
+impl Secrets {
+    /// A configuration without comments and without secrets, which are remembered. What is no TOML could have a secret
+    /// anywhere: it is left out, and only the place of the mistake is said.
+    ///
+    /// # Errors
+    /// In words.
+    pub(super) fn leave_out_of(&mut self, text: &str) -> Result<String, String> {
+        let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            format!("it is no TOML (line {line}), and left out")
+        })?;
+        table.iter_mut().for_each(|(key, value)| self.leave_out(key, value));
+        self.found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        toml::to_string(&table).map_err(|error| error.to_string())
+    }
+
+    fn leave_out(&mut self, key: &str, value: &mut toml::Value) {
+        match value {
+            toml::Value::String(text) => *text = self.cleaned(key, text),
+            toml::Value::Array(values) => values.iter_mut().for_each(|value| self.leave_out(key, value)),
+            toml::Value::Table(table) => table.iter_mut().for_each(|(key, value)| self.leave_out(key, value)),
+            _ => {}
+        }
+    }
+
+    fn cleaned(&mut self, key: &str, text: &str) -> String {
+        let named = key.to_ascii_lowercase();
+        if SECRET.iter().any(|secret| named.contains(secret)) && !text.is_empty() {
+            self.remember(text);
+            return LEFT_OUT.to_owned();
+        }
+        // Keys that operators choose, such as names of frameworks, have names of policies.
+        if !keys().contains(key) && registry::find(text).is_none() && !text.is_empty() {
+            return LEFT_OUT.to_owned();
+        }
+        without_users(text, &mut |user| {
+            self.remember(user);
+            user.split_once(':').into_iter().for_each(|(_, password)| self.remember(password));
+        })
+    }
+
+    fn remember(&mut self, secret: &str) {
+        if secret.len() >= SHORTEST && !self.found.iter().any(|found| found == secret) {
+            self.found.push(secret.to_owned());
+        }
+    }
+
+    /// A document without users and passwords of URLs, and without what the configuration has of secrets: what is wrong
+    /// with it is told with the value.
+    ///
+    /// # Errors
+    /// [`Failure::Work`] for what is no JSON.
+    pub(super) fn text(&self, document: &impl Serialize) -> Result<String, Failure> {
+        let mut document = output::sorted(document)?;
+        strings(&mut document, &mut |text| {
+            *text = without_users(text, &mut |_| {});
+            for secret in self.found.iter().filter(|secret| text.contains(&***secret)).collect::<Vec<_>>() {
+                *text = text.replace(&**secret, LEFT_OUT);
+            }
+        });
+        let text = serde_json::to_string_pretty(&document).map_err(|error| Failure::Work(error.into()))?;
+        Ok(printable_json(&text).into_owned() + "\n")
+    }
+}
+
+/// Keys of hintd's configuration: those that the shipped one has, set or as a comment, and parameters of policies.
+fn keys() -> &'static BTreeSet<String> {
+    static KEYS: OnceLock<BTreeSet<String>> = OnceLock::new();
+    KEYS.get_or_init(|| {
+        let named = |line: &str| {
+            let (key, _) = line.trim_start_matches("# ").split_once(" = ")?;
+            let is_key = key.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+            is_key.then(|| key.to_owned())
+        };
+        let params = registry::entries().iter().filter_map(|entry| registry::with_defaults(entry.name));
+        let params: Vec<String> = params.map(|policy| policy.params_toml()).collect();
+        let inline = SHIPPED.lines().flat_map(|line| line.split(['{', ',']).map(str::trim));
+        inline.chain(params.iter().flat_map(|text| text.lines())).filter_map(named).collect()
+    })
+}
+
+fn strings(value: &mut Value, change: &mut impl FnMut(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| strings(item, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| strings(field, change)),
+        _ => {}
+    }
+}
+
+/// A text whose URLs name no user: `http://ann:secret@host/` as `http://(left out)@host/`; `found` is told each.
+fn without_users(text: &str, found: &mut impl FnMut(&str)) -> String {
+    let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("://") {
+        clean += before;
+        clean += "://";
+        let end = after.find(|letter: char| letter.is_whitespace() || "/\"'\\<>".contains(letter));
+        let authority = &after[..end.unwrap_or(after.len())];
+        rest = match authority.rfind('@') {
+            Some(at) => {
+                found(&authority[..at]);
+                clean += LEFT_OUT;
+                &after[at..]
+            }
+            None => after,
+        };
+    }
+    clean + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn without_secrets(text: &str) -> Result<String, String> {
+        Secrets::default().leave_out_of(text)
+    }
+
+    #[test]
+    fn a_configuration_goes_without_comments_secrets_and_users_of_urls() {
+        let text = "# hunter1\n[sdn.ryu]\nurl = \"http://ann:hunter2@ctl:8080/v1\"\npassword = \"hunter3\" # hunter4\n\
+            [tokens]\nlegacy_clients = true\n[name_node]\nurls = [\"https://bob:hunter5@nn\"]\nSecretKey = \"hunter6\"\n";
+        let without = without_secrets(text).unwrap();
+        assert!(!without.contains("hunter") && !without.contains("ann:"), "{without}");
+        assert!(
+            without.contains("http://(left out)@ctl:8080/v1") && without.contains("https://(left out)@nn"),
+            "{without}"
+        );
+        assert!(without.contains("legacy_clients = true"), "{without}");
+    }
+
+    #[test]
+    fn what_hintd_does_not_know_may_be_a_secret_and_what_it_knows_is_none() {
+        let text = "[sdn]\npasswrd = \"hunter1\"\n[policy]\ndefault = \"joint\"\n[policy.frameworks]\nspark = \"spread\"\n\
+            flink = \"hunter2\"\n[store]\npath = \"/var/lib/hintd\"\n[policies.scale_up_out]\norder = \"delay\"\n\
+            [hook]\npassed_on = [\"hunter3\"]\n";
+        let without = without_secrets(text).unwrap();
+        assert!(!without.contains("hunter"), "{without}");
+        let kept = ["default = \"joint\"", "spark = \"spread\"", "path = \"/var/lib/hintd\"", "order = \"delay\""];
+        assert!(kept.iter().all(|kept| without.contains(kept)), "{without}");
+    }
+
+    #[test]
+    fn the_shipped_configuration_is_kept_whole() {
+        let shipped: toml::Table = SHIPPED.parse().unwrap();
+        let kept: toml::Table = without_secrets(SHIPPED).unwrap().parse().unwrap();
+        assert_eq!(kept, shipped);
+    }
+
+    #[test]
+    fn what_the_configuration_has_of_secrets_no_other_document_says() {
+        let mut secrets = Secrets::default();
+        secrets.leave_out_of("token = \"hunter-1\"\nurls = [\"http://ann:hunter@nn\"]\nsecret = \"a\"\n").unwrap();
+        let text = secrets.text(&serde_json::json!({ "why": ["got hunter-1 of ann:hunter, a hunter"] })).unwrap();
+        assert!(!text.contains("hunter") && text.contains("got (left out) of (left out), a (left out)"), "{text}");
+    }
+
+    #[test]
+    fn urls_name_no_users_wherever_they_stand() {
+        let text = "f:3: \"http://ann:p@ss@ctl:8080\" is wrong; see http://docs/a@b and x://y@z";
+        let clean = "f:3: \"http://(left out)@ctl:8080\" is wrong; see http://docs/a@b and x://(left out)@z";
+        assert_eq!(without_users(text, &mut |_| {}), clean);
+    }
+
+    #[test]
+    fn of_a_file_that_is_no_toml_only_the_line_is_told() {
+        let why = without_secrets("[a]\npassword = hunter2\n").unwrap_err();
+        assert!(why.contains("line 2") && !why.contains("hunter2"), "{why}");
+    }
+}
