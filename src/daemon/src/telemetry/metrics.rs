@@ -192,12 +192,7 @@ const OF_WORK: &[Metric] = &[
     metric(SDN_CONNECTED, Kind::Gauge, Unit::Count, "1 while the SDN controller answers, else 0."),
     metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
     metric(HISTORY_ASKED, Kind::Counter, Unit::Count, "Polls of history servers, by server and result."),
-    metric(
-        HISTORY_PASSED_OVER,
-        Kind::Counter,
-        Unit::Count,
-        "Finished jobs of which nothing was learnt, by history server and reason.",
-    ),
+    metric(HISTORY_PASSED_OVER, Kind::Counter, Unit::Count, "Finished jobs passed over, by server and reason."),
     metric(HISTORY_ANSWERS, Kind::Gauge, Unit::Count, "1 while a history server answers, else 0."),
     metric(HISTORY_AGE, Kind::Gauge, Unit::Seconds, "Time since a history server answered, or since the start."),
     metric(SDN_RULES, Kind::Counter, Unit::Count, "Entries of switches, by what became of them."),
