@@ -98,6 +98,7 @@ async fn serve(config: Config, file: PathBuf, signals: Signals, logs: &Logs) -> 
         resource_manager: config.resource_manager.clone(),
         name_node: config.name_node.clone(),
         history_server: config.history_server.clone(),
+        spark_history_server: config.spark_history_server.clone(),
     };
     let mut options = config.options.clone();
     options.listen.connections = descriptors::connections(options.listen.connections)?;
@@ -138,6 +139,7 @@ struct Hadoop {
     resource_manager: Option<ResourceManagerOptions>,
     name_node: Option<NameNodeOptions>,
     history_server: Option<HistoryServerOptions>,
+    spark_history_server: Option<HistoryServerOptions>,
 }
 
 impl Hadoop {
@@ -147,6 +149,11 @@ impl Hadoop {
                         nor [history_server]";
             tracing::warn!("{said}");
             daemon.notice("holdout", vec![said.to_owned()]);
+        }
+        if let Some(options) = self.spark_history_server {
+            let managers = self.resource_manager.as_ref();
+            hintd::hadoop::start_spark_history_server(&options, managers, daemon, metrics)
+                .context("spark_history_server.ca_file")?;
         }
         if let Some(options) = self.resource_manager {
             hintd::hadoop::start(options, daemon, metrics).context("resource_manager.ca_file")?;

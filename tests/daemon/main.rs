@@ -41,6 +41,7 @@ mod resource_manager;
 mod resource_manager_apps;
 mod searches;
 mod shells;
+mod spark_history;
 mod streams;
 mod tokens;
 mod turns;

@@ -68,6 +68,8 @@ pub struct LearnedGroup {
     pub memory_mb: u64,
     /// Paths that it read.
     pub input_paths: Vec<Arc<str>>,
+    /// Bytes that it read where no paths are told; 0: not known.
+    pub input: Bytes,
 }
 
 /// Finished tasks of one group.
@@ -85,11 +87,19 @@ pub struct GroupHistory {
     pub memory_mb: u64,
     /// Input paths of the group's own.
     pub input_paths: Vec<Arc<str>>,
+    /// Bytes that its last run read where no paths were told; 0: not known.
+    #[serde(skip_serializing_if = "no_bytes")]
+    pub input: Bytes,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
 const fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn no_bytes(bytes: &Bytes) -> bool {
+    *bytes == Bytes::ZERO
 }
 
 /// One finished task.
@@ -118,6 +128,18 @@ pub struct EdgeHistory {
 
 /// Groups, edges and paths kept of one job.
 const PARTS_MAX: usize = 256;
+
+impl JobHistory {
+    /// What a group sends to itself.
+    pub(crate) fn within(&self, group: &str) -> Option<&EdgeHistory> {
+        self.edges.iter().find(|edge| *edge.from == *group && *edge.to == *group)
+    }
+
+    /// Containers of a group in the last run; 0: not known.
+    pub(crate) fn count(&self, group: &str) -> u32 {
+        self.groups.get(group).map_or(0, |known| known.count)
+    }
+}
 
 impl GroupHistory {
     /// Median duration of the samples; `None`: there are none.
@@ -229,6 +251,7 @@ impl History {
                 known.count = group.count;
                 known.memory_mb = if group.memory_mb > 0 { group.memory_mb } else { known.memory_mb };
                 known.input_paths = group.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
+                known.input = group.input;
             }
             job.edges = run.edges.iter().take(PARTS_MAX).cloned().collect();
         });

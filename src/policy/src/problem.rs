@@ -27,6 +27,8 @@ pub struct PlaceProblem<'a> {
     pub edges: Vec<EdgeProblem>,
     /// Containers that came before and send to groups of the problem.
     pub senders: Vec<ArrivedSenders>,
+    /// What groups read of which nobody knows where it lies: bytes that come out of other racks, wherever the group is.
+    pub scattered: Vec<(GroupIdx, Bytes)>,
     /// What runs already and will talk to the new containers: the ApplicationMaster, earlier waves.
     pub anchors: Vec<Anchor>,
     /// Traffic that runs already and the routes it has, where somebody keeps track.
@@ -138,6 +140,8 @@ pub struct ArrivedSenders {
     pub to: GroupIdx,
     /// What each node sends to the whole group, ascending by node.
     pub from: Vec<(NodeIdx, Bytes)>,
+    /// The group sends as much to each node: containers of one kind, of which some run already.
+    pub mutual: bool,
 }
 
 /// Containers of the application that stay where they are.

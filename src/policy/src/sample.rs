@@ -142,6 +142,7 @@ impl Sample {
             groups,
             edges,
             senders,
+            scattered: Vec::new(),
             anchors,
             running,
             owner,

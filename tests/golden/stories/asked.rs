@@ -1,6 +1,6 @@
-//! A daemon that polls a ResourceManager, a NameNode, a JobHistoryServer, and an SDN controller.
+//! A daemon that polls a ResourceManager, a NameNode, a JobHistoryServer, a Spark history server, and an SDN controller.
 
-use super::servers::{Server, history_server, link_event, name_node, resource_manager, ryu};
+use super::servers::{Server, history_server, link_event, name_node, resource_manager, ryu, spark_history_server};
 use crate::notes::Notes;
 use crate::programs::{Daemon, until};
 use crate::world::{MUCH, hints, now_us, request, size};
@@ -13,6 +13,7 @@ pub(crate) fn hadoop_and_ryu_are_asked(notes: &Notes) {
     let (standby, active) = (manager("STANDBY"), manager("ACTIVE"));
     let names = Server::start(name_node(), vec![]);
     let history = Server::start(history_server(now_us() / 1_000 - 60_000), vec![]);
+    let spark = Server::start(spark_history_server(now_us() / 1_000 - 60_000), vec![]);
     let events = ["event_link_delete", "event_link_add", "event_of_the_future"].map(|event| link_event(event, 17));
     let controller = Server::start(ryu(), events.to_vec());
     let dead = "http://127.0.0.1:1";
@@ -20,12 +21,13 @@ pub(crate) fn hadoop_and_ryu_are_asked(notes: &Notes) {
         "[resource_manager]\nurls = [\"{}\", \"{}\"]\npoll = \"100ms\"\napplications = \"100ms\"\nabsent_kept = \"0s\"
         [name_node]\nurls = [\"{dead}\", \"{}\"]\nwait = \"20s\"\npoll = \"100ms\"
         [history_server]\nurls = [\"{}\", \"{dead}\"]\npoll = \"1s\"
+        [spark_history_server]\nurls = [\"{}\"]\npoll = \"1s\"
         [sdn.ryu]\nurl = \"{}\"\npoll = \"100ms\"\ncounters = \"100ms\"\nsettle = \"0s\"
         forward = true\nlink_bits_per_s = 1000000000
         [sdn.ryu.hosts]\n\"02:00:00:00:00:01\" = \"r0n0\"\n\"02:00:00:00:00:02\" = \"r1n0\"
         [yarn]\nminimum_memory_mb = 1024
         [queues.\"*\"]\nmode = \"on\"\nhold = true",
-        standby.url, active.url, names.url, history.url, controller.url
+        standby.url, active.url, names.url, history.url, spark.url, controller.url
     ));
     daemon.until("both nodes", |status| status["nodes_usable"] == json!(2));
     daemon.until("the network", |status| status["links"] == json!(6));
@@ -54,6 +56,9 @@ pub(crate) fn hadoop_and_ryu_are_asked(notes: &Notes) {
     hints(&daemon, notes, &request("talk", 3, 1, 1_024, talk));
     daemon.until("rules are in force", |status| status["watchers"][0]["acknowledged"].as_u64() >= Some(2));
     until("the history is read", || history.was_asked("/jobs/job_1_0003").then_some(()));
+    until("one application is passed over", || {
+        daemon.page("/metrics").1.contains("hintd_history_server_passed_over_total").then_some(())
+    });
     daemon.until("the settings are compared", |status| status.get("notices").is_some());
     notes.status(&daemon);
     until("the controller is heard", || {

@@ -239,6 +239,35 @@ pub(super) fn history_server(finished_ms: u64) -> Script {
     })
 }
 
+/// A Spark history server with three runs of one application that ended at this time; of the last it says nonsense.
+pub(super) fn spark_history_server(finished_ms: u64) -> Script {
+    Arc::new(move |_, path, _| {
+        let path = path.split('?').next().unwrap();
+        let found = if path.ends_with("/applications") {
+            let row = |id: u64| {
+                let attempt = json!({
+                    "attemptId": "1", "sparkUser": "ann", "completed": true, "endTimeEpoch": finished_ms + id,
+                });
+                json!({ "id": format!("application_1_{id:04}"), "name": "join", "attempts": [attempt] })
+            };
+            json!([row(7), row(8), row(9)])
+        } else if path.ends_with("/stages") {
+            json!([])
+        } else if path.contains("_0009/") {
+            json!([{ "id": 7 }])
+        } else {
+            let row = |id: u64| {
+                json!({
+                    "id": id.to_string(), "totalInputBytes": 5, "totalShuffleRead": 1_000_000,
+                    "totalShuffleWrite": 1_000_000, "addTime": "2026-11-24T10:00:00.000GMT", "resourceProfileId": 0,
+                })
+            };
+            json!([row(1), row(2)])
+        };
+        (200, found.to_string())
+    })
+}
+
 fn dpid(switch: u64) -> String {
     format!("{switch:016x}")
 }

@@ -15,6 +15,7 @@ pub(super) fn draft(properties: &Properties) -> Draft {
     from.resource_managers();
     from.name_nodes();
     from.history_server();
+    from.spark_history_server();
     from.security();
     from.draft
 }
@@ -226,6 +227,22 @@ impl FromHadoop<'_> {
             "the JobHistoryServer",
             &format!("{property} and mapreduce.jobhistory.address"),
         );
+    }
+
+    /// Where a cluster has Spark and says where its history server is; nothing is missing where it does not.
+    fn spark_history_server(&mut self) {
+        const ADDRESS: &str = "spark.yarn.historyServer.address";
+        let Some(said) = self.get(ADDRESS) else { return };
+        let tls = ["spark.ssl.historyServer.enabled", "spark.ssl.enabled"].iter().any(|name| self.says(name, "true"));
+        let (scheme, address) = match said.value.split_once("://") {
+            Some((scheme @ ("http" | "https"), rest)) => (scheme, rest),
+            _ => (if tls { "https" } else { "http" }, said.value.as_str()),
+        };
+        let address = address.trim_end_matches('/');
+        let Some(host) = host_of(address) else { return };
+        let port = if address == host { ":18080" } else { "" };
+        let found = [(format!("{address}{port}"), source(ADDRESS, &said))];
+        self.urls("spark_history_server", scheme, &found, "Spark's history server", ADDRESS);
     }
 
     /// Host and port, and who says so: the property, or the host of another with the default port. Wildcards name no host.

@@ -22,8 +22,9 @@ pub enum ConfigCommand {
         name = "from-hadoop",
         after_help = "Examples:\n  hintctl config from-hadoop /etc/hadoop/conf\n  \
         hintctl config from-hadoop /etc/hadoop/conf -o /etc/hintd/hintd.toml\n\n\
-        Reads core-site.xml, hdfs-site.xml, yarn-site.xml, mapred-site.xml and capacity-scheduler.xml where they are there, and writes what hintd\n\
-        needs of them: addresses of ResourceManagers, NameNodes and the JobHistoryServer, and YARN's sizes. Each line names the property that it comes\n\
+        Reads core-site.xml, hdfs-site.xml, yarn-site.xml, mapred-site.xml and capacity-scheduler.xml where they are there, and\n\
+        spark-defaults.conf for where Spark's history server is, and writes what hintd needs of them: addresses of ResourceManagers, NameNodes and\n\
+        history servers, and YARN's sizes. Each line names the property that it comes\n\
         from. What needs a look, such as delays that defeat hints, is said on standard error. Nobody is asked over the network. The result is checked\n\
         as the daemon would; all that it does not say has hintd's defaults."
     )]

@@ -1,4 +1,5 @@
-//! Hadoop's configuration files: properties, the later file and line before the earlier, with `${other}` filled in.
+//! Hadoop's configuration files: properties, the later file and line before the earlier, with `${other}` filled in. Spark's
+//! defaults beside them, where they are there.
 
 use crate::failure::Failure;
 use crate::files;
@@ -9,6 +10,9 @@ use std::path::Path;
 /// In the order in which they are read.
 pub(super) const FILES: [&str; 5] =
     ["core-site.xml", "hdfs-site.xml", "yarn-site.xml", "mapred-site.xml", "capacity-scheduler.xml"];
+
+/// Clusters without Spark have none.
+const SPARK: &str = "spark-defaults.conf";
 
 /// The largest file that is read.
 const MOST_BYTES: usize = 16 << 20;
@@ -50,6 +54,10 @@ impl Properties {
         if properties.missing.len() == FILES.len() {
             return Err(Failure::in_file(folder, format!("none of {} is in it", FILES.join(", "))));
         }
+        let spark = folder.join(SPARK);
+        if spark.try_exists().unwrap_or(true) {
+            properties.take_spark(&files::read_text(&spark)?);
+        }
         Ok(properties)
     }
 
@@ -71,6 +79,16 @@ impl Properties {
             }
         }
         Ok(())
+    }
+
+    /// Lines of a name and a value with a space, `=` or `:` between; others say nothing, as to Spark.
+    fn take_spark(&mut self, text: &str) {
+        for line in text.lines().map(str::trim).filter(|line| line.starts_with("spark.")) {
+            let end = line.find(|c: char| c.is_whitespace() || "=:".contains(c)).unwrap_or(line.len());
+            let (name, value) = line.split_at(end);
+            let value = value.trim_start_matches(|c: char| c.is_whitespace() || "=:".contains(c)).to_owned();
+            self.by_name.insert(name.to_owned(), Property { value, file: SPARK, is_final: false });
+        }
     }
 
     fn property(&mut self, file: &'static str, node: Node<'_, '_>) -> Result<(), String> {

@@ -71,6 +71,9 @@ fn a_cluster_with_two_of_each_is_read_whole() {
             ],
         ),
     ]);
+    let spark =
+        "# Spark's\nspark.eventLog.enabled true\nspark.yarn.historyServer.address=http://history:18081/\nother 1\n";
+    std::fs::write(dir.path().join("spark-defaults.conf"), spark).unwrap();
     let (lines, notes) = made(&dir);
     assert_eq!(
         lines,
@@ -86,9 +89,35 @@ fn a_cluster_with_two_of_each_is_read_whole() {
             "urls = [\"http://master1:50070\", \"http://master2:9870\"]",
             "[history_server]",
             "urls = [\"http://history:19999\"]",
+            "[spark_history_server]",
+            "urls = [\"http://history:18081\"]",
         ]
     );
     assert!(notes.len() == 1 && notes[0].contains("kerberos"), "{notes:?}");
+}
+
+#[test]
+fn where_spark_keeps_history_is_said_by_sparks_defaults() {
+    let urls = |spark: &str| {
+        let dir = folder(&[("yarn-site.xml", &[("yarn.resourcemanager.hostname", "rm")])]);
+        std::fs::write(dir.path().join("spark-defaults.conf"), spark).unwrap();
+        let (lines, notes) = made(&dir);
+        let at = lines.iter().position(|line| line == "[spark_history_server]");
+        (at.map(|at| lines[at + 1].clone()), notes.join("\n"))
+    };
+    let found = |text: &str| urls(text).0.unwrap_or_default();
+    assert_eq!(found("spark.yarn.historyServer.address history:18080"), "urls = [\"http://history:18080\"]");
+    assert_eq!(found("spark.yarn.historyServer.address: history"), "urls = [\"http://history:18080\"]");
+    let tls = "spark.ssl.historyServer.enabled true\nspark.yarn.historyServer.address  history:18480\n";
+    assert_eq!(found(tls), "urls = [\"https://history:18480\"]");
+    let own = "spark.yarn.historyServer.address ${hadoopconf-yarn.resourcemanager.hostname}:18080";
+    let (none, notes) = urls(own);
+    assert!(
+        none.is_none() && notes.contains("spark.yarn.historyServer.address (spark-defaults.conf) is left out"),
+        "{notes}"
+    );
+    let (none, notes) = urls("spark.executor.memory 4g");
+    assert!(none.is_none() && !notes.contains("park"), "{notes}");
 }
 
 #[test]

@@ -98,6 +98,7 @@ pub(super) fn servers(status: &v1::StatusResponse) -> Vec<Check> {
         ("resource_manager", "ResourceManager", page::RESOURCE_MANAGER),
         ("name_node", "NameNode", page::NAME_NODE),
         ("history_server", "JobHistoryServer", page::HISTORY_SERVER),
+        ("spark_history_server", "Spark history server", page::HISTORY_SERVER),
     ];
     let of = |kind: &str| status.servers.iter().filter(|server| server.source == kind).collect::<Vec<_>>();
     let mut checks: Vec<Check> =

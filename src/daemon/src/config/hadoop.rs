@@ -1,4 +1,5 @@
-//! The sections of Hadoop's own servers: `[resource_manager]`, `[name_node]` and `[history_server]`.
+//! The sections of Hadoop's own servers and of Spark's: `[resource_manager]`, `[name_node]`, `[history_server]` and
+//! `[spark_history_server]`.
 
 use super::reader::{Reader, Section};
 use super::values::{HOUR, MINUTE, MS, SECOND};
@@ -75,20 +76,32 @@ pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Opti
 
 /// Reads `[history_server]`; `None`: none is named.
 pub(super) fn history_server(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<HistoryServerOptions> {
-    let mut section = root.section(reader, "history_server");
     // A job in the list takes about 400 bytes, and its configuration 300 kB.
-    let manner = ServerDefaults {
-        poll: 30 * SECOND,
-        poll_min: SECOND,
-        timeout: 10 * SECOND,
-        backoff: 2 * MINUTE,
-        answer_bytes: 64 << 20,
-    };
-    let servers = servers(&mut section, reader, "http://history:19888", &manner);
+    history(root.section(reader, "history_server"), reader, "http://history:19888", ("jobs_per_poll", 10 * SECOND))
+}
+
+/// Reads `[spark_history_server]`; `None`: none is named.
+pub(super) fn spark_history_server(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<HistoryServerOptions> {
+    // An application in the list takes about 450 bytes, an executor 2 kB. The first question about an application makes
+    // the server read its event log.
+    let section = root.section(reader, "spark_history_server");
+    history(section, reader, "http://history:18080", ("applications_per_poll", 30 * SECOND))
+}
+
+/// Reads the section of a history server, with the key of how much is looked at in a poll, and how long an answer takes.
+fn history(
+    mut section: Section<'_>,
+    reader: &mut Reader<'_>,
+    example: &str,
+    (per_poll, timeout): (&'static str, Duration),
+) -> Option<HistoryServerOptions> {
+    let manner =
+        ServerDefaults { poll: 30 * SECOND, poll_min: SECOND, timeout, backoff: 2 * MINUTE, answer_bytes: 64 << 20 };
+    let servers = servers(&mut section, reader, example, &manner);
     let options = HistoryServerOptions {
         servers,
         lookback: section.bounded(reader, "lookback", 7 * 24 * HOUR, MINUTE..=400 * 24 * HOUR),
-        jobs_per_poll: section.bounded(reader, "jobs_per_poll", 100, 1..=10_000),
+        jobs_per_poll: section.bounded(reader, per_poll, 100, 1..=10_000),
     };
     section.finish(reader);
     (!options.servers.addresses.is_empty()).then_some(options)
@@ -183,6 +196,13 @@ mod tests {
         assert_eq!(found.servers.addresses[0].to_string(), "https://history:19890");
         assert_eq!((found.servers.poll, found.jobs_per_poll), (Duration::from_secs(5), 100));
         assert!(Config::from_text("", "f").unwrap().history_server.is_none());
+        let text = "[spark_history_server]\nurls = [\"http://history:18080\"]\napplications_per_poll = 7\n";
+        let found = Config::from_text(text, "f").unwrap().spark_history_server.unwrap();
+        assert_eq!((found.servers.timeout, found.jobs_per_poll), (Duration::from_secs(30), 7));
+        assert!(Config::from_text("", "f").unwrap().spark_history_server.is_none());
+        let wrong = text.replace("applications", "jobs");
+        let wrong = Config::from_text(&wrong, "f").err().unwrap().to_string();
+        assert!(wrong.contains("spark_history_server.jobs_per_poll"), "{wrong}");
         let wrong = Config::from_text("[history_server]\nurls = [\"history\"]\n", "f").err().unwrap().to_string();
         assert!(wrong.starts_with("f:2: history_server.urls: \"history\" is no address"), "{wrong}");
     }

@@ -185,7 +185,7 @@ mod tests {
         let manner = ["urls", "ca_file", "user", "poll", "timeout", "backoff", "applications"];
         for key in shipped.keys() {
             let Some((section, name)) = key.split_once('.') else { continue };
-            let asked = ["resource_manager", "name_node", "history_server"].contains(&section);
+            let asked = ["resource_manager", "name_node", "history_server", "spark_history_server"].contains(&section);
             let there = rows.iter().any(|row| row.key == key);
             assert!(!asked || there || manner.contains(&name), "docs/limits.md lacks {key}");
         }

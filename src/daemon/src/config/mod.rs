@@ -52,6 +52,8 @@ pub struct Config {
     pub name_node: Option<NameNodeOptions>,
     /// JobHistoryServers to learn from; `None`: none.
     pub history_server: Option<HistoryServerOptions>,
+    /// Spark's history servers to learn from; `None`: none.
+    pub spark_history_server: Option<HistoryServerOptions>,
     /// The network file; [`Self::load`] has read it into the settings.
     network: Option<network::Named>,
     /// Values as the file gives them, by dotted key, to say what a reload changed.

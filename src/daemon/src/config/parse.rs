@@ -89,6 +89,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let resource_manager = super::hadoop::resource_manager(&mut root, reader, stated);
     let name_node = super::hadoop::name_node(&mut root, reader);
     let history_server = super::hadoop::history_server(&mut root, reader);
+    let spark_history_server = super::hadoop::spark_history_server(&mut root, reader);
     root.finish(reader);
     let settings = Settings {
         file: file.to_owned(),
@@ -110,13 +111,35 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     };
     let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
     let asked = reader.asked();
-    Config { options, log, metrics, page, sdn, resource_manager, name_node, history_server, network, keys, asked }
+    Config {
+        options,
+        log,
+        metrics,
+        page,
+        sdn,
+        resource_manager,
+        name_node,
+        history_server,
+        spark_history_server,
+        network,
+        keys,
+        asked,
+    }
 }
 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
-    const SECTIONS: [&str; 8] =
-        ["history_server.", "listen.", "log.", "name_node.", "page.", "resource_manager.", "sdn.", "store."];
+    const SECTIONS: [&str; 9] = [
+        "history_server.",
+        "listen.",
+        "log.",
+        "name_node.",
+        "page.",
+        "resource_manager.",
+        "sdn.",
+        "spark_history_server.",
+        "store.",
+    ];
     const KEYS: [&str; 25] = [
         "placer.threads",
         "placer.queue",

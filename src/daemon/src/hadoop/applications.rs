@@ -93,6 +93,38 @@ pub fn alone(body: &[u8]) -> Result<ApplicationSeen, BadAnswer> {
     application(answer.get("app").ok_or_else(|| BadAnswer::Shape("no app".to_owned()))?)
 }
 
+/// What an application was called when it was submitted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplicationNamed {
+    /// Whose.
+    pub user: String,
+    /// Its name.
+    #[serde(default)]
+    pub name: String,
+    /// As its client says: `SPARK`, `MAPREDUCE`.
+    #[serde(default)]
+    application_type: String,
+}
+
+impl ApplicationNamed {
+    /// The framework, as the ResourceManager's processor and the configuration name it.
+    #[must_use]
+    pub fn framework(&self) -> String {
+        self.application_type.to_lowercase()
+    }
+}
+
+/// The answer to [`one`]: what it is called.
+///
+/// # Errors
+/// [`BadAnswer`].
+pub fn named(body: &[u8]) -> Result<ApplicationNamed, BadAnswer> {
+    let answer = json(body)?;
+    ApplicationNamed::deserialize(answer.get("app").ok_or_else(|| BadAnswer::Shape("no app".to_owned()))?)
+        .map_err(shape)
+}
+
 /// Whether a refusal says that there is no such application.
 #[must_use]
 pub fn is_unknown(status: u16, body: &str) -> bool {
@@ -241,6 +273,15 @@ impl Endings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_application_is_called_as_it_was_submitted() {
+        let body = r#"{"app":{"id":"application_1_0001","user":"ann","name":"io.hintd.Join","queue":"default",
+            "state":"FINISHED","finalStatus":"SUCCEEDED","applicationType":"SPARK"}}"#;
+        let found = named(body.as_bytes()).unwrap();
+        assert_eq!((&*found.user, &*found.name, &*found.framework()), ("ann", "io.hintd.Join", "spark"));
+        assert!(named(b"{\"apps\":{}}").is_err() && named(b"{\"app\":{\"name\":\"x\"}}").is_err());
+    }
 
     fn application(number: u32) -> ApplicationId {
         ApplicationId { cluster_timestamp: 1_700_000_000_000, sequence: number }

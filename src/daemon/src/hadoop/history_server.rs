@@ -237,10 +237,16 @@ fn paths(text: &str) -> Vec<String> {
     paths.into_iter().filter_map(plain).collect()
 }
 
-/// The key of a recurring MapReduce job, as the ResourceManager's processor makes it: its numbers left out.
+/// The key of a recurring MapReduce job.
 #[must_use]
 pub fn key(user: &str, name: &str) -> Arc<str> {
-    let mut key = format!("mapreduce:{user}:");
+    recurring_key("mapreduce", user, name)
+}
+
+/// The key of a recurring job, as the ResourceManager's processor makes it: the numbers of its name left out.
+#[must_use]
+pub fn recurring_key(framework: &str, user: &str, name: &str) -> Arc<str> {
+    let mut key = format!("{framework}:{user}:");
     let mut number = false;
     for letter in name.chars() {
         if !letter.is_ascii_digit() {
@@ -257,8 +263,13 @@ pub fn key(user: &str, name: &str) -> Arc<str> {
 #[must_use]
 pub fn run(job: &JobSeen, conf: &JobConf, counted: JobCounted, times: Option<TaskTimes>) -> LearnedRun {
     let paths: Vec<Arc<str>> = conf.input_paths.iter().map(|path| path.as_str().into()).collect();
-    let group =
-        |name: &str, (count, memory_mb), input_paths| LearnedGroup { name: name.into(), count, memory_mb, input_paths };
+    let group = |name: &str, (count, memory_mb), input_paths| LearnedGroup {
+        name: name.into(),
+        count,
+        memory_mb,
+        input_paths,
+        input: Bytes::ZERO,
+    };
     let mut groups = vec![group(MAPS, (job.maps, conf.map_mb), paths)];
     let mut edges = Vec::new();
     if job.reduces > 0 && job.maps > 0 {

@@ -4,7 +4,7 @@
 //! Who answers is the job itself, a stranger's program perhaps: a number that can't be is no answer at all.
 
 use super::history_server::each_counter;
-use super::resource_manager::{BadAnswer, json, list};
+use super::resource_manager::{BadAnswer, json, list, number, wrong};
 use crate::rest_client::Address;
 use hintd_engine::holding::Shuffle;
 use hintd_model::units::{ApplicationId, Bytes};
@@ -18,8 +18,6 @@ const TASKS_MAX: u64 = 10_000_000;
 const BYTES_MAX: u64 = 1 << 60;
 /// Copying is the first third of a reduce's work, in percent; at its end it stands at 33.333.
 const COPIED: f64 = 33.34;
-/// Characters that are shown of what is no number.
-const SHOWN: usize = 40;
 
 /// Tasks of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -173,21 +171,9 @@ fn is_it(answer: &Value, application: ApplicationId) -> Result<(), BadAnswer> {
     if answer.get("id").and_then(Value::as_str) == Some(&job) { Ok(()) } else { Err(wrong(answer, "id")) }
 }
 
-fn number(of: &Value, field: &str, most: u64) -> Result<u64, BadAnswer> {
-    of.get(field).and_then(Value::as_u64).filter(|&value| value <= most).ok_or_else(|| wrong(of, field))
-}
-
-/// Names the value, of which a stranger may have made a long one.
-fn wrong(of: &Value, field: &str) -> BadAnswer {
-    let shown: String = match of.get(field) {
-        None => "missing".to_owned(),
-        Some(value) => value.to_string().chars().take(SHOWN).collect(),
-    };
-    BadAnswer::Shape(format!("{field}: {shown}"))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::resource_manager::SHOWN;
     use super::*;
     use proptest::prelude::*;
 

@@ -8,7 +8,8 @@
 //! - With I/O: `listed_attempts` (which attempts run, before they get tokens), `application_queries` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
 //! - `job_progress` (without I/O) and `job_progress_watch`: how far shuffles of running MapReduce jobs are, as their
 //!   ApplicationMasters say through the ResourceManager's web proxy.
-//! - `history_server` (without I/O) and `history_server_watch`: what finished MapReduce jobs did, for those that recur.
+//! - What finished jobs did, for those that recur: `history_server` (MapReduce's) and `spark_history` (without I/O),
+//!   `history_kinds` (what is asked of each kind of server), `history_watch` (who asks, and when).
 //!
 //! # Invariants
 //! - What a ResourceManager says reaches the model as items of `Feed.Heartbeats` do: checked, counted, refused one by one.
@@ -20,8 +21,9 @@
 
 mod application_queries;
 pub mod applications;
+mod history_kinds;
 pub mod history_server;
-mod history_server_watch;
+mod history_watch;
 pub mod job_progress;
 mod job_progress_watch;
 pub mod known_nodes;
@@ -30,6 +32,7 @@ pub mod name_node;
 pub mod options;
 pub mod resource_manager;
 pub mod scheduler;
+pub mod spark_history;
 mod watch;
 
 pub use name_node::path_cache::PathCacheSettings;
@@ -39,6 +42,8 @@ use crate::rest_client::TrustError;
 use crate::runtime::Daemon;
 use crate::runtime::listing::Listing;
 use crate::telemetry::metrics::Metrics;
+use history_kinds::{MapReduceHistory, SparkHistory};
+use history_watch::HistoryKind;
 use std::sync::Arc;
 
 /// Watches the ResourceManagers until the daemon stops. To be called within a tokio runtime.
@@ -100,12 +105,35 @@ pub fn start_history_server(
     daemon: &Daemon,
     metrics: &Metrics,
 ) -> Result<(), TrustError> {
+    watch_history(options, || Ok(MapReduceHistory), daemon, metrics)
+}
+
+/// Learns from applications that Spark's history servers say have ended, until the daemon stops; the ResourceManagers, if
+/// there are any, say what they were called when they were submitted. To be called within a tokio runtime.
+///
+/// # Errors
+/// [`TrustError`] where an address is `https` and there is nobody to trust.
+pub fn start_spark_history_server(
+    options: &HistoryServerOptions,
+    managers: Option<&ResourceManagerOptions>,
+    daemon: &Daemon,
+    metrics: &Metrics,
+) -> Result<(), TrustError> {
+    watch_history(options, || SparkHistory::new(managers), daemon, metrics)
+}
+
+fn watch_history<K: HistoryKind>(
+    options: &HistoryServerOptions,
+    kind: impl Fn() -> Result<K, TrustError>,
+    daemon: &Daemon,
+    metrics: &Metrics,
+) -> Result<(), TrustError> {
     let trust = options.servers.trust()?;
     for address in &options.servers.addresses {
         let stopping = daemon.stopping().clone();
         let metrics = metrics.history_server(&address.authority);
-        let watch =
-            history_server_watch::Watch::new((address, trust.as_ref()), options.clone(), daemon.clone(), metrics);
+        let whom = (address, trust.as_ref());
+        let watch = history_watch::Watch::new(kind()?, whom, options.clone(), daemon.clone(), metrics);
         tokio::spawn(async move {
             tokio::select! {
                 () = stopping.cancelled() => {}

@@ -77,13 +77,13 @@ pub struct NameNodeOptions {
     pub path_cache: PathCacheSettings,
 }
 
-/// JobHistoryServers to ask, and how patiently.
+/// JobHistoryServers, or Spark's history servers, to ask, and how patiently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryServerOptions {
     /// Each is asked on its own.
     pub servers: ServerOptions,
-    /// Jobs that ended longer ago are not asked for.
+    /// Jobs, or applications, that ended longer ago are not asked for.
     pub lookback: Duration,
-    /// Jobs that are looked at in one poll; others wait for the next.
+    /// So many are looked at in one poll; others wait for the next.
     pub jobs_per_poll: usize,
 }

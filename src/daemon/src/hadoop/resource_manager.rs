@@ -253,6 +253,23 @@ pub(super) fn shape(error: serde_json::Error) -> BadAnswer {
     BadAnswer::Shape(error.to_string())
 }
 
+/// Characters that are shown of what is no number.
+pub(super) const SHOWN: usize = 40;
+
+/// A whole number of at most `most`; what is none is named.
+pub(super) fn number(of: &Value, field: &str, most: u64) -> Result<u64, BadAnswer> {
+    of.get(field).and_then(Value::as_u64).filter(|&value| value <= most).ok_or_else(|| wrong(of, field))
+}
+
+/// Names the value, of which a stranger may have made a long one.
+pub(super) fn wrong(of: &Value, field: &str) -> BadAnswer {
+    let shown: String = match of.get(field) {
+        None => "missing".to_owned(),
+        Some(value) => value.to_string().chars().take(SHOWN).collect(),
+    };
+    BadAnswer::Shape(format!("{field}: {shown}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

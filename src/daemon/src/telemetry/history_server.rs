@@ -1,10 +1,11 @@
-//! Metrics of the adapter to JobHistoryServers.
+//! Metrics of the adapter to JobHistoryServers and Spark's history servers.
 
 use super::metrics::{Counter, Metrics};
 use metrics::Gauge;
 use std::time::Duration;
 
 pub(super) const HISTORY_ASKED: &str = "hintd_history_server_polls_total";
+pub(super) const HISTORY_PASSED_OVER: &str = "hintd_history_server_passed_over_total";
 pub(super) const HISTORY_ANSWERS: &str = "hintd_history_server_answers";
 pub(super) const HISTORY_AGE: &str = "hintd_history_server_age_seconds";
 
@@ -18,7 +19,7 @@ pub struct HistoryServerMetrics {
 }
 
 impl Metrics {
-    /// Handles for the adapter to one JobHistoryServer, of those that the configuration names.
+    /// Handles for the adapter to one history server, of those that the configuration names.
     pub fn history_server(&self, server: &str) -> HistoryServerMetrics {
         let labels = [("server", server)];
         HistoryServerMetrics {
@@ -36,6 +37,12 @@ impl HistoryServerMetrics {
         let labels = [("server", &*self.server), ("result", failure.unwrap_or("answered"))];
         let result: Counter = self.metrics.counter(HISTORY_ASKED, &labels);
         result.add(1);
+    }
+
+    /// Of one job nothing was learnt, for a reason out of a closed list; the others are looked at.
+    pub fn passed_over(&self, why: &'static str) {
+        let passed: Counter = self.metrics.counter(HISTORY_PASSED_OVER, &[("server", &*self.server), ("result", why)]);
+        passed.add(1);
     }
 
     /// Whether the last poll was answered, and how long ago one was, or since the start.

@@ -23,7 +23,7 @@ use super::circuits::{CIRCUIT_CHANGES, CIRCUIT_DEMAND, CIRCUIT_PORTS, CIRCUITS, 
 use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPATCH_OFFERS, DISPATCH_WAITING};
 use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED, PROGRESS_ASKED};
 use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
-use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED};
+use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED, HISTORY_PASSED_OVER};
 use super::instance::InstanceMetrics;
 pub use super::labels::{
     BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MessageRefusal, MoveEvent, ReloadResult, RouteKind,
@@ -191,9 +191,10 @@ const OF_WORK: &[Metric] = &[
     metric(SDN_ASKED, Kind::Counter, Unit::Count, "Questions to the SDN controller, by what for and result."),
     metric(SDN_CONNECTED, Kind::Gauge, Unit::Count, "1 while the SDN controller answers, else 0."),
     metric(SDN_EVENTS, Kind::Counter, Unit::Count, "Events of the SDN controller, by kind."),
-    metric(HISTORY_ASKED, Kind::Counter, Unit::Count, "Polls of JobHistoryServers, by server and result."),
-    metric(HISTORY_ANSWERS, Kind::Gauge, Unit::Count, "1 while a JobHistoryServer answers, else 0."),
-    metric(HISTORY_AGE, Kind::Gauge, Unit::Seconds, "Time since a JobHistoryServer answered, or since the start."),
+    metric(HISTORY_ASKED, Kind::Counter, Unit::Count, "Polls of history servers, by server and result."),
+    metric(HISTORY_PASSED_OVER, Kind::Counter, Unit::Count, "Finished jobs passed over, by server and reason."),
+    metric(HISTORY_ANSWERS, Kind::Gauge, Unit::Count, "1 while a history server answers, else 0."),
+    metric(HISTORY_AGE, Kind::Gauge, Unit::Seconds, "Time since a history server answered, or since the start."),
     metric(SDN_RULES, Kind::Counter, Unit::Count, "Entries of switches, by what became of them."),
 ];
 
@@ -592,6 +593,7 @@ mod tests {
         name_node.located("in_time");
         name_node.paths([1, 0, 0]);
         metrics.history_server("history:19888").asked(None);
+        metrics.history_server("history:19888").passed_over("refused");
         metrics.history_server("history:19888").age(true, Duration::from_secs(3));
     }
 

@@ -96,6 +96,8 @@ impl Trial {
             groups: self.groups.iter().map(group).collect(),
             edges: self.edges.clone(),
             senders: self.senders.clone(),
+            // Links are not looked at.
+            scattered: Vec::new(),
             anchors: self.anchors.clone(),
             running: None,
             owner: None,

@@ -53,8 +53,11 @@ pub(crate) fn compile<'a>(
     let mut degraded = degraded(snapshot, settings, now);
     let history = request.recurring_key.as_ref().and_then(|key| generation.history.get(key)).map(Arc::as_ref);
     let mut notes = Vec::new();
-    let edges = edges(request, history, &mut notes)?;
+    let mut edges = edges(request, history, &mut notes)?;
     let sources = Sources::of(generation, request, history);
+    for edge in edges.iter_mut().filter(|edge| edge.from == edge.to) {
+        edge.bytes = sources.among[edge.from.at()].unwrap_or(edge.bytes);
+    }
     let senders_known = edges.is_empty() && sources.containers > 0;
     notes.extend(senders_known.then_some(if sources.assumed { EDGES_ASSUMED } else { EDGES_FROM_HISTORY }));
     let learnt = sources.learnt(request, history, edges.len());
@@ -98,6 +101,7 @@ pub(crate) fn compile<'a>(
         groups,
         edges,
         senders: sources.senders,
+        scattered: sources.scattered,
         anchors,
         running: Some(&generation.flows),
         owner: Some(Owner { application, queue: request.queue.as_str() }),

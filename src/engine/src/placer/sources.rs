@@ -3,13 +3,16 @@
 //!
 //! A stock MapReduce job's reduces are known to read its maps without that, if not how much.
 //!
+//! A group may send to itself, as Spark's executors do. Of those some may run already when more are asked for: each
+//! container sends to each other one alike, so those that run are senders to the new ones, and get as much from them.
+//!
 //! Stock applications name no edges, and ask for what sends (maps) long before what receives (reduces). Receivers get
 //! an equal part of what each sender has.
 
 use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::history::{EdgeHistory, JobHistory};
-use hintd_model::cluster::{HintRequest, NodeState};
+use hintd_model::cluster::{HintRequest, NodeState, TaskGroup};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
 use hintd_policy::problem::ArrivedSenders;
 use std::collections::BTreeMap;
@@ -25,6 +28,10 @@ pub(crate) struct Sources {
     pub(crate) nodes: BTreeMap<NodeIdx, u32>,
     /// Senders.
     pub(crate) containers: u64,
+    /// By group of the request that sends to itself: what is sent among the containers that are asked for.
+    pub(crate) among: Vec<Option<Bytes>>,
+    /// What groups read, nobody knows where: bytes that come out of other racks.
+    pub(crate) scattered: Vec<(GroupIdx, Bytes)>,
     /// No history names edges: maps that have come are taken to send alike.
     pub(crate) assumed: bool,
     /// Edges whose senders came.
@@ -44,7 +51,8 @@ fn reads_maps(request: &HintRequest, role: &str) -> bool {
 impl Sources {
     pub(crate) fn of(generation: &Generation, request: &HintRequest, history: Option<&JobHistory>) -> Self {
         let groups = request.groups.len();
-        let mut sources = Self { receives: vec![false; groups], ..Self::default() };
+        let mut sources = Self { receives: vec![false; groups], among: vec![None; groups], ..Self::default() };
+        sources.scattered = history.map(|job| scattered(generation, request, job)).unwrap_or_default();
         if !request.edges.is_empty() {
             return sources;
         }
@@ -70,7 +78,13 @@ impl Sources {
             }
             let bytes = edges.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes));
             if !came.is_empty() {
-                sources.senders.push(ArrivedSenders { to: GroupIdx::new(at), from: parts(&came, bytes) });
+                let from = parts(&came, bytes);
+                sources.senders.push(ArrivedSenders { to: GroupIdx::new(at), from, mutual: false });
+            }
+            if let Some((job, edge)) = history.and_then(|job| Some((job, job.within(&group.name)?))) {
+                let here = whereabouts(generation, request, &group.name);
+                sources.divide((at, group.count), edge.bytes, job.count(&group.name), &here);
+                senders.insert(&group.name, here);
             }
         }
         for (node, count) in senders.into_values().flatten() {
@@ -78,6 +92,26 @@ impl Sources {
             sources.containers += u64::from(count);
         }
         sources
+    }
+
+    /// Divides what a group sends to itself among pairs of containers, of which some are `here` and `new` are asked for;
+    /// `known`: containers of the last run.
+    fn divide(&mut self, (at, new): (usize, u32), bytes: Bytes, known: u32, here: &BTreeMap<NodeIdx, u32>) {
+        let old: u64 = here.values().map(|&count| u64::from(count)).sum();
+        let new = u64::from(new);
+        let all = u128::from((old + new).max(u64::from(known)));
+        // Nobody sends to itself.
+        let pairs = (all * all.saturating_sub(1)).max(1);
+        let of_pairs = |from: u64, to: u64| {
+            let part = u128::from(bytes.0) * (u128::from(from) * u128::from(to)) / pairs;
+            Bytes(u64::try_from(part).unwrap_or(u64::MAX))
+        };
+        self.among[at] = Some(of_pairs(new, new.saturating_sub(1)));
+        if old > 0 {
+            let from = parts(here, of_pairs(old, new));
+            self.senders.push(ArrivedSenders { to: GroupIdx::new(at), from, mutual: true });
+            self.edges += 1;
+        }
     }
 
     /// What is to be said of the history; `between`: edges of it that join groups of the request.
@@ -100,6 +134,24 @@ fn whereabouts(generation: &Generation, request: &HintRequest, group: &str) -> B
     let there = |node: &NodeIdx| state.get(node.at()).is_some_and(|state| *state != NodeState::Lost);
     let arrived = generation.arrived.get(&request.attempt);
     arrived.into_iter().flat_map(|arrived| arrived.of(group)).filter(|(node, _)| there(node)).collect()
+}
+
+/// HDFS keeps a block in two racks: of what lies nobody knows where, as much as a rack that has none of it must fetch.
+fn scattered(generation: &Generation, request: &HintRequest, job: &JobHistory) -> Vec<(GroupIdx, Bytes)> {
+    const RACKS_OF_A_BLOCK: u64 = 2;
+    let named = !request.input_paths.is_empty() || request.groups.iter().any(|group| !group.input_paths.is_empty());
+    if named || !job.input_paths.is_empty() {
+        return Vec::new();
+    }
+    let racks = generation.snapshot.statics.members.iter().filter(|members| !members.is_empty()).count() as u64;
+    let of = |(at, group): (usize, &TaskGroup)| {
+        let known = job.groups.get(&group.name).filter(|known| known.input_paths.is_empty())?;
+        let share = u128::from(group.count) * u128::from(racks.saturating_sub(RACKS_OF_A_BLOCK));
+        let of = u128::from(known.count.max(group.count).max(1)) * u128::from(racks.max(1));
+        let bytes = Bytes(u64::try_from(u128::from(known.input.0) * share / of).unwrap_or(u64::MAX));
+        (bytes > Bytes::ZERO).then_some((GroupIdx::new(at), bytes))
+    };
+    request.groups.iter().enumerate().filter_map(of).collect()
 }
 
 /// Each node's part, by its senders; where bytes are not known, one byte a sender.

@@ -14,8 +14,13 @@ use std::sync::Arc;
 const KEY: &str = "mapreduce:ann:word count";
 
 fn run(finished: u64, bytes: u64) -> LearnedRun {
-    let group =
-        |name: &str, count| LearnedGroup { name: name.into(), count, memory_mb: 0, input_paths: vec!["/in".into()] };
+    let group = |name: &str, count| LearnedGroup {
+        name: name.into(),
+        count,
+        memory_mb: 0,
+        input_paths: vec!["/in".into()],
+        input: Bytes::ZERO,
+    };
     let edge = |from: &str, bytes| EdgeHistory {
         from: from.into(),
         to: "p10".into(),

@@ -15,7 +15,7 @@ const KEY: &str = "mapreduce:ann:sort";
 const MAPS: u32 = 6;
 
 /// Six nodes with room for eight containers each, and the guard on.
-fn cluster(policy: &str) -> (EngineHarness, Vec<String>) {
+pub(super) fn cluster(policy: &str) -> (EngineHarness, Vec<String>) {
     let spec = TreeSpec {
         racks: 3,
         hosts_per_rack: 2,
@@ -34,7 +34,13 @@ fn cluster(policy: &str) -> (EngineHarness, Vec<String>) {
 
 /// An earlier run told what maps send to reduces, and maps came: so many on each host.
 fn maps_came(harness: &mut EngineHarness, hosts: &[String], by_host: &[u64]) {
-    let group = |name: &str| LearnedGroup { name: name.into(), count: MAPS, memory_mb: 0, input_paths: vec![] };
+    let group = |name: &str| LearnedGroup {
+        name: name.into(),
+        count: MAPS,
+        memory_mb: 0,
+        input_paths: vec![],
+        input: Bytes::ZERO,
+    };
     let (from, to, pattern) = ("p20".into(), "p10".into(), EdgePattern::AllToAll);
     let shuffle = EdgeHistory { from, to, pattern, bytes: Bytes(25_000_000 * u64::from(MAPS)) };
     let run = LearnedRun {
@@ -62,11 +68,11 @@ fn reduces(count: u32, recurs: bool) -> HintRequest {
     asked
 }
 
-fn reason(answer: &Answer) -> Option<WithheldReason> {
+pub(super) fn reason(answer: &Answer) -> Option<WithheldReason> {
     answer.decision.withheld.map(|withheld| withheld.reason)
 }
 
-fn by_rack(answer: &Answer, hosts: &[String]) -> [u32; 3] {
+pub(super) fn by_rack(answer: &Answer, hosts: &[String]) -> [u32; 3] {
     let mut racks = [0; 3];
     for hint in &answer.decision.hints {
         let at = hosts.iter().position(|host| host == hint.host.as_str()).unwrap();

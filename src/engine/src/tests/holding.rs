@@ -78,7 +78,13 @@ fn bytes_of_earlier_runs_stand_in_where_the_job_says_none() {
     let unknown = ShuffleWish { recurring_key: Some(KEY.into()), ..wish(1, 0) };
     let of = |harness: &mut EngineHarness| harness.engine.shuffle_turn(&unknown, &Proof::Trusted, harness.now).unwrap();
     assert_eq!(of(&mut harness), WishTurn { turn: Turn::Free, bytes: Bytes::ZERO, teller: None });
-    let group = |name: &str| LearnedGroup { name: name.into(), count: 6, memory_mb: 0, input_paths: vec![] };
+    let group = |name: &str| LearnedGroup {
+        name: name.into(),
+        count: 6,
+        memory_mb: 0,
+        input_paths: vec![],
+        input: Bytes::ZERO,
+    };
     let edge = |to: &str, mb: u64| EdgeHistory {
         from: "p20".into(),
         to: to.into(),

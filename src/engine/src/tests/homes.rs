@@ -26,7 +26,7 @@ fn cluster() -> EngineHarness {
 fn run(finished: u64, paths: &[&str], shuffle_mb: u64) -> LearnedRun {
     let group = |name: &str, count, paths: &[&str]| {
         let input_paths = paths.iter().map(|path| Arc::from(*path)).collect();
-        LearnedGroup { name: name.into(), count, memory_mb: 2_048, input_paths }
+        LearnedGroup { name: name.into(), count, memory_mb: 2_048, input_paths, input: Bytes::ZERO }
     };
     let whole = Run {
         submitted: Timestamp(finished),

@@ -5,6 +5,7 @@ mod arrivals;
 mod asking;
 mod circuits;
 mod dispatching;
+mod executors;
 pub(super) mod flows;
 mod guard;
 pub(super) mod harness;

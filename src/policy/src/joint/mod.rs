@@ -7,11 +7,13 @@
 //!
 //! Where no bytes are known, and where a request wants its containers `spread` or `together`, `container` places: links say
 //! nothing of that. Where somebody sends of whom nothing says where to be, or a group sends to itself, the placement of
-//! `container` is timed beside the others.
+//! `container` is timed beside the others. A group that sends to itself, such as the executors of a Spark application, is
+//! tried in one rack, in two and so on: in few racks its bytes stay off the uplinks, in many they share more links.
 //!
 //! # Code map
 //! - `balance`: receivers of senders that stand, exactly.
 //! - `readers`: who reads input, near one of its replicas, widely or in few racks.
+//! - `within`: who sends to its own group, evenly over some racks.
 //! - `homes`: racks to which the input of a recurring job is written.
 
 mod balance;
@@ -19,6 +21,7 @@ mod homes;
 mod readers;
 #[cfg(test)]
 mod tests;
+mod within;
 
 use crate::advise::{DataProblem, HomesProblem, PlaceData, ReplicaAdvice};
 use crate::container::Container;
@@ -87,6 +90,12 @@ impl Place for Joint {
         let mut best = timed(construct(problem, &rates, Width::All, budget));
         if let Some(width) = narrow.filter(|_| !budget.over()) {
             best = first_done(best, timed(construct(problem, &rates, width, budget)));
+        }
+        for width in within::widths(problem) {
+            if budget.over() {
+                break;
+            }
+            best = first_done(best, timed(construct(problem, &rates, Width::Within(width), budget)));
         }
         if !budget.over() && sends_from_anywhere(problem) {
             best = first_done(best, timed(unproven(by_container(problem, budget)?)));
@@ -190,6 +199,12 @@ fn construct(problem: &PlaceProblem<'_>, rates: &LinkRates<'_>, width: Width, bu
     for group in order(problem) {
         if !budget.step() {
             break;
+        }
+        if let Width::Within(racks) = width
+            && within::talks(problem, group)
+        {
+            within::place(problem, &mut filling, group, racks);
+            continue;
         }
         let senders = senders(problem, &filling, group);
         if senders.is_empty() {

@@ -14,6 +14,8 @@ pub(super) enum Width {
     All,
     /// Each in the first of few racks that have a replica of what it reads.
     FewRacks,
+    /// As `All`; who sends within its own group is in so many racks.
+    Within(usize),
 }
 
 /// Puts the group's tasks: each at a replica, else in a rack of one, else anywhere; equals by load.
@@ -22,7 +24,7 @@ pub(super) fn place(problem: &PlaceProblem<'_>, filling: &mut PlacementBuilder<'
     let count = asked.count as usize;
     let blocks = |task: usize| asked.input.of_task(task, count);
     let preferred = match width {
-        Width::All => BTreeMap::new(),
+        Width::All | Width::Within(_) => BTreeMap::new(),
         Width::FewRacks => cover(problem, group),
     };
     let mut left = Vec::new();
@@ -135,7 +137,7 @@ impl<'p, 's> Spread<'p, 's> {
 }
 
 /// The first that the group's next container fits on; those before it never will be again.
-fn first_with_room(
+pub(super) fn first_with_room(
     nodes: &mut BTreeSet<(u32, u32, NodeIdx)>,
     filling: &PlacementBuilder<'_, '_>,
     group: usize,

@@ -31,7 +31,11 @@ fn small(racks: usize, room: u64) -> Sample {
 
 fn arrived(by_node: &[u64]) -> ArrivedSenders {
     let from = by_node.iter().enumerate().filter(|(_, mb)| **mb > 0);
-    ArrivedSenders { to: GroupIdx(0), from: from.map(|(at, &mb)| (NodeIdx::new(at), Bytes(mb * MB))).collect() }
+    ArrivedSenders {
+        to: GroupIdx(0),
+        from: from.map(|(at, &mb)| (NodeIdx::new(at), Bytes(mb * MB))).collect(),
+        mutual: false,
+    }
 }
 
 fn placed(problem: &PlaceProblem<'_>) -> Placement {
@@ -231,6 +235,108 @@ fn a_group_that_sends_to_itself_is_not_scattered() {
         // Uplinks are ten times thinner than access links: one rack has room for all, one node as well.
         assert_eq!(evaluate(&problem, &placement).cross_rack_bytes, Some(0.0), "{placement:?}");
     }
+}
+
+/// Executors that shuffle 80 MB among them.
+fn executors(sample: &Sample, count: u32) -> PlaceProblem<'_> {
+    let (from, to, pattern) = (GroupIdx(0), GroupIdx(0), EdgePattern::AllToAll);
+    let edge = EdgeProblem { from, to, pattern, bytes: Bytes(80 * MB) };
+    sample.problem(vec![sample.group("p0.0", count, UNIT)], vec![edge], vec![])
+}
+
+fn by_rack(problem: &PlaceProblem<'_>, placement: &Placement) -> Vec<u32> {
+    let mut racks = vec![0; problem.snapshot.statics.racks.len()];
+    placement.groups[0].iter().for_each(|share| racks[problem.snapshot.rack(share.node).at()] += share.count);
+    racks
+}
+
+/// The least time of all placements of the group that use a rack's two nodes alike: links alone would have all of it on
+/// one node, whose disks and cores they know nothing of.
+fn least(problem: &PlaceProblem<'_>) -> f64 {
+    let (nodes, count) = (problem.snapshot.nodes(), problem.groups[0].count);
+    let rates = LinkRates::of(problem);
+    let mut best = f64::INFINITY;
+    let mut counts = vec![0_u32; nodes];
+    fn all(at: usize, left: u32, counts: &mut [u32], look: &mut dyn FnMut(&[u32])) {
+        if at + 1 == counts.len() {
+            counts[at] = left;
+            look(counts);
+            return;
+        }
+        for here in 0..=left {
+            counts[at] = here;
+            all(at + 1, left - here, counts, look);
+        }
+    }
+    let mut never = || false;
+    let budget = Budget::new(1, &mut never);
+    all(0, count, &mut counts, &mut |counts| {
+        let mut filling = PlacementBuilder::new(problem);
+        let places = counts.iter().enumerate().flat_map(|(node, &here)| std::iter::repeat_n(node, here as usize));
+        let fits = places.enumerate().all(|(task, node)| {
+            let fits = filling.fits(0, NodeIdx::new(node));
+            if fits {
+                filling.put(0, task as u32, NodeIdx::new(node));
+            }
+            fits
+        });
+        let alike = counts.chunks(2).all(|of_rack| of_rack[0].abs_diff(of_rack[1]) <= 1);
+        if fits && alike {
+            best = best.min(link_time(problem, &filling.finish(&budget), &rates).unwrap().seconds);
+        }
+    });
+    best
+}
+
+#[test]
+fn executors_that_shuffle_among_them_are_in_as_few_racks_as_their_busiest_link_wants() {
+    for room in 1..=4 {
+        let sample = small(3, room);
+        for count in 2..=6 {
+            let problem = executors(&sample, count);
+            let placement = placed(&problem);
+            let ours = link_time(&problem, &placement, &LinkRates::of(&problem)).unwrap().seconds;
+            let best = least(&problem);
+            assert!(ours <= best * 1.01 + 1e-9, "{count} with room for {room} a node: {ours} s, {best} s can be");
+            let racks = by_rack(&problem, &placement);
+            let one = racks.iter().filter(|&&here| here > 0).count() == 1;
+            assert_eq!(one, u64::from(count) <= 2 * room, "{count} with room for {room} a node: {racks:?}");
+        }
+    }
+}
+
+#[test]
+fn executors_that_come_later_go_where_those_that_run_already_are() {
+    let sample = small(3, 3);
+    for (here, wanted) in [([0, 0, 9, 9, 0, 0], [0, 2, 0]), ([0, 0, 0, 0, 0, 18], [0, 0, 2])] {
+        let mut problem = executors(&sample, 2);
+        problem.edges[0].bytes = Bytes(9 * MB);
+        problem.senders.push(ArrivedSenders { mutual: true, ..arrived(&here) });
+        let placement = placed(&problem);
+        assert_eq!(by_rack(&problem, &placement), wanted);
+        // What goes back to those that run is on the links as what comes from them.
+        let mut never = || false;
+        let mut elsewhere = PlacementBuilder::new(&problem);
+        (0..2).for_each(|task| elsewhere.put(0, task, NodeIdx(task)));
+        let elsewhere = elsewhere.finish(&Budget::new(1, &mut never));
+        let time = link_time(&problem, &elsewhere, &LinkRates::of(&problem)).unwrap();
+        assert_eq!(time.across_racks, 36e6, "18 MB there and 18 MB back");
+    }
+}
+
+#[test]
+fn executors_whose_input_comes_from_everywhere_share_more_uplinks() {
+    let sample = small(3, 6);
+    let mut problem = executors(&sample, 6);
+    problem.scattered = vec![(GroupIdx(0), Bytes(30 * MB))];
+    assert_eq!(
+        by_rack(&problem, &placed(&problem)).iter().max(),
+        Some(&6),
+        "30 MB into one rack, and nothing out of it"
+    );
+    problem.scattered = vec![(GroupIdx(0), Bytes(300 * MB))];
+    let racks = by_rack(&problem, &placed(&problem));
+    assert_eq!(racks, [2, 2, 2], "100 MB and a part of the shuffle into each, not 300 into one");
 }
 
 #[test]

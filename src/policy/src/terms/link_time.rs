@@ -131,5 +131,9 @@ pub(crate) fn link_bytes(problem: &PlaceProblem<'_>, placement: &Placement) -> L
     for transfer in inputs.chain(arrived).chain(transfers::edges(problem, placement, &groups)) {
         bytes.lay(problem.snapshot, &transfer);
     }
+    for (node, read) in transfers::scattered(problem, &groups) {
+        bytes.nodes.entry(node).or_default()[1] += read;
+        bytes.racks.entry(problem.snapshot.rack(node)).or_default()[1] += read;
+    }
     bytes
 }

@@ -4,7 +4,7 @@ use super::{GroupPlaces, all_to_all_within, one_to_one, used_racks};
 use crate::place::Placement;
 use crate::problem::{ArrivedSenders, EdgeProblem, InputBlock, PlaceProblem};
 use hintd_model::cluster::EdgePattern;
-use hintd_model::units::NodeIdx;
+use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
 use std::collections::BTreeMap;
 
 /// Parts of one side of a transfer: by node, ascending, summing to 1.
@@ -63,19 +63,37 @@ fn input(problem: &PlaceProblem<'_>, blocks: &[InputBlock], places: &GroupPlaces
 
 /// From containers that are there already.
 pub(super) fn arrived(problem: &PlaceProblem<'_>, groups: &[GroupPlaces]) -> Vec<Transfer> {
-    let to = |edge: &ArrivedSenders| {
-        let places = &groups[edge.to.at()];
-        // What containers without a place would get is sent nowhere.
-        let wanted = f64::from(problem.groups[edge.to.at()].count).max(places.total);
-        let bytes: f64 = edge.from.iter().map(|(_, bytes)| bytes.as_f64()).sum();
-        let from = edge.from.iter().map(|&(node, part)| (node, part.as_f64() / bytes)).collect();
-        (bytes > 0.0 && places.total > 0.0).then(|| Transfer {
-            from,
-            to: shares(places.nodes.iter()),
-            bytes: bytes * places.total / wanted,
-        })
+    let mut out = Vec::new();
+    for ArrivedSenders { to, from, mutual } in &problem.senders {
+        let places = &groups[to.at()];
+        let all: f64 = from.iter().map(|(_, bytes)| bytes.as_f64()).sum();
+        if all <= 0.0 || places.total <= 0.0 {
+            continue;
+        }
+        let bytes = all * placed(problem, to.at(), places);
+        let there: Side = from.iter().map(|&(node, part)| (node, part.as_f64() / all)).collect();
+        let new = shares(places.nodes.iter());
+        if *mutual {
+            out.push(Transfer { from: new.clone(), to: there.clone(), bytes });
+        }
+        out.push(Transfer { from: there, to: new, bytes });
+    }
+    out
+}
+
+/// What is read by nodes, of places that are not known: bytes that come out of other racks.
+pub(super) fn scattered(problem: &PlaceProblem<'_>, groups: &[GroupPlaces]) -> Vec<(NodeIdx, f64)> {
+    let of = |&(group, bytes): &(GroupIdx, Bytes)| {
+        let places = &groups[group.at()];
+        let bytes = bytes.as_f64() * placed(problem, group.at(), places);
+        shares(places.nodes.iter()).into_iter().map(move |(node, share)| (node, bytes * share))
     };
-    problem.senders.iter().filter_map(to).collect()
+    problem.scattered.iter().flat_map(of).collect()
+}
+
+/// The part of a group's containers that has a place: what the others would get is sent nowhere.
+fn placed(problem: &PlaceProblem<'_>, group: usize, places: &GroupPlaces) -> f64 {
+    places.total / f64::from(problem.groups[group].count).max(places.total).max(1.0)
 }
 
 /// Between groups of the problem.

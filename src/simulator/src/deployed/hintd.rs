@@ -142,8 +142,13 @@ impl Hintd {
 
     /// The JobHistoryServer told of an earlier run of the attempt's job, in the rows that the daemon makes of such a run.
     pub(super) fn recurs(&mut self, attempt: AttemptId, run: &EarlierRun, now: Timestamp) {
-        let group =
-            |name: &str, count| LearnedGroup { name: name.into(), count, memory_mb: 0, input_paths: Vec::new() };
+        let group = |name: &str, count| LearnedGroup {
+            name: name.into(),
+            count,
+            memory_mb: 0,
+            input_paths: Vec::new(),
+            input: Bytes::ZERO,
+        };
         let (mut groups, mut edges) = (vec![group("p20", run.maps.0)], Vec::new());
         if run.reduces.0 > 0 {
             groups.push(group("p10", run.reduces.0));

@@ -1,14 +1,17 @@
-//! Asks JobHistoryServers for jobs that ended, and tells the engine what recurring jobs did.
+//! Asks history servers which jobs ended, and tells the engine what recurring jobs did: one poller, whatever the server.
+//!
+//! What is asked of a kind of server, and how its answers are read, is a [`HistoryKind`]'s (`history_kinds`).
 
-use super::history_server::{self, JOBS, JobConf, JobSeen, jobs_path};
 use super::options::HistoryServerOptions;
-use super::resource_manager::BadAnswer;
+use super::resource_manager::{BadAnswer, with_user};
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus};
 use crate::telemetry::history_server::HistoryServerMetrics;
-use hintd_engine::Refusal;
+use hintd_engine::{LearnedRun, Refusal};
+use hintd_model::units::{ApplicationId, Micros};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
@@ -18,6 +21,78 @@ const LATE: Duration = Duration::from_secs(600);
 const RUNS: usize = 3;
 /// So many are looked at in all, for the planner's book, when all are new: a week of an hourly job.
 const RUNS_NOTED: usize = 7 * 24;
+/// So often a server may have no time for one job before the job is passed over.
+const LATE_TIMES: u32 = 3;
+
+/// A finished job as a list has it.
+pub(super) trait Listed: Send + Sync {
+    /// Its id, which is safe in a path.
+    fn id(&self) -> &str;
+    /// When it ended, ms.
+    fn finished_ms(&self) -> u64;
+    /// The same for runs of one job, as far as the list tells.
+    fn key(&self) -> Arc<str>;
+    /// Its application, and how long after its submission it ended; `None`: that is not told.
+    fn took(&self) -> Option<(ApplicationId, Micros)>;
+}
+
+/// What there is to learn of a finished job.
+pub(super) enum Look {
+    /// This, under this key.
+    Learned(Arc<str>, LearnedRun),
+    /// Nothing: it did not end well.
+    Nothing,
+    /// It can't be told now.
+    Later,
+}
+
+/// A kind of history server.
+pub(super) trait HistoryKind: Send + Sync + 'static {
+    /// A row of its list.
+    type Run: Listed;
+
+    /// For status and logs.
+    fn source(&self) -> &'static str;
+
+    /// Where jobs are listed that succeeded and ended at or after `from_ms`.
+    fn list_path(&self, from_ms: u64) -> String;
+
+    /// The answer.
+    ///
+    /// # Errors
+    /// [`BadAnswer`].
+    fn list(&self, body: &[u8]) -> Result<Vec<Self::Run>, BadAnswer>;
+
+    /// Asks for the rest of one job.
+    ///
+    /// # Errors
+    /// What the server failed by.
+    fn look(
+        &mut self,
+        server: &mut HistoryServer,
+        run: &Self::Run,
+    ) -> impl Future<Output = Result<Look, RestError<BadAnswer>>> + Send;
+}
+
+/// One server, asked as the configuration says.
+pub(super) struct HistoryServer {
+    rest: Rest,
+    user: String,
+}
+
+impl HistoryServer {
+    pub(super) fn new(address: &Address, trust: Option<&Trust>, options: &super::ServerOptions) -> Self {
+        Self { rest: options.rest(address, trust), user: options.user.clone() }
+    }
+
+    pub(super) async fn get<T>(
+        &mut self,
+        path: &str,
+        read: impl FnOnce(&[u8]) -> Result<T, BadAnswer>,
+    ) -> Result<T, RestError<BadAnswer>> {
+        self.rest.get(&with_user(path, &self.user), read).await
+    }
+}
 
 /// Why nothing was learnt.
 #[derive(Debug, thiserror::Error)]
@@ -30,40 +105,45 @@ enum Failure {
 }
 
 /// One server.
-pub(super) struct Watch {
+pub(super) struct Watch<K: HistoryKind> {
+    kind: K,
     options: HistoryServerOptions,
     address: Address,
     daemon: Daemon,
     metrics: HistoryServerMetrics,
-    server: Rest,
+    server: HistoryServer,
     /// Jobs that ended before are not listed again, ms.
     from_ms: u64,
     /// Jobs that were looked at and may be listed again, with their ends.
     seen: BTreeMap<String, u64>,
+    /// The job for which the server had no time last, and how often.
+    late: Option<(String, u32)>,
     /// How it stands.
     group: Group,
 }
 
-impl Watch {
+impl<K: HistoryKind> Watch<K> {
     pub(super) fn new(
+        kind: K,
         (address, trust): (&Address, Option<&Trust>),
         options: HistoryServerOptions,
         daemon: Daemon,
         metrics: HistoryServerMetrics,
     ) -> Self {
         let gauges = metrics.clone();
-        let group = daemon
-            .servers()
-            .group("history_server", [address.to_string()], move |answers, age| gauges.age(answers, age));
+        let group =
+            daemon.servers().group(kind.source(), [address.to_string()], move |answers, age| gauges.age(answers, age));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
-            server: options.servers.rest(address, trust),
+            kind,
+            server: HistoryServer::new(address, trust, &options.servers),
             from_ms: millis(now.saturating_sub(options.lookback)),
             address: address.clone(),
             options,
             daemon,
             metrics,
             seen: BTreeMap::new(),
+            late: None,
             group,
         }
     }
@@ -115,35 +195,55 @@ impl Watch {
 
     /// Lists what ended, and looks at what is new; returns how much.
     async fn poll(&mut self) -> Result<usize, Failure> {
-        let path = self.path(&jobs_path(self.from_ms));
-        let listed = self.server.get(&path, history_server::jobs).await?;
+        let (kind, path) = (&self.kind, self.kind.list_path(self.from_ms));
+        let listed = self.server.get(&path, |body| kind.list(body)).await?;
         self.tell_ended(&listed).await?;
-        let latest = listed.iter().map(|job| job.finished_ms).max().unwrap_or(0);
+        let latest = listed.iter().map(Listed::finished_ms).max().unwrap_or(0);
         let (due, passed) = due(listed, &self.seen);
         self.seen.extend(passed);
-        let mut learnt = 0;
-        for job in due.iter().take(self.options.jobs_per_poll) {
-            match self.look(job).await {
-                Ok(()) => learnt += 1,
-                // Its files may be gone, or not be ours to read; the next one's may.
-                Err(Failure::Ask(error @ RestError::Status { .. })) => {
-                    tracing::debug!(history_server = %self.address, job = job.id, %error, "nothing is learnt from it");
+        let (mut learnt, mut looked) = (0, 0);
+        for run in due.iter().take(self.options.jobs_per_poll) {
+            match self.kind.look(&mut self.server, run).await {
+                Ok(Look::Learned(key, learned)) => {
+                    tracing::debug!(history_server = %self.address, job = run.id(), %key, ?learned, "it is learnt from");
+                    self.daemon.learnt(key, learned).await?;
+                    learnt += 1;
                 }
-                Err(error) => return Err(error),
+                Ok(Look::Nothing) => {}
+                Ok(Look::Later) => break,
+                Err(error) if self.passes_over(run.id(), &error) => {
+                    self.metrics.passed_over(error.reason());
+                    tracing::debug!(history_server = %self.address, job = run.id(), %error, "nothing is learnt from it");
+                }
+                Err(error) => return Err(error.into()),
             }
-            self.seen.insert(job.id.clone(), job.finished_ms);
+            self.seen.insert(run.id().to_owned(), run.finished_ms());
+            looked += 1;
         }
-        let open = due.iter().skip(self.options.jobs_per_poll).map(|job| job.finished_ms).min().unwrap_or(u64::MAX);
+        let open = due.iter().skip(looked).map(Listed::finished_ms).min().unwrap_or(u64::MAX);
         self.from_ms = self.from_ms.max(latest.saturating_sub(millis(LATE)).min(open));
         let from = self.from_ms;
         self.seen.retain(|_, finished| *finished >= from);
         Ok(learnt)
     }
 
+    /// Whether the others are looked at without this one: its files may be gone, or not ours to read, or make no sense.
+    fn passes_over(&mut self, id: &str, error: &RestError<BadAnswer>) -> bool {
+        match error {
+            RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. } => true,
+            RestError::Late { .. } => {
+                let before = self.late.take().filter(|(late, _)| late == id).map_or(0, |(_, times)| times);
+                self.late = Some((id.to_owned(), before + 1));
+                before + 1 >= LATE_TIMES
+            }
+            _ => false,
+        }
+    }
+
     /// Tells how long those took that are compared with others. Whoever is told of twice counts once.
-    async fn tell_ended(&self, listed: &[JobSeen]) -> Result<(), Failure> {
-        let new = listed.iter().filter(|job| !self.seen.contains_key(&job.id));
-        let ended: Vec<_> = new.filter_map(JobSeen::took).collect();
+    async fn tell_ended(&self, listed: &[K::Run]) -> Result<(), Failure> {
+        let new = listed.iter().filter(|run| !self.seen.contains_key(run.id()));
+        let ended: Vec<_> = new.filter_map(Listed::took).collect();
         if ended.is_empty() {
             return Ok(());
         }
@@ -153,47 +253,19 @@ impl Watch {
         }
         Ok(())
     }
-
-    async fn look(&mut self, job: &JobSeen) -> Result<(), Failure> {
-        let of = |part: &str| format!("{JOBS}/{}/{part}", job.id);
-        let [conf, counters, whole] =
-            [of("conf"), of("counters"), format!("{JOBS}/{}", job.id)].map(|path| self.path(&path));
-        let conf = match self.server.get(&conf, history_server::conf).await {
-            Ok(conf) => conf,
-            // Configurations have access lists of their own, and may be large: then there are no paths.
-            Err(RestError::Status { .. } | RestError::TooLarge { .. }) => JobConf::default(),
-            Err(error) => return Err(error.into()),
-        };
-        let counted = self.server.get(&counters, history_server::counted).await?;
-        let times = match self.server.get(&whole, history_server::times).await {
-            Ok(times) => times,
-            // Edges and paths are known all the same.
-            Err(RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. }) => None,
-            Err(error) => return Err(error.into()),
-        };
-        let key = history_server::key(&job.user, conf.name.as_deref().unwrap_or(&job.name));
-        Ok(self.daemon.learnt(key, history_server::run(job, &conf, counted, times)).await?)
-    }
-
-    fn path(&self, path: &str) -> String {
-        match self.options.servers.user.as_str() {
-            "" => path.to_owned(),
-            user => format!("{path}{}user.name={user}", if path.contains('?') { '&' } else { '?' }),
-        }
-    }
 }
 
 /// New jobs that are to be looked at, and those that need not be: of many runs of one job the last say enough. The last
 /// few of each come first, then the others, both by their ends.
-fn due(mut listed: Vec<JobSeen>, seen: &BTreeMap<String, u64>) -> (Vec<JobSeen>, BTreeMap<String, u64>) {
-    listed.sort_by(|a, b| b.finished_ms.cmp(&a.finished_ms).then_with(|| b.id.cmp(&a.id)));
-    listed.dedup_by(|a, b| a.id == b.id);
+fn due<R: Listed>(mut listed: Vec<R>, seen: &BTreeMap<String, u64>) -> (Vec<R>, BTreeMap<String, u64>) {
+    listed.sort_by(|a, b| b.finished_ms().cmp(&a.finished_ms()).then_with(|| b.id().cmp(a.id())));
+    listed.dedup_by(|a, b| a.id() == b.id());
     let mut runs: BTreeMap<_, usize> = BTreeMap::new();
     let (mut last, mut others, mut passed) = (Vec::new(), Vec::new(), BTreeMap::new());
     for job in listed {
-        let run = runs.entry(history_server::key(&job.user, &job.name)).or_default();
+        let run = runs.entry(job.key()).or_default();
         *run += 1;
-        if seen.contains_key(&job.id) {
+        if seen.contains_key(job.id()) {
             continue;
         }
         if *run <= RUNS {
@@ -201,7 +273,7 @@ fn due(mut listed: Vec<JobSeen>, seen: &BTreeMap<String, u64>) -> (Vec<JobSeen>,
         } else if *run <= RUNS_NOTED {
             others.push(job);
         } else {
-            passed.insert(job.id, job.finished_ms);
+            passed.insert(job.id().to_owned(), job.finished_ms());
         }
     }
     (last.into_iter().rev().chain(others.into_iter().rev()).collect(), passed)
@@ -213,6 +285,7 @@ fn millis(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::history_server::JobSeen;
     use super::*;
 
     fn job(id: u32, name: &str, finished_ms: u64) -> JobSeen {
