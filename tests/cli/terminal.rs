@@ -1,6 +1,6 @@
 //! `top` and `--watch` on a terminal: it is left as it was found, however they end.
 
-use super::{Files, assert_refused, started};
+use super::{Files, assert_refused, started, text_of};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
