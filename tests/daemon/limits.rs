@@ -1,6 +1,4 @@
-//! Every limit of docs/limits.md at its edge: exactly so much is taken, one more is refused by its name.
-//!
-//! Tested elsewhere:
+//! Every limit of docs/limits.md at its edge: exactly so much is taken, one more is refused by its name. Tested elsewhere:
 // limits.inbound_bytes: tests/daemon/hostile.rs
 // limits.outbound_bytes: tests/daemon/hostile.rs
 // limits.upload: tests/daemon/hostile.rs
@@ -36,6 +34,7 @@
 // name_node.kept: src/hadoop/name_node/shelf.rs
 // history_server.answer_bytes: tests/daemon/history_server.rs
 // history_server.jobs_per_poll: tests/daemon/history_server.rs
+// spark_history_server.applications_per_poll: tests/daemon/history_server.rs, for both are read by one poller
 // history_server.lookback: tests/daemon/history_server.rs
 // hold.at_once: tests/daemon/turns.rs
 // hold.heavy: tests/daemon/turns.rs

@@ -1,7 +1,7 @@
 //! Requests, answers, refusals, explanations, replays; nodes, policies, snapshot, reload.
 
 use crate::notes::Notes;
-use crate::programs::{Daemon, Files};
+use crate::programs::{Daemon, Files, run, said, until};
 use crate::world::{
     Feed, cluster, container, dataset, event, heartbeat, hints, leased, network, register, request, size, with,
 };
@@ -66,7 +66,9 @@ pub(crate) fn a_cluster_is_fed_and_asked(notes: &Notes) {
     for (app, policy) in (100..).zip(policies["policies"].as_array().unwrap()) {
         let name = policy["name"].as_str().unwrap();
         let file = job(&daemon.files, &format!("try-{name}"), app, json!({ "policy": name, "input_paths": ["/in"] }));
-        notes.json("whatif request", &daemon.args(&["whatif", "request", "--file", &file]));
+        let asks = daemon.args(&["whatif", "request", "--file", &file]);
+        until("the policy is prepared", || (!said(&run(&asks)).1.contains("is being prepared")).then_some(()));
+        notes.json("whatif request", &asks);
     }
     remembered(&daemon, notes);
     given_back(&daemon, notes);

@@ -204,7 +204,7 @@ mod tests {
         let wrong = Config::from_text(&wrong, "f").err().unwrap().to_string();
         assert!(wrong.contains("spark_history_server.jobs_per_poll"), "{wrong}");
         let wrong = Config::from_text("[history_server]\nurls = [\"history\"]\n", "f").err().unwrap().to_string();
-        assert!(wrong.starts_with("f:2: history_server.urls: \"history\" is no address"), "{wrong}");
+        assert!(wrong.starts_with("f:2: history_server.urls: \"history\" is not a valid URL"), "{wrong}");
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
             found.to_string()
         };
         let found = problem("urls = [\"rm1:8088\"]");
-        assert!(found.starts_with("f:2: resource_manager.urls: \"rm1:8088\" is no address"), "{found}");
+        assert!(found.starts_with("f:2: resource_manager.urls: \"rm1:8088\" is not a valid URL"), "{found}");
         assert!(problem("urls = [\"http://a:1\", \"http://a:1/\"]").contains("is there twice"));
         assert!(problem("user = \"a b\"").contains("is no user's name"));
         let found = problem("ca_file = \"/nonexistent/ca.pem\"");
