@@ -35,6 +35,7 @@
 // history_server.answer_bytes: tests/daemon/history_server.rs
 // history_server.jobs_per_poll: tests/daemon/history_server.rs
 // spark_history_server.applications_per_poll: tests/daemon/history_server.rs, for both are read by one poller
+// spark_history_server.lookback: tests/daemon/history_server.rs
 // history_server.lookback: tests/daemon/history_server.rs
 // hold.at_once: tests/daemon/turns.rs
 // hold.heavy: tests/daemon/turns.rs

@@ -198,7 +198,6 @@ async fn calls_that_walk_search_no_path_on_networks_that_make_searches_long() {
         let daemon = &world.running().daemon;
         let steps = || daemon.generation().snapshot.topology.made_paths().map_or(0, |paths| paths.steps());
         let searched = steps();
-        println!("{name}: {searched} steps by the request");
         assert!(searched > 0, "{name}: the request searched for its way, and it was counted");
         for (walks, cost) in CALLS {
             if matches!(cost, Searches(_)) {
