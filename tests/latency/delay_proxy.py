@@ -1,5 +1,6 @@
-"""A UDP relay that holds each datagram for a while: delay_proxy.py LISTEN_PORT TARGET_PORT. Each line on standard input is a delay in
-milliseconds, in force from then on. It runs on the target's machine and answers from its own port, as the target would from its."""
+"""A UDP relay that holds what comes from some for a while: delay_proxy.py LISTEN_PORT TARGET_PORT [ADDRESS ...]. Each line on standard
+input is a delay in milliseconds for these addresses, in force from then on. It runs on the target's machine and answers from its
+own port, as the target would from its."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import time
 MOST_CLIENTS = 256
 
 
-def main(listen: int, target: int) -> None:
+def main(listen: int, target: int, slow: set[str]) -> None:
     selector, order = selectors.DefaultSelector(), itertools.count()
     front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     front.bind(("0.0.0.0", listen))
@@ -40,7 +41,8 @@ def main(listen: int, target: int) -> None:
                     owners[back] = client
                     selector.register(back, selectors.EVENT_READ)
                 if client in clients:
-                    heapq.heappush(waiting, (time.monotonic() + delay, next(order), clients[client], data))
+                    held = delay if client[0] in slow else 0.0
+                    heapq.heappush(waiting, (time.monotonic() + held, next(order), clients[client], data))
             else:
                 try:
                     front.sendto(key.fileobj.recv(2048), owners[key.fileobj])
@@ -55,4 +57,4 @@ def main(listen: int, target: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), set(sys.argv[3:]))
