@@ -51,13 +51,17 @@ impl Secrets {
             toml::Value::String(text) => *text = self.cleaned(key, text),
             toml::Value::Array(values) => values.iter_mut().for_each(|value| self.leave_out(key, value)),
             toml::Value::Table(table) => table.iter_mut().for_each(|(key, value)| self.leave_out(key, value)),
+            // A number that somebody chose for a secret.
+            _ if is_secret(key) && !keys().contains(key) => {
+                self.remember(&value.to_string());
+                *value = toml::Value::String(LEFT_OUT.to_owned());
+            }
             _ => {}
         }
     }
 
     fn cleaned(&mut self, key: &str, text: &str) -> String {
-        let named = key.to_ascii_lowercase();
-        if SECRET.iter().any(|secret| named.contains(secret)) && !text.is_empty() {
+        if is_secret(key) && !text.is_empty() {
             self.remember(text);
             return LEFT_OUT.to_owned();
         }
@@ -93,6 +97,12 @@ impl Secrets {
         let text = serde_json::to_string_pretty(&document).map_err(|error| Failure::Work(error.into()))?;
         Ok(printable_json(&text).into_owned() + "\n")
     }
+}
+
+/// Whether values of keys with this name are secrets.
+fn is_secret(key: &str) -> bool {
+    let named = key.to_ascii_lowercase();
+    SECRET.iter().any(|secret| named.contains(secret))
 }
 
 /// Keys of hintd's configuration: those that the shipped one has, set or as a comment, and parameters of policies.
@@ -159,6 +169,14 @@ mod tests {
             "{without}"
         );
         assert!(without.contains("legacy_clients = true"), "{without}");
+    }
+
+    #[test]
+    fn a_number_may_be_a_password() {
+        let mut secrets = Secrets::default();
+        let cleaned = secrets.leave_out_of("[proxy]\npassword = 87654321\nport = 8080\n").unwrap();
+        assert!(!cleaned.contains("87654321") && cleaned.contains("8080"), "{cleaned}");
+        assert!(!secrets.text(&"refused: 87654321").unwrap().contains("87654321"));
     }
 
     #[test]

@@ -105,9 +105,14 @@ pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
     let finished =
         super::connect::block_on(async { play(plan, cluster, namespace, workload, behaviour, script, output).await })?;
     output.line(&finished.text())?; // people need not wait for what follows
-    let worth = (worth_jobs > 0).then(|| simulated(worth_jobs, seed, output)).transpose()?;
-    let text = || worth.as_ref().map_or_else(String::new, |worth| format!("\n{}", worth.text()));
-    output.sorted(&Document::new(&finished, worth.as_ref()), text)?;
+    let simulated = (worth_jobs > 0).then(|| simulated(worth_jobs, seed, output)).transpose();
+    let worth = simulated.as_ref().ok().and_then(Option::as_ref);
+    match worth {
+        Some(worth) => output.sorted(&Document::new(&finished, Some(worth)), || format!("\n{}", worth.text()))?,
+        None if output.is_json() => output.sorted(&Document::new(&finished, None), String::new)?,
+        None => {}
+    }
+    simulated?;
     match finished.problems().first() {
         None => Ok(()),
         Some(first) => {
