@@ -185,7 +185,7 @@ async fn messages_on_their_way_stay_within_their_bytes_and_leave_room_for_others
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_nobody_reads_stay_within_their_bytes_and_their_connection_is_closed() {
     let folder = tempfile::tempdir().unwrap();
-    let limits = [("limits", "outbound_bytes = 8388608"), ("limits", "unread = \"6s\""), ("records", "bytes = \"0\"")];
+    let limits = [("limits", "outbound_bytes = 8388608"), ("limits", "unread = \"9s\""), ("records", "bytes = \"0\"")];
     let port = write_config_with(folder.path(), &limits);
     let program = Program::start(folder.path(), port).await;
     let many = u32::try_from(NODE_MB / 1_024).unwrap() * 8;
@@ -205,8 +205,7 @@ async fn answers_that_nobody_reads_stay_within_their_bytes_and_their_connection_
     say(&format!("{} MiB of answers that nobody reads: memory grew by {} MiB", asked / MIB, grew / MIB));
     assert!(asked > 60 * MIB && grew < 56 * MIB, "{grew} bytes for answers of {asked}");
     let status = program.until("the connection was closed", |status| counter(status, "connections_unread") == 1).await;
-    // How many it comes to before the connection is closed is for the machine to say.
-    assert!(counter(&status, "messages_refused_outbound") > 0, "{:?}", status.counters);
+    assert!(counter(&status, "messages_refused_outbound") > 100, "{:?}", status.counters);
     let gone = tokio::time::timeout(SOON, calls.pop().unwrap().answer).await.expect("it is told at once");
     drop(gone);
     assert!(raw.begin(EXPLAIN, framed(&explain), true).await.is_none(), "nothing goes on there");
