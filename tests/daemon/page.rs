@@ -281,8 +281,31 @@ async fn a_document_has_what_there_is_and_names_with_markup_are_its_texts() {
     let settings = paged.get("/page/api/settings", &cookie).await.json();
     assert_eq!((&settings["default_policy"], &settings["queues"][0]["mode"]), (&"spread".into(), &"on".into()));
     assert!(paged.get("/page/api/history", &cookie).await.json()["every_ms"].is_u64());
+    let replayed = paged.get(&format!("/page/api/replay?id={id}&policy=pat"), &cookie).await.json();
+    assert_eq!((&replayed["same"], &replayed["recorded"]["hints"].as_array().unwrap().len()), (&true.into(), &3));
+    assert_eq!(replayed["other"]["hints"].as_array().unwrap().len(), 3, "{replayed}");
+    let typo = paged.get(&format!("/page/api/replay?id={id}&policy=pad"), &cookie).await;
+    assert_eq!((typo.status(), typo.body.contains("pat")), (404, true), "{typo:?}");
     // Nothing of this needed a token, and none is told.
     assert!(!answer.token.is_empty() && !found.to_string().contains(&answer.token));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn views_of_their_own_have_documents_also_where_there_is_nothing_to_show() {
+    let paged = Paged::start().await;
+    let cookie = paged.session().await;
+    let get = async |path: &str| paged.get(&format!("/page/api/{path}"), &cookie).await;
+    assert_eq!(get("plans").await.json(), serde_json::json!({ "plans": [] }));
+    assert_eq!((get("plan").await.status(), get("plan?name=%3Cb%3E").await.status()), (400, 404));
+    let circuits = get("circuits").await.json();
+    assert_eq!((&circuits["circuits"]["wanted"], &circuits["unmet_total"]), (&Value::Null, &0.into()), "{circuits}");
+    let alerts = get("alerts").await.json();
+    let rules = alerts["rules"].as_array().unwrap();
+    assert!(rules.iter().all(|rule| rule["runbook"].as_str().is_some_and(|text| text.len() > 60)), "{alerts}");
+    assert_eq!((get("replay?policy=pat").await.status(), get("replay?id=x&policy=pat").await.status()), (400, 400));
+    for path in ["plans", "plan?name=x", "circuits", "alerts", "replay?id=x"] {
+        assert_eq!(paged.get(&format!("/page/api/{path}"), "").await.status(), 401, "{path}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,12 +18,13 @@ async function freePort() {
 }
 
 export class Daemon {
-  static async start() {
+  /** `more`: lines at the end of its configuration. */
+  static async start(more = '') {
     const daemon = new Daemon();
     daemon.folder = await mkdtemp(join(tmpdir(), 'hintd-page-'));
     [daemon.grpc, daemon.http] = [await freePort(), await freePort()];
     daemon.children = [];
-    await daemon.configure();
+    await daemon.configure(more);
     await daemon.run();
     return daemon;
   }

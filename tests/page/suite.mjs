@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Daemon } from './daemon.mjs';
+import { MARKUP } from './hybrid.mjs';
+import { ownViews } from './views.mjs';
 
 const { CHROMIUM, PLAYWRIGHT, SCREENSHOTS } = process.env;
 const { chromium } = await import(PLAYWRIGHT);
 const PATIENCE = 90_000;
 /** Longer than steps take on a busy machine: what is emulated ends when they are through. Pictures want more jobs at one time. */
 const EMULATED = SCREENSHOTS ? '150' : '300';
-const MARKUP = '<img/src=x/onerror=document.title=1>'; // no name holds white space
 
 const began = Date.now();
 const problems = [];
@@ -22,10 +23,10 @@ async function step(name, work) {
 }
 
 /** A tab that notes whatever a page of ours must not do. */
-async function tab(context) {
+async function tab(context, of = daemon) {
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE);
-  const origin = `http://127.0.0.1:${daemon.http}`;
+  const origin = `http://127.0.0.1:${of.http}`;
   page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
   page.on('console', (message) => {
     // That the daemon is gone for a while, and a session with it, is a step of this suite.
@@ -163,6 +164,14 @@ async function run() {
     await see(page, 'Hints, and whether they were followed');
     await readable(page);
     await picture(page, 'decision-light');
+    // Another policy beside the one that decided, chosen and asked for by keys alone.
+    await page.getByLabel('Policy', { exact: true }).selectOption('spread');
+    await page.getByRole('button', { name: 'Replay' }).press('Enter');
+    await see(page, 'Made again it comes out the same, byte by byte.');
+    await page.getByText('Cost terms of container and spread').waitFor();
+    await page.getByRole('row', { name: /^container [\d.]/ }).waitFor();
+    await readable(page);
+    await picture(page, 'replay-light');
     await page.locator('section.panel dl').getByRole('link').first().click();
     await page.getByRole('heading', { name: /^application_/ }).waitFor();
     await see(page, 'Its latest decisions');
@@ -207,6 +216,9 @@ async function run() {
   await step('queues, policies and the configuration', async () => {
     await go(page, 'Queues and policies');
     await see(page, 'container (default)');
+    // Decisions settle when their containers have been seen; a point comes every 10 s.
+    await page.getByRole('img', { name: /^Gain, last: expected .* %, realised .* %$/ }).waitFor();
+    await picture(page, 'gain-light');
     await readable(page);
     await go(page, 'Configuration');
     await see(page, 'none since the start');
@@ -260,8 +272,9 @@ async function run() {
     await page.locator('#trouble').waitFor({ state: 'detached' });
   });
 
-  assert.deepEqual(problems, [], 'what pages must not do');
   await Daemon.end(emulation, 'SIGTERM');
+  await ownViews({ browser, step, tab, see, go, readable, picture });
+  assert.deepEqual(problems, [], 'what pages must not do');
 }
 
 // Stopped from outside it leaves nothing behind either.

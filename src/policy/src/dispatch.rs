@@ -4,7 +4,7 @@
 //! event and may clone it (what-if, replay) or write it down.
 
 use super::advise::EarlierRun;
-use super::plan::{Plan, PlanCounts, RunPlanStatus, Stage};
+use super::plan::{JobProgress, Plan, PlanCounts, RunPlanStatus, Stage};
 use hintd_model::cluster::{Overlay, Resource, Snapshot};
 use hintd_model::units::{AttemptId, Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use serde::de::DeserializeOwned;
@@ -69,6 +69,9 @@ pub trait FollowsPlan: Dispatch {
 
     /// How well the plan in force is followed; `None`: there is none.
     fn plan_counts(&self, state: &Self::State, now: Timestamp) -> Option<PlanCounts>;
+
+    /// How far each job of the plan in force is, by position; `None`: there is none.
+    fn plan_progress(&self, state: &Self::State, now: Timestamp) -> Option<Vec<JobProgress>>;
 }
 
 /// How a run stands, or would stand, to the plan in force.
@@ -322,6 +325,9 @@ pub trait DynFollowsPlan: Send + Sync {
 
     /// As [`FollowsPlan::plan_counts`].
     fn plan_counts(&self, state: &mut DispatchState, now: Timestamp) -> Option<PlanCounts>;
+
+    /// As [`FollowsPlan::plan_progress`].
+    fn plan_progress(&self, state: &mut DispatchState, now: Timestamp) -> Option<Vec<JobProgress>>;
 }
 
 /// A State whose type is forgotten; belongs to the dispatcher that started it.
@@ -432,6 +438,10 @@ impl<D: FollowsPlan> DynFollowsPlan for D {
 
     fn plan_counts(&self, state: &mut DispatchState, now: Timestamp) -> Option<PlanCounts> {
         FollowsPlan::plan_counts(self, own::<D>(state), now)
+    }
+
+    fn plan_progress(&self, state: &mut DispatchState, now: Timestamp) -> Option<Vec<JobProgress>> {
+        FollowsPlan::plan_progress(self, own::<D>(state), now)
     }
 }
 

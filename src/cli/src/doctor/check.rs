@@ -22,6 +22,7 @@ pub(super) mod page {
     pub(crate) const NETWORK: &str = "docs/network.md#looking-and-changing";
     pub(crate) const RACKS: &str = "docs/network.md#who-believes-what-of-racks";
     pub(crate) const CUT: &str = "docs/operations.md#hintdpairscut";
+    pub(crate) const CONTROLLER: &str = "docs/operations.md#hintdcontrolleraway";
     pub(crate) const WATCHER: &str = "docs/operations.md#hintdwatchersilent";
     pub(crate) const ASKED: &str = "docs/yarn.md";
     pub(crate) const FOLLOWED: &str = "docs/operations.md#are-hints-followed";

@@ -92,6 +92,9 @@ fn feed(age: &v1::SourceAge, status: &v1::StatusResponse) -> Check {
     }
 }
 
+/// The controller of `[sdn.ryu]`, as status calls it: few clusters have one, so that none is no finding.
+const CONTROLLER: &str = "sdn_controller";
+
 /// Servers that the daemon asks, by kind.
 pub(super) fn servers(status: &v1::StatusResponse) -> Vec<Check> {
     let kinds = [
@@ -103,7 +106,11 @@ pub(super) fn servers(status: &v1::StatusResponse) -> Vec<Check> {
     let of = |kind: &str| status.servers.iter().filter(|server| server.source == kind).collect::<Vec<_>>();
     let mut checks: Vec<Check> =
         kinds.into_iter().map(|(kind, name, page)| group(kind, name, page, &of(kind))).collect();
-    // The controller is asked, too, but is on no list: what is known is whether one watches routes.
+    let controllers = of(CONTROLLER);
+    if !controllers.is_empty() {
+        checks.push(group(CONTROLLER, "SDN controller", page::CONTROLLER, &controllers));
+    }
+    // Whoever installs routes may be another program, which is asked nothing and watches.
     checks.extend(status.watchers.iter().filter(|watcher| watcher.installs).map(controller));
     checks
 }

@@ -113,8 +113,8 @@ pub async fn serve_with_page(
     let failed = |source| ListenError { address: listen, source };
     let listener = TcpListener::bind(listen).await.map_err(failed)?;
     let access = Arc::new(PageAccess::new(listener.local_addr().map_err(failed)?, options));
-    let routes = routes(Sources { metrics, ready: daemon.ready() });
-    let routes = page::routes(daemon.clone(), Arc::clone(&access)).merge(routes);
+    let page = page::routes(daemon.clone(), metrics.clone(), Arc::clone(&access));
+    let routes = page.merge(routes(Sources { metrics, ready: daemon.ready() }));
     let endpoint = Endpoint::on(listener, routes).map_err(failed)?;
     daemon.set_page(access);
     Ok(endpoint)

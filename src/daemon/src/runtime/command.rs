@@ -17,6 +17,7 @@ use hintd_engine::{
 };
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
+use hintd_policy::plan::JobProgress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -132,9 +133,14 @@ pub(super) enum PlanCall {
     Remove { name: String, reply: Reply<Result<(), Refusal>> },
     /// All.
     List(Reply<Vec<PlanView>>),
+    /// One of that name, and how far jobs are where it is in force.
+    Progress { name: String, reply: Reply<Option<PlanProgress>> },
     /// Runs of recurring jobs that finished.
     Runs(Reply<Arc<Runs>>),
 }
+
+/// A plan, and how far its jobs are by each policy that follows it: none where it is not in force.
+pub type PlanProgress = (PlanView, Vec<(Arc<str>, Vec<JobProgress>)>);
 
 /// The plan that was in force, and the one that is; `None`: none.
 pub type RolledBack = (Option<Arc<str>>, Option<Arc<str>>);

@@ -50,7 +50,7 @@ mod worth;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use command::{EngineReport, RolledBack};
+pub use command::{EngineReport, PlanProgress, RolledBack};
 pub use daemon::{Daemon, Ending, StartError};
 pub use in_flight::RequestPermit;
 pub use line_quota::Line;

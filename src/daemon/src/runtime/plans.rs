@@ -1,6 +1,6 @@
 //! Plans of recurring jobs: what operators do with them, on the engine's thread and in front of it.
 
-use super::command::{Command, EngineHandle, PlanCall, Reply, RolledBack};
+use super::command::{Command, EngineHandle, PlanCall, PlanProgress, Reply, RolledBack};
 use super::daemon::Daemon;
 use super::engine_thread::{EngineThread, store_failed};
 use hintd_engine::plans::homes::DataHomes;
@@ -68,6 +68,7 @@ impl EngineThread {
             // The caller's deadline passed, perhaps while it waited: nothing is changed for nobody.
             call if call.is_closed() => {}
             PlanCall::List(reply) => drop(reply.send(self.engine.plans(now))),
+            PlanCall::Progress { name, reply } => drop(reply.send(self.plan_progress(&name, now))),
             PlanCall::Runs(reply) => drop(reply.send(self.engine.runs())),
             call if !self.pending_batches.healthy() => call.refuse(store_failed()),
             call if changes.under_way.is_none() => self.change_plans(call, now),
@@ -77,6 +78,12 @@ impl EngineThread {
                 retry_after: Micros::from_secs(1),
             }),
         }
+    }
+
+    fn plan_progress(&mut self, name: &str, now: Timestamp) -> Option<PlanProgress> {
+        let view = self.engine.plans(now).into_iter().find(|view| *view.kept.name == *name)?;
+        let in_force = view.in_force_since.is_some();
+        Some((view, if in_force { self.engine.plan_progress(now) } else { Vec::new() }))
     }
 
     /// Works a change out and sends it to the disk.
@@ -98,7 +105,7 @@ impl EngineThread {
             PlanCall::Remove { name, reply } => {
                 (self.engine.plan_removed(&name), PendingPlanChange::Removed { name, reply })
             }
-            PlanCall::List(_) | PlanCall::Runs(_) => return, // they change nothing
+            PlanCall::List(_) | PlanCall::Progress { .. } | PlanCall::Runs(_) => return, // they change nothing
         };
         match found {
             Err(refusal) => asked.refuse(refusal),
@@ -177,6 +184,7 @@ impl PlanCall {
             Self::RollBack { reply, .. } => reply.is_closed(),
             Self::Remove { reply, .. } => reply.is_closed(),
             Self::List(reply) => reply.is_closed(),
+            Self::Progress { reply, .. } => reply.is_closed(),
             Self::Runs(reply) => reply.is_closed(),
         }
     }
@@ -187,7 +195,7 @@ impl PlanCall {
             Self::Keep { reply, .. } | Self::Activate { reply, .. } => drop(reply.send(Err(refusal))),
             Self::RollBack { reply, .. } => drop(reply.send(Err(refusal))),
             Self::Remove { reply, .. } => drop(reply.send(Err(refusal))),
-            Self::List(_) | Self::Runs(_) => {} // they change nothing
+            Self::List(_) | Self::Progress { .. } | Self::Runs(_) => {} // they change nothing
         }
     }
 }
@@ -264,10 +272,19 @@ impl Daemon {
     pub async fn plan(&self, name: &str) -> Result<Arc<KeptPlan>, Refusal> {
         let all = self.plans().await?;
         let found = all.iter().find(|view| *view.kept.name == *name).map(|view| Arc::clone(&view.kept));
-        found.ok_or_else(|| {
-            let nearest = hintd_model::solve::nearest(name, all.iter().map(|view| &*view.kept.name)).map(str::to_owned);
-            Refusal::Unknown { what: "plan", name: name.to_owned(), nearest }
-        })
+        found.ok_or_else(|| no_such_plan(name, &all))
+    }
+
+    /// A kept plan, and how far its jobs are by each policy that follows it.
+    ///
+    /// # Errors
+    /// As [`Self::plan`].
+    pub async fn plan_progress(&self, name: &str) -> Result<PlanProgress, Refusal> {
+        let ask = |reply| Command::Plans(PlanCall::Progress { name: name.to_owned(), reply });
+        match self.0.engine_handle.ask(ask).await? {
+            Some(found) => Ok(found),
+            None => Err(no_such_plan(name, &self.plans().await?)),
+        }
     }
 
     /// Where replicas of new data should go, as `told` puts it. Choosing homes takes a moment where there are many racks, and
@@ -304,3 +321,8 @@ impl Daemon {
 
 /// Questions for replicas at one time: a NameNode has four under way, and there are 64 threads for work that blocks.
 pub(super) const REPLICA_QUESTIONS_MAX: usize = 16;
+
+fn no_such_plan(name: &str, all: &[PlanView]) -> Refusal {
+    let nearest = hintd_model::solve::nearest(name, all.iter().map(|view| &*view.kept.name)).map(str::to_owned);
+    Refusal::Unknown { what: "plan", name: name.to_owned(), nearest }
+}

@@ -54,11 +54,12 @@ pub fn start(mut options: RyuOptions, daemon: &Daemon, metrics: &Metrics) -> std
     let options = Arc::new(options);
     let metrics = metrics.sdn();
     metrics.connected(false);
+    let controller = daemon.servers().group("sdn_controller", [format!("http://{}", options.authority)], |_, _| {});
     let (sender, news) = mpsc::channel(NEWS_WAITING);
     let (view, views) = channel::channel(Arc::<View>::default());
     let watcher = Watcher::new(Arc::clone(&options), daemon.clone(), metrics.clone(), view);
     until_stopped(daemon, watcher.run(news));
-    until_stopped(daemon, watch::poll(Arc::clone(&options), metrics.clone(), sender.clone()));
+    until_stopped(daemon, watch::poll((Arc::clone(&options), controller), metrics.clone(), sender.clone()));
     until_stopped(daemon, listen::run(Arc::clone(&options), metrics.clone(), sender));
     if options.install || options.forward {
         until_stopped(daemon, Installer::new(options, daemon.clone(), metrics, views).run());

@@ -10,6 +10,7 @@ use super::ryu::{self, BadAnswer};
 use crate::feed::{FeedStream, link_stats, topology};
 use crate::rest_client::{Rest, RestError, backoff};
 use crate::runtime::Daemon;
+use crate::runtime::servers::{Group, ServerFailure, ServerStatus};
 use crate::telemetry::sdn::{Asked, SdnMetrics};
 use hintd_client::wire::v1;
 use hintd_model::cluster::Source;
@@ -256,7 +257,11 @@ const fn is_loss(item: &v1::topology_item::Item) -> bool {
 }
 
 /// Polls for ever: the topology, and counters where they are due.
-pub(super) async fn poll(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mpsc::Sender<ControllerEvent>) {
+pub(super) async fn poll(
+    (options, controller): (Arc<RyuOptions>, Group),
+    metrics: SdnMetrics,
+    news: mpsc::Sender<ControllerEvent>,
+) {
     let mut rest = Rest::new(options.authority.clone(), options.timeout, options.answer_bytes);
     let (mut failures, mut counted) = (0_u32, None::<Instant>);
     loop {
@@ -287,12 +292,16 @@ pub(super) async fn poll(options: Arc<RyuOptions>, metrics: SdnMetrics, news: mp
         let wait = match answer {
             Ok(()) => {
                 failures = 0;
+                let _ = controller.answered(0); // the watcher logs what the network is
                 options.poll.saturating_sub(begun.elapsed())
             }
             Err(None) => return,
             Err(Some(error)) => {
                 failures += 1;
                 metrics.connected(false);
+                let (standing, reason) = (ServerStatus::Silent, error.reason());
+                controller.troubled(0, ServerFailure { standing, reason, error: error.to_string() });
+                let _ = controller.nobody(); // each failure is logged below
                 tracing::warn!(controller = %options.authority, %error, failures, "the last known network stays");
                 if news.send(ControllerEvent::Trouble).await.is_err() {
                     return;

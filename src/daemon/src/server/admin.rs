@@ -167,19 +167,8 @@ impl Admin for AdminService {
 
     async fn replay(&self, request: Request<v1::ReplayRequest>) -> Result<Response<v1::ReplayResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        let (daemon, settings) = (self.daemon.clone(), self.daemon.settings());
         let replayed = async {
-            let decision = explain::decision_id(&wire.decision_id)?;
-            if !wire.policy.is_empty() && !settings.policies.built.contains_key(&*wire.policy) {
-                let near = nearest(&wire.policy, settings.policies.built.keys().copied()).map(str::to_owned);
-                return Err(Refusal::Unknown { what: "policy", name: wire.policy.clone(), nearest: near });
-            }
-            let record = daemon.record(decision).await?;
-            let work = move |stop: &mut dyn FnMut() -> bool| {
-                let other = settings.policies.built.get(&*wire.policy);
-                other.into_iter().for_each(|policy| policy.prepare()); // this thread is for what takes long
-                explain::replay(&daemon, &record, other.map(|policy| (&*wire.policy, policy)), stop)
-            };
+            let work = explain::replay_of(&self.daemon, &wire.decision_id, wire.policy).await?;
             self.heavy("the replay", work).await
         };
         Ok(Response::new(in_time(&self.daemon, &metadata, replayed).await?))

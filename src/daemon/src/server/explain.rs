@@ -6,6 +6,7 @@ use hintd_client::wire::v1;
 use hintd_client::wire::v1::outcome::Outcome;
 use hintd_engine::records::{PolicyComparison, Record, ReplayResult};
 use hintd_engine::{Answer, Decision, Explained, ExplainedLease, Hint, Proof, Refusal};
+use hintd_model::solve::nearest;
 use hintd_model::units::{DecisionId, LeaseId};
 use hintd_policy::Policy;
 use prost::Message as _;
@@ -112,8 +113,32 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
     }
 }
 
+/// The work of making a recorded decision again, by `policy` as well where one is named. For a thread that serves no sockets;
+/// it ends its searches once who asked is gone.
+///
+/// # Errors
+/// [`Refusal::Invalid`] for what is no decision's id, [`Refusal::Unknown`] for a policy, [`Refusal::NotRecorded`].
+pub(super) async fn replay_of(
+    daemon: &Daemon,
+    decision: &str,
+    policy: String,
+) -> Result<impl FnOnce(&mut dyn FnMut() -> bool) -> Result<v1::ReplayResponse, Refusal> + Send + 'static, Refusal> {
+    let (daemon, settings) = (daemon.clone(), daemon.settings());
+    let decision = decision_id(decision)?;
+    if !policy.is_empty() && !settings.policies.built.contains_key(&*policy) {
+        let near = nearest(&policy, settings.policies.built.keys().copied()).map(str::to_owned);
+        return Err(Refusal::Unknown { what: "policy", name: policy, nearest: near });
+    }
+    let record = daemon.record(decision).await?;
+    Ok(move |gone: &mut dyn FnMut() -> bool| {
+        let other = settings.policies.built.get(&*policy);
+        other.into_iter().for_each(|policy| policy.prepare()); // this thread is for what takes long
+        replay(&daemon, &record, other.map(|other| (&*policy, other)), gone)
+    })
+}
+
 /// Makes a decision again; with `other`, under that policy as well. Takes as long as the searches do, unless who asked is `gone`.
-pub(super) fn replay(
+fn replay(
     daemon: &Daemon,
     record: &Record,
     other: Option<(&str, &Arc<dyn Policy>)>,

@@ -3,6 +3,12 @@
 //! Invariants: names are texts of a JSON document and nothing else; what grows with the cluster is bounded here or asked
 //! for rack by rack; the engine is asked what `hintctl status` asks, never more often than once a document.
 
+mod circuits;
+mod plans;
+
+pub use circuits::{PageCircuits, page_circuits};
+pub use plans::{PagePlan, PagePlans, page_plan, page_plans};
+
 use super::admin::{node_view, policy_view};
 use super::convert;
 use super::explain;
@@ -10,7 +16,7 @@ use super::status_report::status_report;
 use crate::runtime::Daemon;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
-use hintd_engine::{AttemptHeld, Generation, LinkUse, Proof, Refusal, link_uses};
+use hintd_engine::{AttemptHeld, Generation, LinkUse, Mode, Proof, Refusal, Tally, TallyKey, Term, link_uses};
 use hintd_model::network::Network;
 use hintd_model::units::{ApplicationId, NodeIdx};
 use serde::Serialize;
@@ -336,6 +342,45 @@ pub async fn page_explain(daemon: &Daemon, decision: &str) -> Result<String, Ref
     let explained = explain::explain(daemon, decision, &Proof::Trusted).await?;
     let text = tokio::task::spawn_blocking(move || serde_json::to_string(explained.get_ref()));
     text.await.ok().and_then(Result::ok).ok_or_else(ended)
+}
+
+/// A recorded decision made again, and by another policy beside it, as `hintctl --json replay` prints it. `place` is held until
+/// the work has ended; that ends soon after who asked went away.
+///
+/// # Errors
+/// [`Refusal`] as `hintctl replay`.
+pub async fn page_replay(
+    daemon: &Daemon,
+    decision: &str,
+    policy: String,
+    place: impl Send + 'static,
+) -> Result<v1::ReplayResponse, Refusal> {
+    let work = explain::replay_of(daemon, decision, policy).await?;
+    let caller = Arc::new(());
+    let gone = Arc::downgrade(&caller);
+    let done = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        work(&mut || gone.strong_count() == 0)
+    });
+    let done = done.await;
+    drop(caller);
+    done.unwrap_or_else(|_| Err(ended()))
+}
+
+/// Bytes of compared decisions whose hints were given, summed since the start: as YARN would have placed them by itself, as
+/// hinted, and as they came to be. Across racks where that is known, else remote.
+#[must_use]
+pub fn gain_sums(tallies: &[(TallyKey, Tally)]) -> [f64; 3] {
+    let term = |tally: &Tally, term: Term| {
+        let sums = tally.term(term);
+        [sums.default, sums.beside_hinted, sums.beside_realised]
+    };
+    let given = tallies.iter().filter(|(key, _)| key.mode == Mode::On).map(|(_, tally)| tally);
+    given.fold([0.0; 3], |all, tally| {
+        let cross = term(tally, Term::CrossRackBytes);
+        let found = if cross[0] > 0.0 { cross } else { term(tally, Term::RemoteBytes) };
+        [all[0] + found[0], all[1] + found[1], all[2] + found[2]]
+    })
 }
 
 /// The settings in force.

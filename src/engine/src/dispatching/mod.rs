@@ -45,7 +45,7 @@ use hintd_model::cluster::Snapshot;
 use hintd_model::units::{AttemptId, ContainerId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
 use hintd_policy::dispatch::{TaskRef, View, WaitingGroup};
-use hintd_policy::plan::PlanCounts;
+use hintd_policy::plan::{JobProgress, PlanCounts};
 pub(crate) use immediate::AskHandler;
 pub use immediate::ImmediateRequest;
 use racks::RackUses;
@@ -159,6 +159,12 @@ impl Dispatching {
     pub(crate) fn plan_counts(&mut self, now: Timestamp) -> Vec<(Arc<str>, PlanCounts)> {
         let dispatchers = self.dispatchers.iter_mut();
         dispatchers.filter_map(|(name, dispatcher)| Some((Arc::clone(name), dispatcher.plan_counts(now)?))).collect()
+    }
+
+    /// How far jobs of the plan in force are, by policies that follow it.
+    pub(crate) fn plan_progress(&mut self, now: Timestamp) -> Vec<(Arc<str>, Vec<JobProgress>)> {
+        let dispatchers = self.dispatchers.iter_mut();
+        dispatchers.filter_map(|(name, dispatcher)| Some((Arc::clone(name), dispatcher.plan_progress(now)?))).collect()
     }
 
     /// Whether tasks of the answer's request still wait: who asks again for them must not get others.

@@ -5,7 +5,7 @@ use crate::plans::{HintedContainers, KeptPlan, PlanNote, PlannedRun, stage_of};
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{AttemptId, Micros, NodeIdx, RequestId, Timestamp};
 use hintd_policy::dispatch::{DispatchEvent, PlanReservation, ShuffleAdvice, ShuffleAsk, TaskRef, View};
-use hintd_policy::plan::{Deviation, PlanCounts, RunPlanStatus};
+use hintd_policy::plan::{Deviation, JobProgress, PlanCounts, RunPlanStatus};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -104,6 +104,11 @@ impl DispatcherInstance {
     /// How the plan in force is followed.
     pub(super) fn plan_counts(&mut self, now: Timestamp) -> Option<PlanCounts> {
         dispatcher(&self.policy).as_follows_plan()?.plan_counts(&mut self.state, now)
+    }
+
+    /// How far each job of the plan in force is.
+    pub(super) fn plan_progress(&mut self, now: Timestamp) -> Option<Vec<JobProgress>> {
+        dispatcher(&self.policy).as_follows_plan()?.plan_progress(&mut self.state, now)
     }
 
     /// The attempt is a run of that job.

@@ -8,7 +8,7 @@ use crate::journal::Op;
 use crate::refusal::Refusal;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{RackIdx, Timestamp};
-use hintd_policy::plan::PlanCounts;
+use hintd_policy::plan::{JobProgress, PlanCounts};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -115,6 +115,11 @@ impl Engine {
     /// The plan in force, as operators see it.
     pub fn plan_in_force(&mut self, now: Timestamp) -> Option<PlanView> {
         self.plan_handler().in_force(now)
+    }
+
+    /// How far jobs of the plan in force are, by each policy that follows it.
+    pub fn plan_progress(&mut self, now: Timestamp) -> Vec<(Arc<str>, Vec<JobProgress>)> {
+        self.dispatching.plan_progress(now)
     }
 
     /// All kept plans, by name.

@@ -8,7 +8,7 @@ use super::params::CorralParams;
 use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
 use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, FollowsPlan, Offer, PlanReservation, View};
-use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, Planner, RunPlanStatus, Stage};
+use crate::plan::{JobProgress, Plan, PlanCounts, PlanError, PlanProblem, Planner, RunPlanStatus, Stage};
 use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{AttemptId, Micros, Timestamp};
 
@@ -122,5 +122,9 @@ impl FollowsPlan for Corral {
 
     fn plan_counts(&self, state: &FollowState, now: Timestamp) -> Option<PlanCounts> {
         state.plan_counts(now)
+    }
+
+    fn plan_progress(&self, state: &FollowState, now: Timestamp) -> Option<Vec<JobProgress>> {
+        state.plan_progress(now)
     }
 }

@@ -16,7 +16,7 @@ use crate::adapt::OfferInTurn;
 use crate::advise::{DataProblem, ReplicaAdvice};
 use crate::dispatch::{Advice, DispatchEvent, DynFollowsPlan, DynTimesShuffles, FollowsPlan, Offer, PlanReservation};
 use crate::dispatch::{ShuffleAdvice, ShuffleAsk, TimesShuffles, View};
-use crate::plan::{Plan, PlanCounts, PlanError, PlanProblem, Planner, RunPlanStatus, Stage};
+use crate::plan::{JobProgress, Plan, PlanCounts, PlanError, PlanProblem, Planner, RunPlanStatus, Stage};
 use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
 use offline::{Placing, Rules};
@@ -138,6 +138,10 @@ impl FollowsPlan for JobPacker {
 
     fn plan_counts(&self, state: &FollowState, now: Timestamp) -> Option<PlanCounts> {
         state.plan_counts(now)
+    }
+
+    fn plan_progress(&self, state: &FollowState, now: Timestamp) -> Option<Vec<JobProgress>> {
+        state.plan_progress(now)
     }
 }
 

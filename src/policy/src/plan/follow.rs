@@ -1,5 +1,6 @@
 //! How runs stand to a plan that is followed, as dispatchers tell it.
 
+use hintd_model::units::{AttemptId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// How one attempt stands to the plan in force.
@@ -92,4 +93,60 @@ pub struct PlanCounts {
     pub released: u32,
     /// Runs with a place that are here now and leave the plan in some way.
     pub deviating: u32,
+}
+
+/// How far one job of a plan in force is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobProgress {
+    /// Position in the plan.
+    pub job: u32,
+    /// Where it stands.
+    pub state: JobState,
+    /// The attempt that took its place last.
+    pub attempt: Option<AttemptId>,
+    /// When that one came; only while it is here.
+    pub came: Option<Timestamp>,
+    /// Maps, reduces.
+    pub stages: [StageProgress; 2],
+    /// Where it leaves the plan; only while it is here.
+    pub deviations: Vec<Deviation>,
+}
+
+/// Where a job of a plan in force stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobState {
+    /// No run has come, and one may come still.
+    Expected,
+    /// No run has come, and its time has passed.
+    Missed,
+    /// A run has its place.
+    Running,
+    /// A run had its place and is over.
+    Over,
+}
+
+impl JobState {
+    /// Stable token.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expected => "expected",
+            Self::Missed => "missed",
+            Self::Running => "running",
+            Self::Over => "over",
+        }
+    }
+}
+
+/// How far one stage of a job is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StageProgress {
+    /// Tasks that the run has, as far as it told.
+    pub tasks: u32,
+    /// Of these launched in racks of the plan; none: nobody tells, as of a run that is answered at once.
+    pub launched: Option<u32>,
+    /// Of these done; none where nobody counts them, which is so of reduces and of runs that are over.
+    pub done: Option<u32>,
+    /// It goes by the plan no more, because of a dead rack.
+    pub released: bool,
 }

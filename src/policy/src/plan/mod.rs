@@ -20,7 +20,7 @@ pub use data::{
 };
 pub use diff::{Change, PlanDiff, diff};
 pub use fabric::{fabric, fabric_or};
-pub use follow::{Deviation, PlanCounts, RunPlanStatus};
+pub use follow::{Deviation, JobProgress, JobState, PlanCounts, RunPlanStatus, StageProgress};
 pub use problem::{
     Circuits, ExpectedJob, Fabric, NodeLinks, PLAN_WORK, PlanError, PlanProblem, Planner, RackRoom, all_rack_rooms,
     rack_rooms,

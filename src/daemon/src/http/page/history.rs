@@ -9,6 +9,8 @@ use std::time::Duration;
 pub(super) const EVERY: Duration = Duration::from_secs(10);
 /// Points kept: an hour.
 const POINTS: usize = 360;
+/// Points of the window that gains are taken over: ten minutes, for decisions settle in bursts.
+const GAIN_POINTS: usize = 60;
 /// Links whose load is kept, in both directions: 4 bytes a point and link, 3 MB with all.
 const LINKS: usize = 2_048;
 
@@ -29,6 +31,8 @@ pub(super) struct Point {
     pub(super) leases: u64,
     /// CPU seconds since the start.
     pub(super) cpu_s: f64,
+    /// Bytes of compared decisions since the start: by default, as hinted, as they came to be.
+    pub(super) gains: [f64; 3],
     /// Shares of links' capacity both ways, by name.
     pub(super) links: Vec<(Arc<str>, [f32; 2])>,
 }
@@ -59,6 +63,7 @@ struct Row {
     rates: [f32; 4],
     leases: u64,
     cpu_cores: f32,
+    gains: [f64; 3],
     /// Thousandths of the capacity, both ways, by the order of links; missing ones were not there.
     loads: Box<[[u16; 2]]>,
 }
@@ -71,6 +76,10 @@ pub(super) struct HistoryDocument {
     rates: BTreeMap<&'static str, Vec<f32>>,
     leases: Vec<u64>,
     cpu_cores: Vec<f32>,
+    /// Shares of the bytes that would have been sent without hints, saved by hints as given and as they came to be, over the ten
+    /// minutes before each point; null: no decision was compared in these.
+    expected_gain: Vec<Option<f64>>,
+    realised_gain: Vec<Option<f64>>,
     /// Of one link, thousandths of the capacity: from a to b, and back; null: it was not there.
     link: Option<[Vec<Option<u16>>; 2]>,
 }
@@ -94,6 +103,7 @@ impl History {
             at_ms: point.at_ms,
             rates: std::array::from_fn(rate),
             leases: point.leases,
+            gains: point.gains,
             cpu_cores: ((point.cpu_s - before.cpu_s).max(0.0) as f32) / seconds,
             loads: self.loads(&point.links),
         };
@@ -147,8 +157,23 @@ impl History {
             rates: RATES.iter().enumerate().map(|(at, (name, _))| (*name, rate(at))).collect(),
             leases: self.points.iter().map(|row| row.leases).collect(),
             cpu_cores: self.points.iter().map(|row| row.cpu_cores).collect(),
+            expected_gain: self.gains(1),
+            realised_gain: self.gains(2),
             link: link.map(|at| [load(at, 0), load(at, 1)]),
         }
+    }
+
+    /// What was saved in the window before each point, by hints as given (1) or as they came to be (2).
+    fn gains(&self, which: usize) -> Vec<Option<f64>> {
+        let of = |(at, row): (usize, &Row)| {
+            // Since the first point of the window, or nothing where the ring begins within it and the daemon did, too.
+            let before = at.checked_sub(GAIN_POINTS).map_or([0.0; 3], |at| self.points[at].gains);
+            let before =
+                if self.taken as usize > self.points.len() && at < GAIN_POINTS { self.points[0].gains } else { before };
+            let by_default = row.gains[0] - before[0];
+            (by_default > 0.0).then(|| 1.0 - (row.gains[which] - before[which]) / by_default)
+        };
+        self.points.iter().enumerate().map(of).collect()
     }
 }
 
@@ -161,6 +186,7 @@ mod tests {
             at_ms: at_s * 1_000,
             counters: [answered, 0, 0, 0],
             leases: at_s,
+            gains: [0.0; 3],
             cpu_s: at_s as f64 / 4.0,
             links: links.iter().map(|(name, share)| (Arc::from(*name), [*share, 0.0])).collect(),
         }
@@ -178,6 +204,32 @@ mod tests {
         assert_eq!((found.at_ms.len(), found.at_ms[0]), (POINTS, 60_000), "the oldest went");
         assert_eq!((found.rates["answered"][7], found.cpu_cores[7], found.leases[0]), (2.0, 0.25, 60));
         assert_eq!(found.link.unwrap()[0][3], Some(250));
+    }
+
+    #[test]
+    fn gains_are_of_the_ten_minutes_before_a_point() {
+        let mut history = History::default();
+        let add = |history: &mut History, at: u64, gains: [f64; 3]| {
+            history.add(Point { gains, ..point(10 * at, 0, &[]) });
+        };
+        add(&mut history, 0, [0.0; 3]);
+        add(&mut history, 1, [0.0; 3]);
+        add(&mut history, 2, [100.0, 40.0, 60.0]);
+        for at in 3..=90 {
+            add(&mut history, at, if at < 80 { [100.0, 40.0, 60.0] } else { [300.0, 240.0, 310.0] });
+        }
+        let found = history.document(None);
+        let at = |at: usize| (found.expected_gain[at], found.realised_gain[at]);
+        assert_eq!(at(0), (None, None), "nothing was compared yet");
+        assert_eq!(at(1), (Some(0.6), Some(0.4)));
+        assert_eq!(at(60), (Some(0.6), Some(0.4)), "ten minutes later it still counts");
+        assert_eq!(at(62), (None, None), "and then no more");
+        assert_eq!(at(85), (Some(0.0), Some(-0.25)), "what came later counts alone, also where YARN did worse");
+        for at in 91..=(POINTS as u64 + 10) {
+            add(&mut history, at, [300.0, 240.0, 310.0]);
+        }
+        let found = history.document(None);
+        assert_eq!(found.realised_gain[0], None, "what went out of the ring is not counted again");
     }
 
     fn loads(names: &[String]) -> Vec<(&str, f32)> {

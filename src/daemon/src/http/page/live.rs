@@ -3,14 +3,17 @@
 //! What it costs is bounded whatever browsers do: a document is made once for all of them, and after it a pause of 20 times
 //! what it took is made, a second at least.
 
+use super::alerts::{AlertBook, AlertBrief, AlertsDocument};
 use super::history::{EVERY, History, Point, RATES};
-use crate::runtime::Daemon;
+use crate::runtime::{Daemon, EngineReport};
 use crate::server::page;
+use crate::telemetry::metrics::Metrics;
 use crate::telemetry::process;
 use axum::body::Bytes;
 use futures_util::stream::{self, Stream};
+use serde::Serialize;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
@@ -30,23 +33,36 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Live {
     daemon: Daemon,
+    metrics: Metrics,
     latest: watch::Sender<Bytes>,
     /// Somebody came.
     wanted: Notify,
     places: Arc<Semaphore>,
     history: Mutex<History>,
+    alerts: Mutex<AlertBook>,
+}
+
+/// What an event has.
+#[derive(Debug, Serialize)]
+struct Event {
+    #[serde(flatten)]
+    document: page::PageDocument,
+    /// Alerts that fire, as far as the daemon judges them itself; of the last look, which is 10 s old at most.
+    firing: Vec<AlertBrief>,
 }
 
 impl Live {
     /// Of a daemon; `streams`: browsers that may listen at one time.
-    pub(super) fn new(daemon: Daemon, streams: usize) -> Self {
+    pub(super) fn new(daemon: Daemon, metrics: Metrics, streams: usize) -> Self {
         let places = Arc::new(Semaphore::new(streams));
         Self {
             daemon,
+            metrics,
             latest: watch::Sender::new(Bytes::new()),
             wanted: Notify::new(),
             places,
             history: Mutex::default(),
+            alerts: Mutex::new(AlertBook::new()),
         }
     }
 
@@ -58,6 +74,21 @@ impl Live {
             serde_json::to_string(&history.document(link.as_deref()))
         });
         text.await.ok()?.ok()
+    }
+
+    /// Alerts as they are now, as JSON.
+    pub(super) async fn alerts_now(self: &Arc<Self>) -> Option<String> {
+        let live = Arc::clone(self);
+        let text = tokio::task::spawn_blocking(move || {
+            let exported = live.metrics.render();
+            let document: AlertsDocument = live.alerts().document(&exported, live.daemon.clock().now().as_millis());
+            serde_json::to_string(&document)
+        });
+        text.await.ok()?.ok()
+    }
+
+    fn alerts(&self) -> MutexGuard<'_, AlertBook> {
+        self.alerts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes documents while somebody listens, until the daemon stops.
@@ -78,7 +109,9 @@ impl Live {
     /// The document as an event; `None`: the daemon stops.
     async fn event(&self) -> Option<Bytes> {
         let document = page::page_document(&self.daemon).await.ok()?;
-        let text = tokio::task::spawn_blocking(move || serde_json::to_string(&document)).await.ok()?.ok()?;
+        let firing = self.alerts().firing(document.at_ms);
+        let event = Event { document, firing };
+        let text = tokio::task::spawn_blocking(move || serde_json::to_string(&event)).await.ok()?.ok()?;
         // JSON has its line ends escaped: one line of data.
         Some(Bytes::from(format!("data: {text}\n\n")))
     }
@@ -90,9 +123,13 @@ impl Live {
         loop {
             ticks.tick().await;
             let Ok(report) = self.daemon.engine_report().await else { return };
-            let (daemon, leases) = (self.daemon.clone(), report.counts.leases as u64);
-            let Ok(point) = tokio::task::spawn_blocking(move || point(&daemon, leases)).await else { continue };
-            self.history.lock().unwrap_or_else(PoisonError::into_inner).add(point);
+            let live = Arc::clone(&self);
+            let looked = tokio::task::spawn_blocking(move || {
+                let point = point(&live.daemon, &report);
+                live.alerts().look(&live.metrics.render(), point.at_ms);
+                live.history.lock().unwrap_or_else(PoisonError::into_inner).add(point);
+            });
+            drop(looked.await); // a panic is told by its hook, and the next look is another one
         }
     }
 
@@ -146,12 +183,13 @@ impl Listener {
     }
 }
 
-fn point(daemon: &Daemon, leases: u64) -> Point {
+fn point(daemon: &Daemon, report: &EngineReport) -> Point {
     let counters = daemon.metrics().all();
     Point {
         at_ms: daemon.clock().now().as_millis(),
         counters: RATES.map(|(_, counter)| counters.get(counter).copied().unwrap_or(0)),
-        leases,
+        leases: report.counts.leases as u64,
+        gains: page::gain_sums(&report.adherence),
         cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
         links: page::fabric_shares(&daemon.generation()),
     }

@@ -6,8 +6,9 @@
 //!
 //! # Code map
 //! - `assets`: the files; `assets/`: the page itself, ES modules without a bundler, `assets/vendor` from npm as they are.
-//! - `live`: one document a second for all; `history`: the hour before.
+//! - `live`: one document a second for all; `history`: the hour before; `alerts`: Prometheus's rules, judged here.
 
+mod alerts;
 mod assets;
 mod history;
 mod live;
@@ -15,6 +16,7 @@ mod live;
 use crate::runtime::Daemon;
 use crate::runtime::page::PageAccess;
 use crate::server::page;
+use crate::telemetry::metrics::Metrics;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -28,6 +30,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hintd_engine::Refusal;
 use live::Live;
+use serde::Serialize;
 use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -60,18 +63,20 @@ struct Page {
     access: Arc<PageAccess>,
     live: Arc<Live>,
     on_demand: Semaphore,
+    replays: Arc<Semaphore>,
     tag: String,
     _tasks: JoinSet<()>,
 }
 
 /// Adds the page to other routes. To be called within a tokio runtime.
-pub(super) fn routes(daemon: Daemon, access: Arc<PageAccess>) -> Router {
-    let live = Arc::new(Live::new(daemon.clone(), access.options().streams));
+pub(super) fn routes(daemon: Daemon, metrics: Metrics, access: Arc<PageAccess>) -> Router {
+    let live = Arc::new(Live::new(daemon.clone(), metrics, access.options().streams));
     let mut tasks = JoinSet::new();
     tasks.spawn(Arc::clone(&live).make());
     tasks.spawn(Arc::clone(&live).remember());
     let on_demand = Semaphore::new(ON_DEMAND_MAX);
-    let page = Arc::new(Page { daemon, access, live, on_demand, tag: assets::tag(), _tasks: tasks });
+    let replays = Arc::new(Semaphore::new(1));
+    let page = Arc::new(Page { daemon, access, live, on_demand, replays, tag: assets::tag(), _tasks: tasks });
     let refused = || async { text(StatusCode::METHOD_NOT_ALLOWED, "the page is only read: GET\n") };
     let only_get = |handler: axum::routing::MethodRouter<Arc<Page>>| handler.fallback(refused);
     Router::new()
@@ -80,6 +85,11 @@ pub(super) fn routes(daemon: Daemon, access: Arc<PageAccess>) -> Router {
         .route("/page/api/nodes", only_get(get(nodes)))
         .route("/page/api/explain", only_get(get(explain)))
         .route("/page/api/settings", only_get(get(settings)))
+        .route("/page/api/replay", only_get(get(replay)))
+        .route("/page/api/plans", only_get(get(plans)))
+        .route("/page/api/plan", only_get(get(plan)))
+        .route("/page/api/circuits", only_get(get(circuits)))
+        .route("/page/api/alerts", only_get(get(alerts)))
         .route("/page/", only_get(get(file)))
         .route("/page/{*path}", only_get(get(file)))
         .layer(middleware::from_fn_with_state(Arc::clone(&page), guard))
@@ -195,10 +205,38 @@ async fn hour(State(page): State<Arc<Page>>, request: Request) -> Response {
 async fn nodes(State(page): State<Arc<Page>>, request: Request) -> Response {
     let Some(rack) = value(&request, "rack") else { return text(StatusCode::BAD_REQUEST, "?rack= is missing\n") };
     let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
-    match page::page_nodes(&page.daemon, rack).await {
-        Ok(found) => serde_json::to_string(&found).map_or_else(|_| stopping(), json),
-        Err(refusal) => refused(&refusal),
-    }
+    written(page::page_nodes(&page.daemon, rack).await).await
+}
+
+async fn plans(State(page): State<Arc<Page>>) -> Response {
+    let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
+    written(page::page_plans(&page.daemon).await).await
+}
+
+async fn plan(State(page): State<Arc<Page>>, request: Request) -> Response {
+    let Some(name) = value(&request, "name") else { return text(StatusCode::BAD_REQUEST, "?name= is missing\n") };
+    let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
+    written(page::page_plan(&page.daemon, &name).await).await
+}
+
+async fn circuits(State(page): State<Arc<Page>>) -> Response {
+    let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
+    written(page::page_circuits(&page.daemon).await).await
+}
+
+async fn alerts(State(page): State<Arc<Page>>) -> Response {
+    let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
+    page.live.alerts_now().await.map_or_else(stopping, json)
+}
+
+/// A document, written beside the threads that serve sockets: some have thousands of rows.
+async fn written<T: Serialize + Send + 'static>(found: Result<T, Refusal>) -> Response {
+    let found = match found {
+        Ok(found) => found,
+        Err(refusal) => return refused(&refusal),
+    };
+    let text = tokio::task::spawn_blocking(move || serde_json::to_string(&found)).await;
+    text.ok().and_then(Result::ok).map_or_else(stopping, json)
 }
 
 async fn explain(State(page): State<Arc<Page>>, request: Request) -> Response {
@@ -210,14 +248,22 @@ async fn explain(State(page): State<Arc<Page>>, request: Request) -> Response {
     }
 }
 
+/// A search may take its 20 s: others that a browser asks for do not wait for it.
+async fn replay(State(page): State<Arc<Page>>, request: Request) -> Response {
+    let Some(decision) = value(&request, "id") else { return text(StatusCode::BAD_REQUEST, "?id= is missing\n") };
+    let policy = value(&request, "policy").unwrap_or_default();
+    let Ok(place) = Arc::clone(&page.replays).acquire_owned().await else { return stopping() };
+    written(page::page_replay(&page.daemon, &decision, policy, place).await).await
+}
+
 async fn settings(State(page): State<Arc<Page>>) -> Response {
     serde_json::to_string(&page::page_settings(&page.daemon).await).map_or_else(|_| stopping(), json)
 }
 
-/// The only value of a query, decoded.
+/// A value of a query by its name, decoded.
 fn value(request: &Request, name: &str) -> Option<String> {
     let query = request.uri().query().filter(|query| query.len() <= QUERY_MAX)?;
-    let value = query.strip_prefix(name)?.strip_prefix('=')?;
+    let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
     percent_encoding::percent_decode_str(value).decode_utf8().ok().map(String::from)
 }
 

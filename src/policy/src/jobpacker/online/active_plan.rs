@@ -1,7 +1,7 @@
 //! The plan by the run's own numbers: which racks a run's stages have, and how much of each is launched.
 
 use crate::dispatch::View;
-use crate::plan::{Deviation, Plan, PlannedStage, Stage};
+use crate::plan::{Deviation, Plan, PlannedStage, Stage, StageProgress};
 use crate::pool::JobIdx;
 use hintd_model::units::{AttemptId, Micros, NodeIdx, RackIdx, RackPath, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -106,7 +106,27 @@ impl Share {
     }
 }
 
+impl Row {
+    /// Whether the run that took its place has not gone.
+    pub(super) const fn is_here(&self) -> bool {
+        self.run.is_some() || self.asks
+    }
+
+    /// Whether its run is answered at once, so that none of its tasks is launched here.
+    pub(super) const fn asked_at_once(&self) -> bool {
+        self.asks
+    }
+}
+
 impl StageRow {
+    /// How far it is. Of a run that `asked_at_once` nobody tells which tasks were launched; which kind of run it was is not
+    /// known any more of one that is over.
+    pub(super) fn progress(&self, is_here: bool, asked_at_once: bool) -> StageProgress {
+        let launched: u32 = self.shares.iter().map(|share| share.launched).sum();
+        let launched = Some(launched).filter(|&launched| if is_here { !asked_at_once } else { launched > 0 });
+        StageProgress { tasks: self.told, launched, done: None, released: self.has_lost_racks() }
+    }
+
     /// Tasks that the rack may launch: as planned, or if the run has more or fewer in the same proportion.
     fn quota(&self, share: &Share) -> u32 {
         let tasks = u64::from(self.told) * u64::from(share.planned);

@@ -1,10 +1,10 @@
 //! How runs stand to the plan, for whoever asks.
 
-use super::active_plan::{ActivePlan, at};
+use super::active_plan::{ActivePlan, Row, at};
 use super::state::Asking;
 use super::state::FollowState;
 use crate::dispatch::PlanReservation;
-use crate::plan::{Deviation, PlanCounts, RunPlanStatus, Stage};
+use crate::plan::{Deviation, JobProgress, JobState, PlanCounts, RunPlanStatus, Stage, StageProgress};
 use crate::pool::JobIdx;
 use hintd_model::units::{AttemptId, Bytes, Micros, Timestamp};
 
@@ -66,6 +66,36 @@ impl FollowState {
             }
         }
         Some(counts)
+    }
+
+    /// How far each job of the plan in force is, by position.
+    pub(in crate::jobpacker) fn plan_progress(&self, now: Timestamp) -> Option<Vec<JobProgress>> {
+        let book = self.book.as_ref()?;
+        Some((0_u32..).zip(&book.rows).map(|(job, row)| self.job_progress(book, (job, row), now)).collect())
+    }
+
+    fn job_progress(&self, book: &ActivePlan, (job, row): (u32, &Row), now: Timestamp) -> JobProgress {
+        let run = row.taken.filter(|_| row.is_here()).and_then(|attempt| self.run_of(attempt));
+        let passed = now.since(book.plan.jobs[job as usize].arrival) > self.manner.late;
+        let state = match (row.taken.is_some(), run.is_some()) {
+            (true, true) => JobState::Running,
+            (true, false) => JobState::Over,
+            (false, _) if passed => JobState::Missed,
+            (false, _) => JobState::Expected,
+        };
+        let maps_done = row.run.filter(|_| run.is_some()).map(|job| self.pool.maps(job).done);
+        let stage = |stage: Stage| StageProgress {
+            done: maps_done.filter(|_| matches!(stage, Stage::Map)),
+            ..row.stages[at(stage)].progress(row.is_here(), row.asked_at_once())
+        };
+        JobProgress {
+            job,
+            state,
+            attempt: row.taken,
+            came: run.as_ref().map(|run| run.came),
+            stages: Stage::BOTH.map(stage),
+            deviations: run.map_or_else(Vec::new, |run| deviations(book, job, &run)),
+        }
     }
 
     fn run_of(&self, attempt: AttemptId) -> Option<Run> {

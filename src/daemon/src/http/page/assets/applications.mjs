@@ -1,6 +1,7 @@
 // Applications, decisions, and one decision explained.
-import { Bar, Facts, Table, bits, bytes, clock, html, number, percent, span, words } from './parts.mjs';
+import { Bar, Facts, Table, bits, clock, html, number, percent, span, words } from './parts.mjs';
 import { doc, explained, filter, place, to } from './state.mjs';
+import { Replay, Terms } from './replay.mjs';
 
 const groups = (row) => row.groups.map((group) => `${group.count} × ${group.name}`).join(', ');
 const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? 'hinted' : row.mode);
@@ -66,26 +67,12 @@ export function Decisions() {
 }
 
 const seconds = (value) => (value == null ? '–' : number(value) + ' s');
-const UNITS = { remote_bytes: bytes, cross_rack_bytes: bytes, worst_link_s: seconds };
-
-/** One term of both placements, side by side; what is less is better. */
-function Terms({ cost, baseline }) {
-  const names = Object.keys({ ...cost, ...baseline });
-  if (!names.length) return html`<p class="empty">No term could be computed.</p>`;
-  const show = (name, value) => (UNITS[name] ?? number)(value);
-  return html`<div class="scroll" role="region" aria-label="Cost terms" tabindex="0"><table class="terms"><caption>Cost terms: hints, and YARN's own placement as estimated; less is better</caption>
-    <thead><tr><th scope="col">Term</th><th scope="col">Hints</th><th scope="col">YARN alone</th></tr></thead>
-    <tbody>${names.map((name) => {
-    const most = Math.max(cost[name] ?? 0, baseline?.[name] ?? 0, 1e-12);
-    const cell = (value, which) => (value == null ? '–' : html`<${Bar} share=${value / most} label=${show(name, value)} kind=${which} />`);
-    return html`<tr key=${name}><th scope="row">${words(name)}</th><td>${cell(cost[name], 'one')}</td><td>${cell(baseline?.[name], 'two')}</td></tr>`;
-  })}</tbody></table></div>`;
-}
 
 function Explained({ id }) {
   const known = explained.value?.id === id ? explained.value : null;
   return html`<section aria-labelledby="decision" class="panel"><h2 id="decision">Decision <code>${id}</code></h2>
     ${!known ? html`<p>Asking the daemon.</p>` : known.error ? html`<p class="alert">${known.error}</p>` : html`<${Found} found=${known.found} />`}
+    <${Replay} id=${id} policy=${known?.found?.policy} />
     <p><a href="#/decisions">Close</a></p></section>`;
 }
 
@@ -104,7 +91,7 @@ function Found({ found }) {
     found.degraded.length > 0 && ['Did without', found.degraded.map(words).join(', '), 'warn'],
   ]} />
     ${withheld && html`<p class="note">Hints are withheld (${words(withheld.reason)}): the job's busiest link would be done after ${seconds(withheld.hinted_s)} with them, after ${seconds(withheld.default_s)} without.</p>`}
-    <h3>Why there</h3><${Terms} cost=${found.cost} baseline=${found.baseline} />
+    <h3>Why there</h3><${Terms} caption="Cost terms: hints, and YARN's own placement as estimated; less is better" heads=${['Hints', 'YARN alone']} costs=${[found.cost, found.baseline]} />
     <${Outcome} found=${found} />
     <h3>What was ruled out</h3>
     <${Table} caption="Nodes ruled out" by=${(row) => row.group + row.reason} rows=${found.exclusions} columns=${[

@@ -5,7 +5,7 @@ import { doc, history, rates, to } from './state.mjs';
 const share = (link) => Math.max(link.a_to_b_bits_per_s, link.b_to_a_bits_per_s) / Math.max(1, link.bits_per_s);
 
 export function Overview() {
-  const { status, network, racks, applications_total: applications } = doc.value;
+  const { status, network, racks, firing, applications_total: applications } = doc.value;
   const now = rates();
   const down = network.links.filter((link) => !link.up).length;
   const busiest = network.links.filter((link) => link.up).sort((a, b) => share(b) - share(a)).slice(0, 5);
@@ -13,7 +13,7 @@ export function Overview() {
   const taken = racks.reduce((sum, rack) => sum + rack.used_mb + rack.leased_mb, 0);
   const hour = history.value;
   return html`
-    <${Trouble} status=${status} />
+    <${Trouble} status=${status} firing=${firing} />
     <${Facts} rows=${[
     ['Nodes usable', `${status.nodes_usable} of ${status.nodes} in ${status.racks} racks`, status.nodes_usable < status.nodes ? 'warn' : ''],
     ['Links down', `${status.links_down} of ${status.links}`, status.links_down ? 'warn' : ''],
@@ -47,11 +47,12 @@ export function Overview() {
     <${Worth} status=${status} />`;
 }
 
-function Trouble({ status }) {
+function Trouble({ status, firing }) {
   return html`<section aria-labelledby="attention"><h2 id="attention">Needs attention</h2>
     ${[!status.ready && 'Not ready: ' + status.not_ready_reason, ...status.degraded.map((what) => 'Degraded: ' + words(what)), ...status.notices]
     .filter(Boolean).map((text) => html`<p class="alert">${text}</p>`)}
-    ${status.ready && !status.degraded.length && !status.notices.length && html`<p class="empty">Nothing the daemon knows of.</p>`}
+    ${firing.map((alert) => html`<p class="alert">Alert ${alert.name} (${alert.severity}) fires: <a href=${to('alerts', alert.name)}>what it means and what to do</a></p>`)}
+    ${status.ready && !status.degraded.length && !status.notices.length && !firing.length && html`<p class="empty">Nothing the daemon knows of.</p>`}
   </section>`;
 }
 

@@ -7,6 +7,10 @@ import { Overview } from './overview.mjs';
 import { Network } from './network.mjs';
 import { Nodes } from './nodes.mjs';
 import { Applications, Decisions } from './applications.mjs';
+import { Plans } from './plans.mjs';
+import { Circuits } from './circuits.mjs';
+import { Servers } from './servers.mjs';
+import { Alerts } from './alerts.mjs';
 import { Configuration, Queues } from './settings.mjs';
 
 const VIEWS = {
@@ -16,6 +20,10 @@ const VIEWS = {
   applications: ['Applications', Applications],
   decisions: ['Decisions', Decisions],
   queues: ['Queues and policies', Queues],
+  plans: ['Plans', Plans],
+  circuits: ['Circuits and chains', Circuits],
+  servers: ['Servers', Servers],
+  alerts: ['Alerts', Alerts],
   configuration: ['Configuration', Configuration],
 };
 const tick = signal(0);
@@ -37,13 +45,14 @@ function Connection() {
 function Head() {
   const status = doc.value?.status;
   const live = link.value === 'live';
+  const firing = doc.value?.firing.length ?? 0;
   const state = !status ? 'opening' : !live ? 'not live' : !status.ready ? 'NOT READY: ' + status.not_ready_reason
     : status.degraded.length ? 'ready, DEGRADED: ' + status.degraded.join(' ') : 'ready';
   const kind = !status || !live ? 'off' : !status.ready ? 'bad' : status.degraded.length ? 'warn' : 'good';
   return html`<header><a class="skip" href="#view" onClick=${skip}>Skip to the view</a>
     <p class="title"><b>hintd</b> ${status ? status.version : ''} <span class=${'state ' + kind} id="state">${state}</span></p>
     <nav aria-label="Views"><ul>${Object.entries(VIEWS).map(([name, [title]]) => html`
-      <li><a href=${'#/' + name} aria-current=${name === place.value.view ? 'page' : undefined}>${title}</a></li>`)}</ul></nav></header>`;
+      <li><a href=${'#/' + name} aria-current=${name === place.value.view ? 'page' : undefined}>${title}</a>${name === 'alerts' && firing > 0 && html`<span class="count" aria-label=${firing + ' firing'}>${firing}</span>`}</li>`)}</ul></nav></header>`;
 }
 
 function skip(event) {

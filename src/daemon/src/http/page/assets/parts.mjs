@@ -25,6 +25,11 @@ export function span(ms) {
   return s < 172800 ? Math.round(s / 3600) + ' h' : Math.round(s / 86400) + ' d';
 }
 export const clock = (ms) => new Date(ms).toLocaleTimeString(undefined, { hour12: false });
+/** A time of day; with its date where that is not today's. */
+export function when(ms) {
+  const at = new Date(ms);
+  return at.toDateString() === new Date().toDateString() ? clock(ms) : at.toLocaleDateString(undefined, { month: 'short', day: 'numeric' }) + ' ' + clock(ms);
+}
 export const words = (token) => String(token).replaceAll('_', ' ');
 /** Names as people sort them: rack2 before rack10. */
 export const byName = new Intl.Collator('en', { numeric: true }).compare;
@@ -60,7 +65,7 @@ export class Chart extends Component {
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: '12px system-ui' };
     this.plot = new uPlot({
       width: Math.max(200, this.box.clientWidth), height: 180, cursor: { drag: { x: false, y: false } },
-      scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, top ?? 0, 1e-9)] } },
+      scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top ?? 0, 1e-9)] } },
       axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
       series: [{}, ...series.map(([label, , color], at) => ({
         label, stroke: css.getPropertyValue(color).trim(), width: 2, dash: at % 2 ? [6, 4] : undefined, points: { show: false },

@@ -1,6 +1,6 @@
 // Queues and policies, and the configuration in force.
-import { Facts, Table, html, number, percent, span, words } from './parts.mjs';
-import { doc, settings } from './state.mjs';
+import { Chart, Facts, Table, html, number, percent, span, words } from './parts.mjs';
+import { doc, history, settings, to } from './state.mjs';
 import { Worth } from './overview.mjs';
 
 export function Queues() {
@@ -15,7 +15,8 @@ export function Queues() {
     ['Holds receivers', (row) => (row.hold ? 'yes' : 'no')],
   ]} />`}
     <${Worth} status=${status} />
-    <${Plan} plan=${status.plan} />
+    <${Gains} />
+    ${status.plan && html`<p>Plan in force: <a href=${to('plans', status.plan.name)}>${status.plan.name}</a></p>`}
     ${found && html`<section aria-labelledby="policies"><h2 id="policies">Policies</h2>
     <${Table} caption="Policies and their parameters in force" by=${(row) => row.name} rows=${found.policies} columns=${[
     ['Policy', (row) => row.name + (row.name === found.default_policy ? ' (default)' : '')],
@@ -25,11 +26,16 @@ export function Queues() {
   ]} /></section>`}`;
 }
 
-const Plan = ({ plan }) => plan && html`<section aria-labelledby="plan"><h2 id="plan">Plan in force</h2>
-  <${Facts} rows=${[['Name', plan.name], ['Left', span(plan.left_ms)], ['Jobs', String(plan.jobs ?? '–')]]} />
-  <${Table} caption="How it is followed" by=${(row) => row.policy} rows=${plan.followed} columns=${[
-    ['Policy', (row) => row.policy], ['Followed', (row) => row.followed, 'n'], ['Missed', (row) => row.missed, 'n'], ['To come', (row) => row.expected, 'n'], ['Deviating', (row) => row.deviating, 'n'],
-  ]} /></section>`;
+/** What hints were to save and did, over the hour. */
+function Gains() {
+  const hour = history.value;
+  const share = (name) => hour[name].map((value) => (value == null ? null : 100 * value));
+  const known = hour?.expected_gain.some((value) => value != null);
+  return html`<section aria-labelledby="gains"><h2 id="gains">Gain over time</h2>
+    ${!known ? html`<p class="empty">No decision of the last hour is settled and compared with where YARN would have put its containers.</p>` : html`
+    <figure><figcaption>Bytes across racks (else remote bytes) that hints save of what YARN alone would send, over the ten minutes before each point, in queues that give hints</figcaption>
+      <${Chart} title="Gain" unit=" %" at=${hour.at_ms} series=${[['expected', share('expected_gain'), '--one'], ['realised', share('realised_gain'), '--two']]} /></figure>`}</section>`;
+}
 
 export function Configuration() {
   const { status } = doc.value;
@@ -43,18 +49,7 @@ export function Configuration() {
     ['By framework', Object.entries(found?.frameworks ?? {}).map(([name, policy]) => `${name}: ${policy}`).join(', ') || 'none'],
     ['Instance', status.instance_id],
   ]} />
-    <section aria-labelledby="sources"><h2 id="sources">Sources</h2>
-    <${Table} caption="Feeds" by=${(row) => row.source} rows=${status.ages} columns=${[
-    ['Source', (row) => words(row.source)], ['Heard', (row) => span(row.age_ms), 'n'],
-    ['Fresh', (row) => html`<span class=${'state ' + (row.stale ? (row.age_ms == null ? 'off' : 'warn') : 'good')}>${row.stale ? (row.age_ms == null ? 'never heard' : 'too old') : 'fresh'}</span>`],
-  ]} />
-    <${Table} caption="Servers that the daemon asks" empty="none is configured." by=${(row) => row.source + row.address} rows=${status.servers} columns=${[
-    ['Server', (row) => words(row.source)], ['Address', (row) => row.address], ['State', (row) => words(row.state)], ['Last good answer', (row) => span(row.heard_ms), 'n'], ['Error', (row) => row.error || '–'],
-  ]} />
-    <${Table} caption="Watchers of routes" empty="none." by=${(row) => row.name} rows=${status.watchers} columns=${[
-    ['Watcher', (row) => row.name], ['Installs', (row) => (row.installs ? 'yes' : 'no')], ['State', (row) => (row.attached ? row.state : row.state + ', away')],
-    ['Routes', (row) => row.routes, 'n'], ['Acknowledged', (row) => `${row.acknowledged} of ${row.sent}`, 'n'], ['Refused', (row) => row.refused_total, 'n'],
-  ]} />
+    <section aria-labelledby="refusals"><h2 id="refusals">Refusals</h2>
     <${Table} caption="Refused most" empty="nobody." by=${(row) => row.kind + row.name + row.reason} rows=${status.refused} columns=${[
     ['Who', (row) => `${row.kind} ${row.name}`], ['Reason', (row) => words(row.reason)], ['Requests', (row) => number(row.requests), 'n'], ['Last', (row) => span(row.since_ms) + ' ago', 'n'],
   ]} /></section>

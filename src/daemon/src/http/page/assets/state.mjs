@@ -19,6 +19,14 @@ export const settings = signal(null);
 export const rack = signal(null);
 /** The explained decision: {id, found} or {id, error}. */
 export const explained = signal(null);
+/** Kept plans: {plans} or {error}; and the one that is open: {name, found} or {name, error}. */
+export const plans = signal(null);
+export const plan = signal(null);
+/** Circuits and chains, and alerts: what the daemon says, or {error}. */
+export const circuits = signal(null);
+export const alerts = signal(null);
+/** The open decision made again: {id, policy}, and found or error once there is an answer. */
+export const replayed = signal(null);
 /** What the decisions are filtered by. */
 export const filter = signal('');
 
@@ -92,9 +100,9 @@ async function loadSettings() {
 
 async function loadHistory() {
   const { view, chosen } = place.value;
-  if (view !== 'overview' && !(view === 'network' && chosen)) return;
+  if (view !== 'overview' && view !== 'queues' && !(view === 'network' && chosen)) return;
   try {
-    const found = await ask('history' + (chosen ? '?link=' + encodeURIComponent(chosen) : ''));
+    const found = await ask('history' + (view === 'network' ? '?link=' + encodeURIComponent(chosen) : ''));
     history.value = { of: chosen, ...found };
   } catch { /* shown as it was */ }
 }
@@ -117,9 +125,39 @@ async function loadExplained() {
   } catch (error) { explained.value = { id: chosen, error: error.message }; }
 }
 
+/** Views with a document of their own, which is asked for while they are open. */
+const OWN = { plans: ['plans', plans], circuits: ['circuits', circuits], alerts: ['alerts', alerts] };
+
+async function loadOwn() {
+  const { view } = place.value;
+  if (!Object.hasOwn(OWN, view)) return;
+  const [path, into] = OWN[view];
+  // What was shown stays while the daemon is gone; the head of the page says since when.
+  try { into.value = await ask(path); } catch (error) { if (!into.value || into.value.error) into.value = { error: error.message }; }
+}
+
+async function loadPlan() {
+  const { view, chosen } = place.value;
+  if (view !== 'plans' || !chosen) { plan.value = null; return; }
+  try {
+    const found = await ask('plan?name=' + encodeURIComponent(chosen));
+    if (place.value.chosen === chosen) plan.value = { name: chosen, found };
+  } catch (error) { plan.value = { name: chosen, error: error.message }; }
+}
+
+/** Makes a decision again, under another policy beside the one that made it. */
+export async function replay(id, policy) {
+  const asked = { id, policy };
+  replayed.value = asked;
+  const path = 'replay?id=' + encodeURIComponent(id) + '&policy=' + encodeURIComponent(policy);
+  const answer = await ask(path).then((found) => ({ found }), (error) => ({ error: error.message }));
+  // Another one was asked for meanwhile.
+  if (replayed.value === asked) replayed.value = { ...asked, ...answer };
+}
+
 function moved() {
   place.value = read();
-  for (const load of [loadHistory, loadRack, loadExplained]) load();
+  for (const load of [loadHistory, loadRack, loadExplained, loadOwn, loadPlan]) load();
 }
 
 /** Begins to listen; `everySecond` is called for what only time changes. */
@@ -132,5 +170,5 @@ export function start(everySecond) {
     everySecond();
   }, 1000);
   setInterval(loadHistory, 10000);
-  setInterval(() => { if (!document.hidden) { loadRack(); loadExplained(); } }, 5000);
+  setInterval(() => { if (!document.hidden) for (const load of [loadRack, loadExplained, loadOwn, loadPlan]) load(); }, 5000);
 }

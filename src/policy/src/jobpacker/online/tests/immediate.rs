@@ -1,7 +1,7 @@
 //! Requests that are answered at once: placed by the plan, and their runs' places in it.
 
 use super::*;
-use crate::plan::Deviation;
+use crate::plan::{Deviation, JobProgress, JobState, StageProgress};
 use crate::problem::{InputBlock, InputBlocks, PlannedRacks};
 use crate::{Budget, GroupProblem, PlaceProblem, Placement, check as violations};
 use hintd_model::cluster::{Gang, Replicas};
@@ -202,6 +202,11 @@ impl DispatchHarness {
         (stand.place, stand.deviations)
     }
 
+    fn progress(&mut self) -> Option<Vec<JobProgress>> {
+        let follows = self.dispatch.as_dispatch().unwrap().as_follows_plan().unwrap();
+        follows.plan_progress(&mut self.state, self.now)
+    }
+
     fn counts(&mut self) -> [u32; 3] {
         let counts = self
             .dispatch
@@ -213,6 +218,45 @@ impl DispatchHarness {
             .unwrap();
         [counts.followed, counts.unplanned, counts.deviating]
     }
+}
+
+#[test]
+fn progress_says_of_each_job_who_has_its_place_and_how_far_that_one_is() {
+    let mut harness = DispatchHarness::packer();
+    let (plan, ..) = one(&harness);
+    assert_eq!(harness.progress(), None, "there is no plan");
+    harness.follow(&plan);
+    let first = |harness: &mut DispatchHarness| harness.progress().unwrap().swap_remove(0);
+    let job = first(&mut harness);
+    assert_eq!((job.job, job.state, job.attempt, job.came), (0, JobState::Expected, None, None));
+    harness.asks(1, Some("nightly"), [6, 0]);
+    let job = first(&mut harness);
+    assert_eq!((job.state, job.attempt, job.came), (JobState::Running, Some(attempt(1)), Some(harness.now)));
+    let maps = StageProgress { tasks: 6, ..StageProgress::default() };
+    assert_eq!(job.stages, [maps, StageProgress::default()], "nobody tells which of them were launched");
+    harness.asks(1, Some("nightly"), [7, 0]);
+    assert_eq!(first(&mut harness).deviations, [Deviation::MapCount], "thirteen where six were planned");
+    harness.tell(&DispatchEvent::Done(attempt(1)));
+    let job = first(&mut harness);
+    assert_eq!((job.state, job.attempt, job.came), (JobState::Over, Some(attempt(1)), None));
+}
+
+#[test]
+fn progress_counts_what_a_run_launched_in_its_racks_and_which_maps_are_done() {
+    let mut harness = DispatchHarness::packer();
+    let (plan, maps, _) = one(&harness);
+    harness.follow(&plan);
+    harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
+    let node = nodes(maps)[0];
+    let running: Vec<TaskRef> = (0..3).map(|_| harness.offer(node).unwrap()).collect();
+    harness.end(running[0].clone(), node, false);
+    let job = harness.progress().unwrap().swap_remove(0);
+    let stages = job.stages.map(|stage| (stage.tasks, stage.launched, stage.done));
+    assert_eq!((job.state, stages), (JobState::Running, [(6, Some(3), Some(1)), (1, Some(0), None)]));
+    harness.tell(&DispatchEvent::Done(attempt(1)));
+    let job = harness.progress().unwrap().swap_remove(0);
+    let stages = job.stages.map(|stage| (stage.tasks, stage.launched, stage.done));
+    assert_eq!((job.state, stages[0]), (JobState::Over, (6, Some(3), None)));
 }
 
 #[test]

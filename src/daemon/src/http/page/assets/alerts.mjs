@@ -1,0 +1,48 @@
+// Prometheus's alerts of this daemon: judged here by its own gauges where that is enough, and each with its runbook.
+import { Facts, Table, html, span } from './parts.mjs';
+import { alerts, place, to } from './state.mjs';
+
+const ORDER = ['firing', 'pending', 'quiet', 'no_series', 'unknown'];
+const STATES = {
+  firing: ['FIRING', 'bad'],
+  pending: ['pending', 'warn'],
+  quiet: ['quiet', 'good'],
+  no_series: ['nothing of the kind here', 'off'],
+  unknown: ['judged by Prometheus', 'off'],
+};
+const said = (rule) => STATES[rule.state][0] + (rule.judged === 'in_part' ? '; the rest is judged by Prometheus' : '');
+const state = (rule) => html`<span class=${'state ' + STATES[rule.state][1]}>${said(rule)}</span>`;
+
+export function Alerts() {
+  const { chosen } = place.value;
+  const found = alerts.value;
+  if (!found) return html`<p>Asking for the alerts.</p>`;
+  if (found.error) return html`<p class="alert">${found.error}</p>`;
+  const rows = [...found.rules].sort((a, b) => ORDER.indexOf(a.state) - ORDER.indexOf(b.state));
+  const open = found.rules.find((rule) => rule.name === chosen);
+  const count = (name) => found.rules.filter((rule) => rule.state === name).length;
+  return html`
+    ${chosen && (open ? html`<${Open} rule=${open} />` : html`<p class="alert">There is no alert ${chosen}.</p>`)}
+    <${Facts} rows=${[
+    ['Firing', String(count('firing')), count('firing') ? 'bad' : ''], ['Pending', String(count('pending')), count('pending') ? 'warn' : ''],
+    ['Quiet', String(count('quiet'))], ['Judged by Prometheus', String(count('unknown'))],
+  ]} />
+    <${Table} caption="Rules of deploy/prometheus/alerts.yml. Those that look back in time are judged by Prometheus, the others here as well, every 10 s" by=${(rule) => rule.name} rows=${rows} columns=${[
+    ['Alert', (rule) => html`<a href=${to('alerts', rule.name)} aria-current=${rule.name === chosen ? 'true' : undefined}>${rule.name}</a>`],
+    ['State', state],
+    ['Severity', (rule) => rule.severity],
+    ['What it means', (rule) => rule.series[0]?.summary ?? rule.description],
+    ['Runbook', (rule) => html`<a href=${to('alerts', rule.name)} aria-label=${'Runbook of ' + rule.name}>runbook</a>`],
+  ]} />`;
+}
+
+function Open({ rule }) {
+  return html`<section aria-labelledby="alert" class="panel"><h2 id="alert">${rule.name}</h2>
+    <${Facts} rows=${[['State', said(rule), STATES[rule.state][1]], ['Severity', rule.severity], ['Fires after', rule.for_ms ? span(rule.for_ms) : 'at once']]} />
+    ${rule.series.map((one) => html`<p class=${one.firing ? 'alert' : 'note'}>${one.summary} <span>(true for ${span(one.true_for_ms)})</span></p>`)}
+    <p>${rule.description}</p>
+    <p>It is true where <code>${rule.expression}</code></p>
+    <h3>Runbook</h3><pre class="runbook">${rule.runbook}</pre>
+    <p class="empty">The same stands at ${rule.runbook_url}</p>
+    <p><a href="#/alerts">Close</a></p></section>`;
+}

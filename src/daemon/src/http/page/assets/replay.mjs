@@ -1,0 +1,61 @@
+// A decision made again: as it was answered, and under another policy side by side.
+import { signal } from './vendor/signals-core.mjs';
+import { Bar, Table, bytes, html, number, percent, words } from './parts.mjs';
+import { replay, replayed, settings } from './state.mjs';
+
+const seconds = (value) => (value == null ? '–' : number(value) + ' s');
+const UNITS = { remote_bytes: bytes, cross_rack_bytes: bytes, worst_link_s: seconds };
+/** The policy that is chosen. */
+const other = signal('');
+
+/** One term of both placements, side by side; what is less is better. */
+export function Terms({ caption, heads, costs: [one, two] }) {
+  const names = Object.keys({ ...one, ...two });
+  if (!names.length) return html`<p class="empty">No term could be computed.</p>`;
+  const show = (name, value) => (UNITS[name] ?? number)(value);
+  return html`<div class="scroll" role="region" aria-label="Cost terms" tabindex="0"><table class="terms"><caption>${caption}</caption>
+    <thead><tr><th scope="col">Term</th><th scope="col">${heads[0]}</th><th scope="col">${heads[1]}</th></tr></thead>
+    <tbody>${names.map((name) => {
+    const most = Math.max(one?.[name] ?? 0, two?.[name] ?? 0, 1e-12);
+    const cell = (value, which) => (value == null ? '–' : html`<${Bar} share=${value / most} label=${show(name, value)} kind=${which} />`);
+    return html`<tr key=${name}><th scope="row">${words(name)}</th><td>${cell(one?.[name], 'one')}</td><td>${cell(two?.[name], 'two')}</td></tr>`;
+  })}</tbody></table></div>`;
+}
+
+/** What can be asked of a decision, by `policy`, and what came of it. */
+export function Replay({ id, policy }) {
+  const can = (settings.value?.policies ?? []).filter((one) => one.capabilities.includes('place') && one.name !== policy);
+  const chosen = can.some((one) => one.name === other.value) ? other.value : can[0]?.name ?? '';
+  const known = replayed.value?.id === id ? replayed.value : null;
+  const ask = (event) => { event.preventDefault(); if (chosen) replay(id, chosen); };
+  return html`<h3 id="replay">Under another policy</h3>
+    <form onSubmit=${ask} aria-labelledby="replay"><label>Policy <select value=${chosen} onChange=${(event) => { other.value = event.currentTarget.value; }}>
+      ${can.map((one) => html`<option value=${one.name}>${one.name}</option>`)}</select></label> <button type="submit" disabled=${!chosen}>Replay</button></form>
+    <div role="status" aria-live="polite">${known && !known.found && !known.error && html`<p>Replaying under ${known.policy}: at most 20 s.</p>`}</div>
+    ${known?.error && html`<p class="alert">${known.error}</p>`}${known?.found && html`<${Beside} found=${known.found} policy=${known.policy} />`}`;
+}
+
+/** Containers by host of an answer. */
+function hosts(answer) {
+  const found = new Map();
+  for (const hint of answer?.hints ?? []) found.set(hint.host, (found.get(hint.host) ?? 0) + 1);
+  return found;
+}
+
+function Beside({ found, policy }) {
+  const then = found.recorded.policy ?? 'as answered';
+  const [mine, theirs] = [hosts(found.recorded), hosts(found.other)];
+  const names = [...new Set([...mine.keys(), ...theirs.keys()])].sort();
+  const refused = found.other?.refused;
+  // The objective and its parts are the deciding policy's own: those are below.
+  const plain = (terms) => Object.fromEntries(Object.entries(terms ?? {}).filter(([name]) => name !== 'objective' && !name.startsWith('part')));
+  return html`<p>${found.same ? 'Made again it comes out the same, byte by byte.' : html`<span class="state bad">Made again it does NOT come out as it was answered: ${found.differences.map((one) => `${one.field}: ${one.then}, now ${one.now}`).join('; ')}</span>`}</p>
+    ${refused ? html`<p class="alert">${policy} refuses (${words(refused.reason)}): ${refused.message}</p>` : html`
+    <${Terms} caption=${`Cost terms of ${then} and ${policy}; less is better`} heads=${[then, policy]} costs=${[plain(found.recorded_cost), plain(found.other_cost)]} />
+    <${Table} caption="What each policy's objective says of both" empty="neither has one." by=${(row) => row.policy} rows=${found.objectives ?? []} columns=${[
+    ['Objective of', (row) => row.policy], [then, (row) => number(row.recorded), 'n'], [policy, (row) => number(row.other), 'n'], ['Gain', (row) => percent(row.gain), 'n'],
+  ]} />
+    <${Table} caption="Containers by host" empty="neither hints at any." by=${(name) => name} rows=${names} columns=${[
+    ['Host', (name) => name], [then, (name) => mine.get(name) ?? '–', 'n'], [policy, (name) => theirs.get(name) ?? '–', 'n'],
+  ]} />`}`;
+}

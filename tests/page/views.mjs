@@ -1,0 +1,123 @@
+// Steps of views that the emulated cluster has nothing for: plans, circuits and chains, servers, alerts.
+import assert from 'node:assert/strict';
+import { Daemon } from './daemon.mjs';
+import { Hybrid, KEY, MARKUP, historyServer } from './hybrid.mjs';
+
+/** Asked by the daemon: one server that answers, and two at ports where nobody listens. */
+const servers = (port) => `[history_server]\nurls = ["http://127.0.0.1:${port}"]\n[name_node]\nurls = ["http://127.0.0.1:1"]\n[sdn.ryu]\nurl = "http://127.0.0.1:2"\n`;
+
+/** All of it on a daemon of its own. The rest is the suite's. */
+export async function ownViews({ browser, step, tab, see, go, readable, picture }) {
+  const server = await historyServer();
+  const daemon = await Daemon.start(servers(server.address().port));
+  const hybrid = new Hybrid(daemon);
+  try {
+    await step('a cluster with an optical switch, chains and a plan in force', async () => {
+      await hybrid.build();
+      await hybrid.plan();
+      const report = await hybrid.watch();
+      await hybrid.run();
+      assert.equal(hybrid.wanted.circuits.length, 1);
+      hybrid.report = report;
+    });
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
+    const page = await tab(context, daemon);
+    await page.goto((await daemon.ctl('page')).url);
+    const title = await page.title();
+
+    await step('plans: which are kept, one as a Gantt chart, its jobs against it', async () => {
+      await go(page, 'Plans');
+      await page.getByRole('row', { name: /^tonight active/ }).getByRole('link').click();
+      await page.getByRole('heading', { name: 'Plan tonight' }).waitFor();
+      assert.equal(await page.locator('.gantt rect.slice').count(), 6, 'maps and reduces of three jobs');
+      assert.equal(await page.locator('.gantt rect.slice.missed').count(), 2);
+      await page.locator('.gantt rect.launched').first().waitFor({ state: 'attached' });
+      assert.equal(await page.locator('.gantt .now').count(), 1);
+      const row = page.locator('section.panel tbody tr');
+      const ours = row.filter({ hasText: `${KEY} #0` });
+      assert.match(await ours.innerText(), /running[\s\S]*4 of 4, 3 done[\s\S]*2 of 2[\s\S]*application_1_0001/);
+      assert.match(await row.filter({ hasText: 'missed #0' }).innerText(), /missed[\s\S]*4 planned/);
+      assert.match(await row.filter({ hasText: 'later #0' }).innerText(), /expected[\s\S]*2 planned/);
+      await see(page, /1 running, 0 over, 1 expected, 1 missed; 3 of 3 by start/);
+      await readable(page);
+      await picture(page, 'plan-light');
+    });
+
+    await step('circuits and chains: wanted, then set; a dark port; a chain that can not be met', async () => {
+      await go(page, 'Circuits and chains');
+      await page.getByRole('row', { name: /port0.*port2.*wanted, not set/ }).waitFor();
+      assert.equal(await page.locator('.circuit.wanted').count(), 2, 'the circuit, and the legend');
+      await page.getByRole('row', { name: /^port1/ }).getByText(`no light ${MARKUP}`).waitFor();
+      assert.equal(await page.locator('.port.bad').count(), 2, 'it goes in and out');
+      const unmet = page.locator('.alert tbody tr', { hasText: `in${MARKUP}` });
+      assert.match(await unmet.innerText(), /IPS[\s\S]*down[\s\S]*ips-0/);
+      await page.getByRole('row', { name: new RegExp('^ips-0 IPS core down') }).waitFor();
+      await readable(page);
+      await picture(page, 'circuits-light');
+      await hybrid.report([{ input: 'port0', output: 'port2' }]);
+      await page.getByRole('row', { name: /port0.*port2.* set / }).waitFor();
+      await see(page, 'as wanted');
+      await hybrid.topology({ middlebox: { name: 'ips-0', up: true } });
+      await page.locator('.alert', { hasText: "can't pass" }).waitFor({ state: 'detached' });
+    });
+
+    await step('servers: one that answers, two that do not, each with why', async () => {
+      await go(page, 'Servers');
+      await page.getByRole('row', { name: /^history server http:\/\/127\.0\.0\.1:\d+ answers yes/ }).waitFor();
+      await page.getByRole('row', { name: /^name node http:\/\/127\.0\.0\.1:1 no good answer for .* never/ }).waitFor();
+      await page.getByRole('row', { name: /^sdn controller http:\/\/127\.0\.0\.1:2 no good answer for .*refused/ }).waitFor();
+      await page.getByRole('row', { name: /^ocs no current/ }).waitFor();
+      await readable(page);
+      await picture(page, 'servers-light');
+    });
+
+    await step('alerts: judged by gauges, or said to be Prometheus\'s; each with its runbook', async () => {
+      await page.getByRole('navigation').getByRole('link', { name: 'Alerts' }).click();
+      await page.getByRole('row', { name: /^HintdControllerAway (pending|FIRING)/ }).waitFor();
+      await page.getByRole('row', { name: /^HintdResourceManagerSilent nothing of the kind here/ }).waitFor();
+      await page.getByRole('row', { name: /^HintdPairsCut quiet/ }).waitFor();
+      await page.getByRole('row', { name: /^HintdSlow judged by Prometheus/ }).waitFor();
+      assert.equal(await page.getByRole('link', { name: /^Runbook of / }).count(), await page.locator('tbody tr').count());
+      // It fires after a minute; the head and the overview say so as well.
+      await page.getByRole('row', { name: /^HintdControllerAway FIRING/ }).waitFor();
+      await page.locator('nav .count').waitFor();
+      await page.getByRole('link', { name: 'Runbook of HintdControllerAway' }).click();
+      await see(page, /operations\.md#hintdcontrolleraway/);
+      await see(page, 'hintd does not reach the SDN controller');
+      assert.match(await page.locator('pre.runbook').innerText(), /controller/);
+      await readable(page);
+      await picture(page, 'alerts-light');
+      await go(page, 'Overview');
+      await see(page, /Alert HintdControllerAway \(page\) fires/);
+    });
+
+    await step('these views by keyboard, dark, and on a phone', async () => {
+      await go(page, 'Circuits and chains');
+      await page.keyboard.press('Tab');
+      assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Circuits', 'what scrolls is reached by keys');
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await go(page, 'Plans');
+      await page.getByRole('row', { name: /^tonight/ }).getByRole('link').press('Enter');
+      await page.locator('.gantt rect.slice').first().waitFor();
+      await picture(page, 'plan-dark');
+      await page.setViewportSize({ width: 390, height: 844 });
+      for (const view of ['Plans', 'Circuits and chains', 'Servers']) {
+        await go(page, view);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.ok(wide <= 0, `${view} is ${wide} pixels too wide`);
+      }
+      await picture(page, 'servers-phone');
+      assert.equal(await page.locator('img').count(), 0, 'no name became markup');
+      assert.match(title, / – hintd$/);
+      assert.notEqual(await page.title(), '1');
+    });
+    await context.close();
+  } catch (error) {
+    console.error('hintd said:', daemon.program.said.slice(-3000));
+    throw error;
+  } finally {
+    hybrid.stop();
+    server.close();
+    await daemon.stop();
+  }
+}
