@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that panics is a test that fails
 
+mod contexts;
 mod demo;
 mod doctor;
 mod hostile;
@@ -27,12 +28,17 @@ use tokio::runtime::Runtime;
 
 /// Runs the binary; nothing of the caller's environment names a daemon.
 fn hintctl(args: &[&str]) -> Output {
+    command(args).output().unwrap()
+}
+
+fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
-    for name in ["HINTD_ADDRESS", "HINTD_ADMIN_SOCKET", "HINTD_SECRET_FILE", "HINTD_TOKEN"] {
+    for name in ["HINTD_ADDRESS", "HINTD_ADMIN_SOCKET", "HINTD_SECRET_FILE", "HINTD_TOKEN", "HINTD_CONTEXT"] {
         command.env_remove(name);
     }
-    // Its secret is not the caller's.
-    command.args(args).env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR")).output().unwrap()
+    // Its secret and contexts are not the caller's.
+    command.args(args).envs(["XDG_STATE_HOME", "XDG_CONFIG_HOME"].map(|name| (name, env!("CARGO_TARGET_TMPDIR"))));
+    command
 }
 
 fn stdout(output: &Output) -> String {

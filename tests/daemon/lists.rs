@@ -182,3 +182,39 @@ async fn the_log_level_of_a_process_whose_logs_are_not_the_daemons_is_not_told()
     let status = world.admin.clone().log_level(v1::LogLevelRequest::default()).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_sorted_by_what_a_column_holds_in_tables_and_for_scripts() {
+    let world = World::start().await;
+    let _feed = world.cluster(3, 4, 65_536).await;
+    for (id, app, count) in [("r1", 1, 9), ("r2", 2, 10), ("r3", 3, 1)] {
+        world.hints(in_queue(id, app, count, "etl")).await;
+    }
+    let ids = async |args: &[&str], list: &str, key: &str| {
+        let output = hintctl(&world, &[&["--json"], args].concat()).await;
+        assert!(output.status.success(), "{}", said(&output));
+        let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rows = found[list].as_array().unwrap().iter().map(|row| row[key].to_string().replace('"', ""));
+        rows.collect::<Vec<_>>().join(" ")
+    };
+    let decisions = async |sort: &str| ids(&["decisions", "--sort", sort], "decisions", "request_id").await;
+    assert_eq!(decisions("hinted").await, "r3 r1 r2", "9 before 10");
+    assert_eq!(decisions("-hinted").await, "r2 r1 r3");
+    assert_eq!(decisions("application").await, "r1 r2 r3");
+    assert_eq!(ids(&["applications", "--sort", "-leases"], "applications", "leases").await, "10 9 1");
+    let nodes = ids(&["nodes", "--sort", "-host"], "nodes", "host").await;
+    assert!(nodes.starts_with("r2n3 r2n2 ") && nodes.ends_with(" r0n0"), "{nodes}");
+    let leased = ids(&["leases", "--sort", "lease"], "leases", "lease_id").await;
+    let numbers: Vec<u64> = leased.split(' ').map(|id| id.parse().unwrap()).collect();
+    assert!(numbers.len() == 20 && numbers.is_sorted(), "{numbers:?}");
+    let table = said(&hintctl(&world, &["attempts", "--sort", "leases"]).await);
+    let order: Vec<_> = ["_0003", "_0001", "_0002"].iter().map(|app| table.find(app).unwrap()).collect();
+    assert!(order.is_sorted(), "{table}");
+    for (command, column, words) in
+        [("links", "lode", ["did you mean load?", "a-to-b"]), ("nodes", "-x", ["no column \"x\"", "containers"])]
+    {
+        let output = hintctl(&world, &[command, "--sort", column]).await;
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(words.iter().all(|word| said(&output).contains(word)), "{}", said(&output));
+    }
+}

@@ -53,7 +53,7 @@ fn usage(seen: &mut Seen) {
     seen.add("an unknown option", &["--levitate"]);
     seen.add("help", &["help"]);
     seen.add("an unknown command", &["levitate"]);
-    for group in ["topology", "trace", "bench", "whatif", "network"] {
+    for group in ["topology", "trace", "bench", "whatif", "network", "context"] {
         seen.add("no subcommand", &[group]);
         seen.add("an unknown subcommand", &[group, "levitate"]);
     }
@@ -76,6 +76,8 @@ fn usage(seen: &mut Seen) {
     seen.add("a required argument is missing", &["plan", "submit"]);
     seen.add("a required argument is missing", &["whatif", "network"]);
     seen.add("not a number", &["nodes", "--limit", "x"]);
+    seen.add("a column that is none", &["nodes", "--sort", "x"]);
+    seen.add("a name that is none", &["context", "add", "a/b", "--address", "h:1"]);
     seen.add("no terminal", &["top"]);
     seen.add("a number out of bounds", &["bench", "noop", "--clients", "0"]);
     seen.add("not a pair", &["watch", "--pair", "a"]);

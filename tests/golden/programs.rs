@@ -38,6 +38,7 @@ fn bare(name: &str, built: Option<&str>) -> Command {
     let set = [
         "HINTD_ADDRESS",
         "HINTD_ADMIN_SOCKET",
+        "HINTD_CONTEXT",
         "HINTD_DATA",
         "HINTD_SECRET_FILE",
         "HINTD_TOKEN",
@@ -48,7 +49,7 @@ fn bare(name: &str, built: Option<&str>) -> Command {
         command.env_remove(name);
     }
     // Its secret is not the caller's.
-    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.envs(["XDG_STATE_HOME", "XDG_CONFIG_HOME"].map(|name| (name, env!("CARGO_TARGET_TMPDIR"))));
     command.current_dir(root()).stdin(Stdio::null());
     command
 }

@@ -3,6 +3,7 @@
 use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
+use super::sorting::{Column, SortArgs};
 use super::view::ViewArgs;
 use clap::Args;
 use hintd_client::wire::v1;
@@ -17,6 +18,8 @@ pub struct AttemptsArgs {
     /// So many at most; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
+    #[command(flatten)]
+    sort: SortArgs,
     #[command(flatten)]
     view: ViewArgs,
 }
@@ -52,13 +55,23 @@ pub struct ReleaseArgs {
     token: TokenArgs,
 }
 
+const ATTEMPT_COLUMNS: &[Column<v1::AttemptView>] = &[
+    ("application", |row| (&*row.application_id).into()),
+    ("attempt", |row| row.attempt.into()),
+    ("leases", |row| row.leases.into()),
+    ("requests", |row| row.requests.into()),
+];
+
 /// `hintctl attempts`.
 ///
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn list(args: &AttemptsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let asked = v1::ListAttemptsRequest { limit: args.limit };
-    let ask = async |mut admin: hintd_client::AdminClient| admin.list_attempts(asked).await;
+    let order = args.sort.of(ATTEMPT_COLUMNS)?;
+    let ask = async |mut admin: hintd_client::AdminClient| {
+        order.answer(admin.list_attempts(asked).await, |found| &mut found.attempts)
+    };
     let text = |found: &v1::ListAttemptsResponse, _| {
         let protected = |attempt: &v1::AttemptView| if attempt.legacy { "unprotected" } else { "" };
         let rows = found.attempts.iter().map(|attempt| {

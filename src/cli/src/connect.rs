@@ -1,5 +1,6 @@
 //! Reaching a running daemon: gRPC for applications and feeds, a Unix socket for operators.
 
+use super::context::{self, Context};
 use super::failure::Failure;
 use clap::Args;
 use hintd_client::{AdminClient, Client, ClientError, ClientOptions};
@@ -17,6 +18,9 @@ pub const ADMIN_SOCKET: &str = "/run/hintd/admin.sock";
 /// Where the daemon is.
 #[derive(Debug, Clone, Args)]
 pub struct DaemonArgs {
+    /// The daemon that `hintctl context` keeps by this name [default: HINTD_CONTEXT, or the current one]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
     /// The daemon's gRPC address [default: 127.0.0.1:8470, or HINTD_ADDRESS]
     #[arg(long, global = true, value_name = "HOST:PORT")]
     pub address: Option<String>,
@@ -55,17 +59,45 @@ impl DaemonArgs {
     /// # Errors
     /// [`Failure`] where nobody listens.
     pub async fn client(&self) -> Result<Client, Failure> {
-        let set = std::env::var_os("HINTD_SECRET_FILE").map(PathBuf::from);
-        let file = self.secret_file.clone().or(set);
-        let secret = Some(super::secret::secret(file.as_deref())?);
-        client_with(&self.grpc_address(), &ClientOptions { secret, ..ClientOptions::default() }).await
+        let file = self.chosen(self.secret_file.clone(), "HINTD_SECRET_FILE", |context| context.secret_file.clone())?;
+        let secret = Some(super::secret::secret(file.found.as_deref())?);
+        client_with(&self.grpc_address()?, &ClientOptions { secret, ..ClientOptions::default() }).await
     }
 
-    /// The gRPC address: as given, else the environment's, else the default.
-    #[must_use]
-    pub fn grpc_address(&self) -> String {
-        let environment = || std::env::var("HINTD_ADDRESS").unwrap_or_else(|_| ADDRESS.to_owned());
-        self.address.clone().unwrap_or_else(environment)
+    /// The gRPC address: as given, else the context's that was named, the environment's, the current context's, the default.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] for a context that is not there or has none, and for a file of contexts that is none.
+    pub fn grpc_address(&self) -> Result<String, Failure> {
+        let chosen = self.chosen(self.address.clone(), "HINTD_ADDRESS", |context| context.address.clone())?;
+        chosen.or_default("--address", || ADDRESS.to_owned())
+    }
+
+    /// The first of: what the command line says, the context that it names, the environment, the context that is current.
+    /// Who names a context on the command line means it, whatever the environment says.
+    fn chosen<T: From<String>>(
+        &self,
+        flag: Option<T>,
+        variable: &str,
+        of: impl Fn(&Context) -> Option<T>,
+    ) -> Result<Chosen<T>, Failure> {
+        if flag.is_some() {
+            return Ok(Chosen { found: flag, context: None });
+        }
+        if self.context.is_none()
+            && let Some(value) = environment(variable)?
+        {
+            return Ok(Chosen { found: Some(value.into()), context: None });
+        }
+        let named = match &self.context {
+            Some(name) => Some(name.clone()),
+            None => environment("HINTD_CONTEXT")?,
+        };
+        let context = context::meant(named.as_deref())?;
+        Ok(Chosen {
+            found: context.as_ref().and_then(|(_, context)| of(context)),
+            context: context.map(|(name, _)| name),
+        })
     }
 
     /// A client of the admin socket.
@@ -73,14 +105,17 @@ impl DaemonArgs {
     /// # Errors
     /// [`Failure`] where nobody listens.
     pub async fn admin(&self) -> Result<AdminClient, Failure> {
-        admin(self.socket()).await
+        admin(self.socket()?).await
     }
 
-    /// The admin socket: as given, else the environment's, else the default.
-    #[must_use]
-    pub fn socket(&self) -> PathBuf {
-        let environment = || std::env::var_os("HINTD_ADMIN_SOCKET").map(PathBuf::from);
-        self.admin_socket.clone().or_else(environment).unwrap_or_else(|| PathBuf::from(ADMIN_SOCKET))
+    /// The admin socket: as given, else as [`Self::grpc_address`].
+    ///
+    /// # Errors
+    /// As [`Self::grpc_address`].
+    pub fn socket(&self) -> Result<PathBuf, Failure> {
+        let of = |context: &Context| context.admin_socket.clone();
+        let chosen = self.chosen(self.admin_socket.clone(), "HINTD_ADMIN_SOCKET", of)?;
+        chosen.or_default("--admin-socket", || PathBuf::from(ADMIN_SOCKET))
     }
 
     /// The same for a command that has no use for a gRPC address: whoever names one means another daemon than the one
@@ -113,6 +148,36 @@ impl DaemonArgs {
     /// As [`Self::operator`], or the daemon refuses.
     pub fn ask<T>(&self, call: impl AsyncFnOnce(AdminClient) -> Result<Response<T>, Status>) -> Result<T, Failure> {
         block_on(async { Ok(call(self.operator().await?).await?.into_inner()) })
+    }
+}
+
+/// A variable's value; `None`: it is not set, or to nothing.
+fn environment(variable: &str) -> Result<Option<String>, Failure> {
+    match std::env::var(variable) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(error) => Err(Failure::Input(format!("{variable}: {error}"))),
+    }
+}
+
+/// Where something is, and the context that was asked for it.
+struct Chosen<T> {
+    found: Option<T>,
+    context: Option<String>,
+}
+
+impl<T> Chosen<T> {
+    /// The default where no context is meant. One that does not say where the daemon is means another daemon than the one that
+    /// would answer at the default.
+    fn or_default(self, flag: &str, default: impl FnOnce() -> T) -> Result<T, Failure> {
+        match (self.found, self.context) {
+            (Some(found), _) => Ok(found),
+            (None, None) => Ok(default()),
+            (None, Some(context)) => Err(Failure::Input(format!(
+                "context {context} does not say where this command would reach its daemon: name it by {flag}, or add the \
+                 context again with it"
+            ))),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ pub mod circuits;
 mod colors;
 pub mod config;
 pub mod connect;
+pub mod context;
 pub mod daemon;
 pub mod demo;
 pub mod doctor;
@@ -54,6 +55,7 @@ pub mod servers;
 pub mod shell;
 pub mod simulate;
 pub mod solve;
+mod sorting;
 pub mod top;
 pub mod topology;
 pub mod trace;
@@ -182,6 +184,9 @@ enum Command {
     /// The daemon's configuration, made from what a cluster already says
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Several daemons by name, one of them current
+    #[command(subcommand)]
+    Context(context::ContextCommand),
     /// Read the configuration again: all or nothing
     #[command(
         after_help = "Example:\n  hintctl reload\n\nA file that does not pass changes nothing: file, line, key and why are said."
@@ -259,6 +264,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Replicas(args) => replicas::run(&args, &daemon, output),
         Command::Policies => operate::policies(&daemon, output),
         Command::Config(command) => config::run(&command, output),
+        Command::Context(command) => context::run(&command, &daemon, output),
         Command::Reload => operate::reload(&daemon, output),
         Command::Snapshot(args) => operate::snapshot(&args, &daemon, output),
         Command::Calibrate(args) => operate::calibrate(&args, &daemon, output),

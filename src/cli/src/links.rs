@@ -3,6 +3,7 @@
 use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
+use super::sorting::{Column, SortArgs};
 use super::view::{Format, ViewArgs};
 use clap::Args;
 use hintd_client::view::load_source;
@@ -10,10 +11,12 @@ use hintd_client::wire::v1;
 
 /// Which links.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hintctl links --down\n  hintctl links --link edge-0-core-1\n  \
+#[command(
+    after_help = "Examples:\n  hintctl links --down\n  hintctl links --sort -load\n  hintctl links --link edge-0-core-1\n  \
     hintctl --json links | jq -r '.links[] | select(.a_to_b_bits_per_s > 0.8 * .bits_per_s) | .id'\n\n\
     A load is measured where the link_stats feed told it, else modelled: max-min fair rates of running flows on\n\
-    their routes. Users are always modelled.")]
+    their routes. Users are always modelled."
+)]
 pub struct LinksArgs {
     /// Only this link
     #[arg(long, value_name = "ID", conflicts_with_all = ["down", "limit"])]
@@ -27,6 +30,8 @@ pub struct LinksArgs {
     /// Users named of each link, greatest first; 0: all [default: 3; with --link or --json all]
     #[arg(long)]
     users: Option<u32>,
+    #[command(flatten)]
+    sort: SortArgs,
     #[command(flatten)]
     view: ViewArgs,
 }
@@ -47,12 +52,32 @@ pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         link: args.link.clone().unwrap_or_default(),
         users: args.users.unwrap_or(if every { 0 } else { USERS_SHOWN }),
     };
-    let ask = async |mut admin: hintd_client::AdminClient| admin.links(request.clone()).await;
+    let order = args.sort.of(LINK_COLUMNS)?;
+    let ask = async |mut admin: hintd_client::AdminClient| {
+        order.answer(admin.links(request.clone()).await, |found| &mut found.links)
+    };
     let text = |answer: &v1::LinksResponse, wide| match answer.links.as_slice() {
         [link] if args.link.is_some() => link_text(link),
         links => links_text(links, answer.total, wide),
     };
     args.view.show(daemon, output, ask, text).map(drop)
+}
+
+const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
+    ("link", |link| (&*link.id).into()),
+    ("state", |link| state(link).into()),
+    ("a", |link| (&*link.a).into()),
+    ("b", |link| (&*link.b).into()),
+    ("capacity", |link| link.bits_per_s.into()),
+    ("a-to-b", |link| link.a_to_b_bits_per_s.into()),
+    ("b-to-a", |link| link.b_to_a_bits_per_s.into()),
+    ("load", |link| (busier(link) / link.bits_per_s.max(1) as f64).into()),
+    ("users", |link| link.users_total.into()),
+];
+
+/// Of both ways the greater load, bit/s.
+fn busier(link: &v1::LinkView) -> f64 {
+    link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64
 }
 
 fn state(link: &v1::LinkView) -> &'static str {
@@ -79,10 +104,8 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
     };
     let header = ["link", "state", "users", "load", "capacity", "a to b", "b to a", "pairs a to b", "b to a"];
     let table = if wide {
-        let share = |link: &v1::LinkView| {
-            let most = link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64;
-            format!("{} %", output::digits(most * 100.0 / link.bits_per_s.max(1) as f64))
-        };
+        let share =
+            |link: &v1::LinkView| format!("{} %", output::digits(busier(link) * 100.0 / link.bits_per_s.max(1) as f64));
         let rows = links.iter().map(|link| {
             let [id, up, users, load, capacity, down, back, pairs, pairs_back] = row(link);
             let (a, b) = (link.a.clone(), link.b.clone());

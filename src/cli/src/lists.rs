@@ -3,6 +3,7 @@
 use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
+use super::sorting::{Column, SortArgs};
 use super::view::ViewArgs;
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
@@ -26,13 +27,17 @@ pub struct FilterArgs {
 
 /// Decisions to list.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Examples:\n  hintctl decisions\n  hintctl decisions --queue etl --limit 10 -o wide\n  \
+#[command(
+    after_help = "Examples:\n  hintctl decisions\n  hintctl decisions --queue etl --limit 10 -o wide\n  hintctl decisions --sort -gain\n  \
     hintctl --json decisions | jq -r '.decisions[] | select(.outcome == \"refused\") | .reason'\n\n\
     Recorded decisions and refusals, newest first: those since the daemon's start that records have room for. `hintctl explain`\n\
-    tells all of one. A host is named by hints only.")]
+    tells all of one. A host is named by hints only."
+)]
 pub struct DecisionsArgs {
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    sort: SortArgs,
     #[command(flatten)]
     view: ViewArgs,
 }
@@ -46,6 +51,8 @@ pub struct LeasesArgs {
     #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
+    sort: SortArgs,
+    #[command(flatten)]
     view: ViewArgs,
 }
 
@@ -58,6 +65,8 @@ pub struct ApplicationsArgs {
     #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
+    sort: SortArgs,
+    #[command(flatten)]
     view: ViewArgs,
 }
 
@@ -68,7 +77,10 @@ pub struct ApplicationsArgs {
 pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
     let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit };
-    let ask = async |mut admin: hintd_client::AdminClient| admin.list_decisions(asked.clone()).await;
+    let order = args.sort.of(DECISION_COLUMNS)?;
+    let ask = async |mut admin: hintd_client::AdminClient| {
+        order.answer(admin.list_decisions(asked.clone()).await, |found| &mut found.decisions)
+    };
     args.view.show(daemon, output, ask, decisions_text).map(drop)
 }
 
@@ -79,7 +91,10 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
 pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
     let asked = v1::ListLeasesRequest { application_id: application, queue, host, limit };
-    let ask = async |mut admin: hintd_client::AdminClient| admin.list_leases(asked.clone()).await;
+    let order = args.sort.of(LEASE_COLUMNS)?;
+    let ask = async |mut admin: hintd_client::AdminClient| {
+        order.answer(admin.list_leases(asked.clone()).await, |found| &mut found.leases)
+    };
     args.view.show(daemon, output, ask, leases_text).map(drop)
 }
 
@@ -90,8 +105,53 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
 pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
     let asked = v1::ListApplicationsRequest { application_id: application, queue, host, limit };
-    let ask = async |mut admin: hintd_client::AdminClient| admin.list_applications(asked.clone()).await;
+    let order = args.sort.of(APPLICATION_COLUMNS)?;
+    let ask = async |mut admin: hintd_client::AdminClient| {
+        order.answer(admin.list_applications(asked.clone()).await, |found| &mut found.applications)
+    };
     args.view.show(daemon, output, ask, applications_text).map(drop)
+}
+
+const DECISION_COLUMNS: &[Column<v1::DecisionView>] = &[
+    ("decision", |row| (&*row.decision_id).into()),
+    ("age", |row| row.age_ms.into()),
+    ("application", |row| (&*row.application_id).into()),
+    ("attempt", |row| row.attempt.into()),
+    ("request", |row| (&*row.request_id).into()),
+    ("queue", |row| (&*row.queue).into()),
+    ("policy", |row| (&*row.policy).into()),
+    ("mode", |row| (&*row.mode).into()),
+    ("outcome", |row| (&*outcome(row)).into()),
+    ("hosts", |row| row.hosts_total.into()),
+    ("containers", |row| row.containers.into()),
+    ("hinted", |row| row.hinted.into()),
+    ("gain", |row| row.expected_gain.into()),
+];
+const LEASE_COLUMNS: &[Column<v1::LeaseView>] = &[
+    ("lease", |row| (&*row.lease_id.to_string()).into()),
+    ("host", |row| (&*row.host).into()),
+    ("rack", |row| (&*row.rack).into()),
+    ("application", |row| (&*row.application_id).into()),
+    ("queue", |row| (&*row.queue).into()),
+    ("group", |row| (&*row.group).into()),
+    ("state", |row| (&*row.state).into()),
+    ("memory", |row| (size(&row.size).memory() as f64).into()),
+    ("vcores", |row| f64::from(size(&row.size).virtual_cores()).into()),
+    ("ends-in", |row| row.expires_in_ms.into()),
+];
+const APPLICATION_COLUMNS: &[Column<v1::ApplicationView>] = &[
+    ("application", |row| (&*row.application_id).into()),
+    ("queue", |row| (&*row.queue).into()),
+    ("asked", |row| row.asked_ms.into()),
+    ("outcome", |row| (&*row.last_decision.as_ref().map(outcome).unwrap_or_default()).into()),
+    ("policy", |row| row.last_decision.as_ref().map(|last| &*last.policy).into()),
+    ("attempt", |row| row.attempt.into()),
+    ("requests", |row| row.requests.into()),
+    ("leases", |row| row.leases.into()),
+];
+
+fn size(size: &Option<yarn::ResourceProto>) -> yarn::ResourceProto {
+    size.clone().unwrap_or_default()
 }
 
 /// Hosts named of a decision in a table.

@@ -9,6 +9,7 @@ use super::output::{self, Output};
 use super::plan::kept;
 use super::printable::one_line;
 use super::servers;
+use super::sorting::{Column, SortArgs};
 use super::view::ViewArgs;
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
@@ -17,8 +18,10 @@ use std::path::PathBuf;
 
 /// Which nodes.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  hintctl nodes\n  hintctl nodes --host rack7 --limit 20\n  \
-    hintctl --json nodes | jq '.nodes[] | select(.state != \"RUNNING\")'")]
+#[command(
+    after_help = "Examples:\n  hintctl nodes\n  hintctl nodes --host rack7 --limit 20\n  hintctl nodes --sort -used\n  \
+    hintctl --json nodes | jq '.nodes[] | select(.state != \"RUNNING\")'"
+)]
 pub struct NodesArgs {
     /// Only hosts whose names contain this
     #[arg(long, default_value = "")]
@@ -26,6 +29,8 @@ pub struct NodesArgs {
     /// At most so many; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
+    #[command(flatten)]
+    sort: SortArgs,
     #[command(flatten)]
     view: ViewArgs,
 }
@@ -90,8 +95,29 @@ pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<
 /// [`Failure`] where no daemon answers.
 pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let request = v1::NodesRequest { host_contains: args.host.clone(), limit: args.limit };
-    let ask = async |mut admin: hintd_client::AdminClient| admin.nodes(request.clone()).await;
+    let order = args.sort.of(NODE_COLUMNS)?;
+    let ask = async |mut admin: hintd_client::AdminClient| {
+        order.answer(admin.nodes(request.clone()).await, |found| &mut found.nodes)
+    };
     args.view.show(daemon, output, ask, nodes_text).map(drop)
+}
+
+const NODE_COLUMNS: &[Column<v1::NodeView>] = &[
+    ("host", |node| (&*node.host).into()),
+    ("rack", |node| (&*node.rack).into()),
+    ("state", |node| (&*node.state).into()),
+    ("class", |node| (&*node.machine_class).into()),
+    ("memory", |node| memory(&node.total).into()),
+    ("used", |node| memory(&node.used).into()),
+    ("leased", |node| memory(&node.leased).into()),
+    ("free", |node| (memory(&node.total) - memory(&node.used) - memory(&node.leased)).into()),
+    ("vcores", |node| node.total.as_ref().map(|total| f64::from(total.virtual_cores())).into()),
+    ("containers", |node| node.containers.into()),
+    ("heard", |node| node.age_ms.into()),
+];
+
+fn memory(size: &Option<yarn::ResourceProto>) -> f64 {
+    size.as_ref().map_or(0, yarn::ResourceProto::memory) as f64
 }
 
 fn nodes_text(answer: &v1::NodesResponse, wide: bool) -> String {

@@ -16,16 +16,19 @@ const HINTCTL_EXIT: &[Row] = &[
 ];
 const HINTCTL_ENVIRONMENT: &[Row] = &[
     ("HINTD_ADDRESS", "The daemon's gRPC address where --address is not given."),
+    ("HINTD_CONTEXT", "The context where --context is not given, in place of the current one."),
     ("HINTD_ADMIN_SOCKET", "The daemon's admin socket where --admin-socket is not given."),
     ("HINTD_SECRET_FILE", "The file with what makes later calls the same client's where --secret-file is not given."),
     ("HINTD_TOKEN", "The attempt's token where --token is not given."),
     ("NO_COLOR", "If set and not empty: no colors. There are none either where standard output is no terminal."),
     ("TERM", "dumb: no colors."),
     ("XDG_STATE_HOME", "Where hintctl/secret is kept [default: ~/.local/state]."),
+    ("XDG_CONFIG_HOME", "Where hintd/contexts.toml is kept [default: ~/.config]."),
 ];
 const HINTCTL_FILES: &[Row] = &[
     ("/run/hintd/admin.sock", "The admin socket: only its owner and root may open it."),
     ("$XDG_STATE_HOME/hintctl/secret", "What makes later calls the same client's."),
+    ("$XDG_CONFIG_HOME/hintd/contexts.toml", "Contexts: daemons by name, and which is current."),
     ("/etc/hintd/hintd.toml", "The daemon's configuration, which doctor and bundle read."),
 ];
 const HINTD_EXIT: &[Row] = &[

@@ -92,7 +92,7 @@ const AGE_EVERY: Duration = Duration::from_millis(100);
 pub fn run(args: FeedArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let daemon = DaemonArgs { address: args.target.clone().or_else(|| daemon.address.clone()), ..daemon.clone() };
     let report = block_on(async {
-        let target = daemon.grpc_address();
+        let target = daemon.grpc_address()?;
         drop(daemon.client().await?); // says it at once where nobody listens
         output.progress(&format!("{} nodes report to {target} for {} s", args.nodes, args.seconds));
         let ours = measure(&target, &args, args.server_pid, Some(&daemon)).await?;

@@ -129,7 +129,7 @@ const EXCHANGED: u64 = 1 << 30;
 pub fn run(args: LoadArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let daemon = DaemonArgs { address: args.target.clone().or_else(|| daemon.address.clone()), ..daemon.clone() };
     let report = block_on(async {
-        let target = daemon.grpc_address();
+        let target = daemon.grpc_address()?;
         let first = daemon.client().await?; // says it at once where nobody listens
         drop(first);
         output.progress(&format!("loading {target}: {} clients, {} s", args.shape.clients, args.shape.seconds));

@@ -64,7 +64,7 @@ pub(super) struct Facts {
 /// Looks at everything once.
 pub(super) async fn facts(daemon: &DaemonArgs, config: Option<&Path>) -> Result<Facts, Failure> {
     daemon.for_operators()?;
-    let socket = daemon.socket();
+    let socket = daemon.socket()?;
     let standing = standing(&socket);
     let pid = listener(&socket).await;
     let (answers, named) = match answers(&socket).await {

@@ -79,7 +79,7 @@ pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
         screen::terminal("--once prints one frame, --json one as a document")?;
     }
     block_on(async {
-        let (admin, socket) = (daemon.operator().await?, daemon.socket());
+        let (admin, socket) = (daemon.operator().await?, daemon.socket()?);
         let first = look(&admin, &socket).await?;
         match once {
             true => {

@@ -111,7 +111,7 @@ const QUIET_MANY: Duration = Duration::from_millis(500);
 pub fn run(args: RerouteArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let daemon = DaemonArgs { address: args.target.clone().or_else(|| daemon.address.clone()), ..daemon.clone() };
     let report = block_on(async {
-        let target = daemon.grpc_address();
+        let target = daemon.grpc_address()?;
         let client = daemon.client().await?;
         output.progress(&format!("{} hosts and {} flows go to {target}", args.hosts, args.flows));
         let mut fabric = Fabric::feed(&client, args.hosts).await?;

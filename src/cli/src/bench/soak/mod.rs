@@ -118,7 +118,7 @@ pub fn run(args: SoakArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
 }
 
 async fn soak(args: SoakArgs, daemon: &DaemonArgs, output: Output) -> Result<Report, Failure> {
-    let target = daemon.grpc_address();
+    let target = daemon.grpc_address()?;
     let recorder = Arc::new(Recorder::new());
     let cluster = Arc::new(Cluster::new(args.nodes));
     let mut sampler = Sampler::start(daemon, args.server_pid).await?;
