@@ -119,7 +119,7 @@ impl Engine {
 
     /// How far jobs of the plan in force are, by each policy that follows it.
     pub fn plan_progress(&mut self, now: Timestamp) -> Vec<(Arc<str>, Vec<JobProgress>)> {
-        self.dispatching.plan_progress(now)
+        self.plan_handler().dispatch.dispatching.plan_progress(now)
     }
 
     /// All kept plans, by name.
