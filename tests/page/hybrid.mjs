@@ -84,7 +84,7 @@ export class Hybrid {
       boxes: [middlebox(`fw${MARKUP}`, 'FW'), middlebox('ips-0', 'IPS', false)],
       chains: [
         { name: `in${MARKUP}`, application: 'weekly*', sequence: ['FW', 'IPS'], direction: 'in', when_broken: 'closed' },
-        { name: 'out', application: 'weekly*', sequence: ['FW'], direction: 'out', when_broken: 'open' },
+        { name: 'out', priority: 1, application: 'weekly*', sequence: ['FW'], direction: 'out', when_broken: 'open' },
       ],
     } });
     const blocks = [1, 2, 3, 4].map((block_id) => ({ block_id: String(block_id), bytes: String(BLOCK), hosts: ['r0n0'] }));
@@ -109,7 +109,7 @@ export class Hybrid {
   async plan() {
     const now = Date.now() * 1000;
     const minute = 60_000_000;
-    const planned = [[KEY, now, true], ['missed', now - 30 * minute, false], ['later', now + 20 * minute, false]];
+    const planned = [[KEY, now, true], ['missed', now - 90 * minute, false], ['later', now + 20 * minute, false]];
     const stage = (rack, start, end, tasks) => ({ tasks, task_time: end - start, slices: [{ rack: RACK(rack), start, end, tasks, containers: tasks }] });
     const jobs = planned.map(([key, at, heavy]) => ({
       job: { key, run: 0 }, arrival: at, heavy, shuffle: 4 * BLOCK, shuffle_time: 1_000_000, start: at, end: at + 11 * minute,
@@ -118,7 +118,7 @@ export class Hybrid {
     const order = [...jobs].sort((a, b) => a.start - b.start);
     const sequence = (name) => order.map(({ job }) => ({ job, stage: name }));
     const plan = {
-      format: 'hintd.plan/1', policy: 'jobpacker', objective: 'online', made: now - 60 * minute, from: now - 40 * minute, until: now + 60 * minute,
+      format: 'hintd.plan/1', policy: 'jobpacker', objective: 'online', made: now - 120 * minute, from: now - 100 * minute, until: now + 60 * minute,
       assumptions: { uplink: GBIT, circuit: GBIT, elephant: ELEPHANT, over_provisioning: 0, sub_batches: 1, shuffle_term: 'by_width', seed: 1 },
       racks: [{ rack: RACK(0), containers: 4, sequence: sequence('map') }, { rack: RACK(2), containers: 2, sequence: sequence('reduce') }],
       jobs,
@@ -144,7 +144,7 @@ export class Hybrid {
     return report;
   }
 
-  /** The planned job: asks, runs its maps, gathers enough for a circuit. Resolves once one is wanted. */
+  /** The planned job: asks, runs its maps, of which two end: with more left than a burst needs, what they wrote asks for a circuit. Resolves once one is wanted. */
   async run() {
     const resource = { memory: 1024, virtual_cores: 1 };
     const group = (name, count, priority, input_paths) => ({ name, role: name, count, resource, priority, input_paths });
@@ -161,7 +161,7 @@ export class Hybrid {
     const event = (of, number, what) => ({ ...application, group: of, task: `${of}-${number}`, ...what });
     const begins = (of, number, host) => event(of, number, { allocated: { host, container_id: `container_1_0001_01_${String(number + (of === 'map' ? 2 : 100)).padStart(6, '0')}` } });
     const ends = (number) => event('map', number, { finished: { host: 'r0n0', duration_ms: '1000', input_bytes: String(BLOCK), output_bytes: String(BLOCK) } });
-    const events = [0, 1, 2, 3].map((map) => begins('map', map, 'r0n0')).concat([0, 1].map((reduce) => begins('reduce', reduce, 'r2n0')), [0, 1, 2].map(ends));
+    const events = [0, 1, 2, 3].map((map) => begins('map', map, 'r0n0')).concat([0, 1].map((reduce) => begins('reduce', reduce, 'r2n0')), [0, 1].map(ends));
     follow.write({ events });
     for (let at = 0; at < 300 && !this.wanted.circuits.length; at += 1) await pause(100);
     if (!this.wanted.circuits.length) throw new Error('no circuit is wanted');

@@ -165,7 +165,7 @@ async function run() {
     await readable(page);
     await picture(page, 'decision-light');
     // Another policy beside the one that decided, chosen and asked for by keys alone.
-    await page.getByLabel('Policy', { exact: true }).selectOption('spread');
+    await page.locator('section.panel select').selectOption('spread');
     await page.getByRole('button', { name: 'Replay' }).press('Enter');
     await see(page, 'Made again it comes out the same, byte by byte.');
     await page.getByText('Cost terms of container and spread').waitFor();

@@ -8,7 +8,7 @@ use tonic::{Response, Status};
 
 /// By which column rows are sorted.
 #[derive(Debug, Clone, Default, Args)]
-pub struct SortArgs {
+pub(crate) struct SortArgs {
     /// Sort by this column, ascending, or with a '-' before it descending; the rows that --limit leaves
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     sort: Option<String>,
