@@ -1,6 +1,6 @@
 //! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
 
-use super::hintd::Hintd;
+use super::hintd::{Hintd, Reduces};
 use super::home_rows::HomeRows;
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
@@ -257,6 +257,7 @@ impl World {
         let (app, user) = (master.app, Arc::clone(&master.user));
         let more = master.more_reduces(free, early);
         master.asked_reduces += more;
+        let whole = if self.hold.is_some() { master.asked_in_all() } else { 0 };
         ask(&mut self.scheduler, app, (MAPS, self.size), changed, !narrowed);
         if narrowed {
             self.wake(attempt, now);
@@ -270,7 +271,7 @@ impl World {
                 let hosts = if self.without.contains(&Part::Receivers) {
                     Vec::new()
                 } else {
-                    hintd.ask(deployed, (attempt, &user, more), snapshot, now)
+                    hintd.ask(deployed, (attempt, &user, Reduces { count: more, whole }), snapshot, now)
                 };
                 let hosts = self.homes.fill(attempt, more, hosts);
                 self.at(now.plus(ANSWER), Happening::Answer(attempt, hosts));
