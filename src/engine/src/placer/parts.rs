@@ -4,9 +4,8 @@
 //! Nothing is remembered of an earlier part's plan: each part makes it anew from where containers came and leases are. So it
 //! is right where containers came elsewhere, and after a restart as far as arrivals are known.
 
-use super::sources::whereabouts;
-use crate::generation::Generation;
-use hintd_model::cluster::{HintRequest, TaskGroup};
+use crate::generation::HeldContainers;
+use hintd_model::cluster::TaskGroup;
 use hintd_model::units::{Bytes, NodeIdx};
 use hintd_policy::{PlaceProblem, Placement, Share};
 use std::collections::BTreeMap;
@@ -26,11 +25,10 @@ impl Whole {
         Self { earlier: BTreeMap::new(), open: group.count }
     }
 
-    /// As the request says, and as is known of what the attempt was given.
-    pub(super) fn of(generation: &Generation, request: &HintRequest, group: &TaskGroup) -> Self {
-        let mut earlier = whereabouts(generation, request, &group.name);
-        let held = generation.held.get(&request.attempt).into_iter().flat_map(|held| held.iter());
-        for held in held.filter(|held| held.group == group.name && held.awaited > 0) {
+    /// As the request says, and as is known of what the attempt was given: containers that `came`, and leases that it holds.
+    pub(super) fn of(group: &TaskGroup, came: BTreeMap<NodeIdx, u32>, held: &[HeldContainers]) -> Self {
+        let mut earlier = came;
+        for held in held.iter().filter(|held| held.group == group.name && held.awaited > 0) {
             *earlier.entry(held.node).or_default() += held.awaited;
         }
         let placed = earlier.values().fold(0_u32, |sum, &count| sum.saturating_add(count));

@@ -87,8 +87,12 @@ impl Sources {
             let bytes = edges.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes));
             let within = history.and_then(|job| Some((job, job.within(&group.name)?)));
             if !came.is_empty() {
-                let whole =
-                    if within.is_some() { Whole::at_once(group) } else { Whole::of(generation, request, group) };
+                let whole = if within.is_some() {
+                    Whole::at_once(group)
+                } else {
+                    let held = generation.held.get(&request.attempt).map_or(&[][..], |held| &**held);
+                    Whole::of(group, whereabouts(generation, request, &group.name), held)
+                };
                 sources.send((at, &whole), &came, bytes);
             }
             if let Some((job, edge)) = within {
@@ -155,7 +159,7 @@ impl Sources {
 }
 
 /// Where the attempt's containers of a group are, or were when they ended; what a lost node had is gone with it.
-pub(super) fn whereabouts(generation: &Generation, request: &HintRequest, group: &str) -> BTreeMap<NodeIdx, u32> {
+fn whereabouts(generation: &Generation, request: &HintRequest, group: &str) -> BTreeMap<NodeIdx, u32> {
     let state = &generation.snapshot.state;
     let there = |node: &NodeIdx| state.get(node.at()).is_some_and(|state| *state != NodeState::Lost);
     let arrived = generation.arrived.get(&request.attempt);
