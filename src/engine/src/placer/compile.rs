@@ -32,6 +32,7 @@ pub(crate) struct Compiled<'a> {
 /// What a group wants, before cutting.
 #[derive(Debug)]
 pub(crate) struct GroupDemand {
+    /// Containers that are asked for now. The problem's group has those that will be asked for later as well.
     pub(crate) count: u32,
     /// Which nodes it may use at all.
     pub(crate) filter: Arc<Filter>,
@@ -76,7 +77,7 @@ pub(crate) fn compile<'a>(
         groups.push(GroupProblem {
             name: Arc::clone(&group.name),
             role: Arc::clone(&group.role),
-            count: group.count,
+            count: sources.to_place(at, group.count),
             size: scanned.filter.size,
             key: group.key,
             candidates: Arc::clone(&scanned.candidates),
@@ -101,6 +102,7 @@ pub(crate) fn compile<'a>(
         groups,
         edges,
         senders: sources.senders,
+        earlier: sources.earlier,
         scattered: sources.scattered,
         anchors,
         running: Some(&generation.flows),

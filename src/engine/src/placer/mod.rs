@@ -6,6 +6,7 @@
 //! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
 //! - `blocked`: what keeps nodes from taking what found no room.
 //! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
+//! - `parts`: groups that are asked for in parts, placed as one.
 //! - `guard`: hints that would do no good are kept back.
 //! - `rate`: two placements under two objectives.
 //! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
@@ -18,6 +19,7 @@ mod guard;
 mod hints;
 mod input;
 mod large;
+mod parts;
 mod rate;
 mod scan;
 mod sources;
@@ -205,7 +207,10 @@ pub fn propose(
         let why = (request, WithheldReason::NothingKnown);
         return Ok(not_searched(generation, why, compiled, chosen, settings, now));
     }
-    let (placement, met_cut_short) = search(&compiled, place, settings, stop)?;
+    // Of whole groups, which the comparison with the default placement is of, and what of them is asked for now.
+    let (in_all, met_cut_short) = search(&compiled, place, settings, stop)?;
+    let placement = parts::hinted(&compiled.problem, &in_all, compiled.groups.iter().map(|wish| wish.count));
+    let in_parts = placement.placed_all() < in_all.placed_all();
     let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
     let gang_waits = request.gang == Gang::All && !whole;
     if gang_waits {
@@ -219,15 +224,15 @@ pub fn propose(
         chained::check(&compiled, request, &placement, &generation.flows, settings, &budget)?
     };
     let mut draft = blank(generation, request, chosen);
-    draft.terms = terms::of(&compiled, &placement);
-    let guard = guard.filter(|_| placement.placed_all() > 0);
+    draft.terms = terms::of(&compiled, &in_all);
+    let guard = guard.filter(|_| placement.placed_all() > 0 && !Guard::is_for_parts(request));
     if (settings.baseline || guard.is_some()) && placement.placed_all() > 0 && !stop() {
         let default = terms::default_placement(&compiled, chosen, settings, stop);
         if let Some(default) = default.as_ref().filter(|_| settings.baseline) {
-            let both = (&placement, default);
+            let both = (&in_all, default);
             (draft.baseline, draft.expected_gain) = terms::compare(&compiled, place, both, &Budget::new(0, stop));
         }
-        draft.withheld = guard.and_then(|guard| guard.judge(&compiled, &placement, default.as_ref()));
+        draft.withheld = guard.and_then(|guard| guard.judge(&compiled, &in_all, default.as_ref()));
     } else if guard.is_some() {
         draft.withheld = Some(Withheld { reason: WithheldReason::NotCompared, hinted_s: None, default_s: None });
     }
@@ -256,7 +261,8 @@ pub fn propose(
     }
     describe(&mut draft, &mut compiled, &placement, settings, now);
     draft.hints = hints.hints;
-    let trial = Trial::of(&compiled.problem, &placement);
+    // Terms of the whole say nothing of where a part of it came.
+    let trial = if in_parts { None } else { Trial::of(&compiled.problem, &placement) };
     Ok(Proposal { flows, trial, read: compiled.read, ..proposal(generation, request, draft, hints.rows) })
 }
 

@@ -8,13 +8,17 @@
 //!
 //! Stock applications name no edges, and ask for what sends (maps) long before what receives (reduces). Receivers get
 //! an equal part of what each sender has.
+//!
+//! Receivers may be asked for in parts, as where they are held until it is their turn. Those that were asked for before get
+//! their part where they are, those that are asked for now and later share the rest: see `parts`.
 
+use super::parts::Whole;
 use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::history::{EdgeHistory, JobHistory};
 use hintd_model::cluster::{HintRequest, NodeState, TaskGroup};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
-use hintd_policy::problem::ArrivedSenders;
+use hintd_policy::problem::{ArrivedSenders, EarlierReceivers};
 use std::collections::BTreeMap;
 
 /// See the module.
@@ -22,6 +26,10 @@ use std::collections::BTreeMap;
 pub(crate) struct Sources {
     /// What each node sends to groups of the request.
     pub(crate) senders: Vec<ArrivedSenders>,
+    /// What goes to containers of these groups that were asked for before.
+    pub(crate) earlier: Vec<EarlierReceivers>,
+    /// By group of the request that is asked for in parts: containers that have no place yet.
+    open: BTreeMap<usize, u32>,
     /// By group of the request: others that are not asked for send to it, come or not.
     pub(crate) receives: Vec<bool>,
     /// Senders by node.
@@ -77,11 +85,17 @@ impl Sources {
                 }
             }
             let bytes = edges.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes));
+            let within = history.and_then(|job| Some((job, job.within(&group.name)?)));
             if !came.is_empty() {
-                let from = parts(&came, bytes);
-                sources.senders.push(ArrivedSenders { to: GroupIdx::new(at), from, mutual: false });
+                let whole = if within.is_some() {
+                    Whole::at_once(group)
+                } else {
+                    let held = generation.held.get(&request.attempt).map_or(&[][..], |held| &**held);
+                    Whole::of(group, whereabouts(generation, request, &group.name), held)
+                };
+                sources.send((at, &whole), &came, bytes);
             }
-            if let Some((job, edge)) = history.and_then(|job| Some((job, job.within(&group.name)?))) {
+            if let Some((job, edge)) = within {
                 let here = whereabouts(generation, request, &group.name);
                 sources.divide((at, group.count), edge.bytes, job.count(&group.name), &here);
                 senders.insert(&group.name, here);
@@ -92,6 +106,22 @@ impl Sources {
             sources.containers += u64::from(count);
         }
         sources
+    }
+
+    /// What senders that `came` send to a group: to those of it that were asked for before, and to those that have no place.
+    fn send(&mut self, (at, whole): (usize, &Whole), came: &BTreeMap<NodeIdx, u32>, bytes: Bytes) {
+        let [earlier, open] = whole.divide(bytes, came.values().map(|&count| u64::from(count)).sum());
+        self.senders.push(ArrivedSenders { to: GroupIdx::new(at), from: parts(came, open), mutual: false });
+        if !whole.earlier.is_empty() {
+            let on = whole.earlier.iter().map(|(&node, &count)| (node, count)).collect();
+            self.earlier.push(EarlierReceivers { from: parts(came, earlier), on });
+        }
+        self.open.insert(at, whole.open);
+    }
+
+    /// Containers of a group that are to be placed with those `asked` for now: those asked for later too.
+    pub(crate) fn to_place(&self, at: usize, asked: u32) -> u32 {
+        self.open.get(&at).copied().unwrap_or(asked)
     }
 
     /// Divides what a group sends to itself among pairs of containers, of which some are `here` and `new` are asked for;

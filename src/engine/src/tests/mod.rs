@@ -13,6 +13,7 @@ mod holding;
 mod homes;
 mod leasing;
 mod nodes;
+mod parts;
 mod placing;
 mod plans;
 mod plans_left;

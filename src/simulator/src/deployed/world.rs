@@ -1,7 +1,7 @@
 //! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
 
 use super::block_rows::BlockRows;
-use super::hintd::Hintd;
+use super::hintd::{Hintd, Reduces};
 use super::home_rows::HomeRows;
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
@@ -265,6 +265,7 @@ impl World {
         let (app, user) = (master.app, Arc::clone(&master.user));
         let more = master.more_reduces(free, early);
         master.asked_reduces += more;
+        let whole = if self.hold.is_some() { master.asked_in_all() } else { 0 };
         ask(&mut self.scheduler, app, (MAPS, self.size), changed, !strict);
         if strict {
             self.wake(attempt, now);
@@ -278,7 +279,7 @@ impl World {
                 let hosts = if self.without.contains(&Part::Receivers) {
                     Vec::new()
                 } else {
-                    hintd.ask(deployed, (attempt, &user, more), snapshot, now)
+                    hintd.ask(deployed, (attempt, &user, Reduces { count: more, whole }), snapshot, now)
                 };
                 let hosts = self.homes.fill(attempt, more, hosts);
                 self.at(now.plus(ANSWER), Happening::Answer(attempt, hosts));
