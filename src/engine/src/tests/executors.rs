@@ -4,6 +4,7 @@
 use super::guard::{by_rack, cluster, reason};
 use super::harness::{EngineHarness, container};
 use crate::decision::WithheldReason;
+use crate::placer::compiled;
 use crate::testing::{attempt, request};
 use crate::{EdgeHistory, LearnedGroup, LearnedRun, TaskWhat};
 use hintd_model::cluster::{EdgePattern, HintRequest};
@@ -83,6 +84,21 @@ fn executors_that_are_asked_for_later_go_to_those_that_run() {
         assert!(yarns > 0.0, "rack {rack}");
     }
     assert!(hinted >= 2, "YARN knows nothing of where executors run: by chance it goes to one of three racks");
+}
+
+#[test]
+fn a_run_that_asked_for_its_executors_one_by_one_leaves_the_shares_of_the_next_as_they_were() {
+    let (mut harness, _) = cluster("joint");
+    ran(&mut harness, 0, 120);
+    for number in 0..4 {
+        harness.ask(asks(&format!("one by one {number}"), 1));
+    }
+    harness.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+    harness.publish();
+    let (next, generation) = (HintRequest { attempt: attempt(2, 1), ..asks("next", 2) }, harness.engine.generation());
+    let problem = compiled(&generation, (&next, ["", ""]), &harness.placer, harness.now).unwrap().problem;
+    // Of the 120 MB of 12 pairs of executors these two have one pair each way.
+    assert_eq!(problem.edges.iter().map(|edge| edge.bytes.0).collect::<Vec<_>>(), [20 * MB]);
 }
 
 #[test]
