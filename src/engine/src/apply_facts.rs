@@ -144,6 +144,7 @@ impl NodeHandler<'_> {
         self.node_up(report.was);
         for container in &report.ended {
             self.expected.remove(node, container.id);
+            self.attempts.arrivals.ended(container.id);
         }
         self.attempts.leases.dispatch().vanished(&report.ended, now);
         for container in &report.appeared {

@@ -167,9 +167,15 @@ impl EventHandler<'_> {
 
     fn finished(&mut self, event: &TaskEvent, sample: Sample, failed: bool, now: Timestamp) {
         self.free_lease(event, now);
-        if failed && self.attempts.arrivals.failed(event.attempt, &event.task) {
-            self.attempts.leases.out.changed = true;
-        }
+        let arrivals = &mut *self.attempts.arrivals;
+        let changed = match failed {
+            true => arrivals.failed(event.attempt, &event.task),
+            // Of a task without a name nobody knows which one ended.
+            false => arrivals
+                .container(event.attempt, &event.task)
+                .is_some_and(|container| !event.task.is_empty() && arrivals.ended(container)),
+        };
+        self.attempts.leases.out.changed |= changed;
         if !failed {
             self.history().sampled(event, sample, now);
         }

@@ -96,7 +96,7 @@ impl Sources {
                 sources.send((at, &whole), &came, bytes);
             }
             if let Some((job, edge)) = within {
-                let here = whereabouts(generation, request, &group.name);
+                let here = running(generation, request, &group.name);
                 sources.divide((at, group.count), edge.bytes, job.count(&group.name), &here);
                 senders.insert(&group.name, here);
             }
@@ -160,10 +160,19 @@ impl Sources {
 
 /// Where the attempt's containers of a group are, or were when they ended; what a lost node had is gone with it.
 fn whereabouts(generation: &Generation, request: &HintRequest, group: &str) -> BTreeMap<NodeIdx, u32> {
-    let state = &generation.snapshot.state;
-    let there = |node: &NodeIdx| state.get(node.at()).is_some_and(|state| *state != NodeState::Lost);
     let arrived = generation.arrived.get(&request.attempt);
-    arrived.into_iter().flat_map(|arrived| arrived.of(group)).filter(|(node, _)| there(node)).collect()
+    arrived.into_iter().flat_map(|arrived| arrived.of(group)).filter(|(node, _)| is_there(generation, *node)).collect()
+}
+
+/// Where the attempt's containers of a group run: those that ended get nothing any more (docs/decisions.md).
+fn running(generation: &Generation, request: &HintRequest, group: &str) -> BTreeMap<NodeIdx, u32> {
+    let arrived = generation.arrived.get(&request.attempt);
+    let running = arrived.into_iter().flat_map(|arrived| arrived.running(group));
+    running.filter(|(node, _)| is_there(generation, *node)).collect()
+}
+
+fn is_there(generation: &Generation, node: NodeIdx) -> bool {
+    generation.snapshot.state.get(node.at()).is_some_and(|state| *state != NodeState::Lost)
 }
 
 /// HDFS keeps a block in two racks: of what lies nobody knows where, as much as a rack that has none of it must fetch.
