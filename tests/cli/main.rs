@@ -4,6 +4,7 @@
 
 mod demo;
 mod doctor;
+mod fit;
 mod hostile;
 mod operators;
 mod plans;

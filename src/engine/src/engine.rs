@@ -67,7 +67,7 @@ pub struct Engine {
     dispatching: Dispatching,
     plans: PlanState,
     adherence: Adherence,
-    rebalancing: Rebalancing,
+    pub(crate) rebalancing: Rebalancing,
     out: Output,
     generation: Arc<Generation>,
 }

@@ -112,7 +112,7 @@ pub use placer::{
 };
 pub use plans::{KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun, ValidatedPlan};
 pub use proof::{NonceHash, Proof, Shown, Token};
-pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundOutcome};
+pub use rebalance::{MoveNote, ProposedMove, RebalanceSettings, Round, RoundOutcome};
 pub use records::{RecordSettings, Records};
 pub use refusal::Refusal;
 pub use results::{

@@ -179,6 +179,7 @@ impl EngineThread {
             Command::Commit { proposal, token, reply } => self.commit(*proposal, token, reply, now),
             Command::Lookup { id, digest, reply } => self.lookup(&id, digest, reply),
             Command::Explain { decision, reply } => drop(reply.send(self.engine.explain(decision))),
+            Command::MovesTold { attempt, reply } => drop(reply.send(self.engine.moves_told(attempt))),
             Command::Follow { attempt, proof, reply } => {
                 let known = self.engine.authorize(attempt, &proof);
                 let _ = reply.send(known.map(|()| self.shared.outboxes.open(attempt, now)));
@@ -189,9 +190,7 @@ impl EngineThread {
                 let nodes = self.shared.generation.load().snapshot.statics.indexes();
                 let _ = reply.send(nodes.map(|node| self.engine.last_heard(node)).collect());
             }
-            Command::Release { attempt, proof, leases, reply } => {
-                self.release(attempt, &proof, &leases, reply, now);
-            }
+            Command::Release { attempt, proof, leases, reply } => self.release(attempt, &proof, &leases, reply, now),
             Command::ShuffleTurn { wish, proof, reply } => {
                 let _ = reply.send(self.engine.shuffle_turn(&wish, &proof, now));
             }

@@ -307,6 +307,7 @@ impl MetricHandles {
             Counter::RoutesResynced => self.routes.resynced(by),
             Counter::RoutesRefused => self.routes.refused(by),
             Counter::MovesProposed => self.routes.moves(MoveEvent::Proposed, by),
+            Counter::MovesHeld => self.routes.moves(MoveEvent::Held, by),
             Counter::MovesFollowed => self.routes.moves(MoveEvent::Followed, by),
             Counter::LinksDamped => self.routes.damped(by),
             Counter::DispatchOffers => self.dispatch.offers(by),

@@ -423,6 +423,19 @@ impl Proposal {
     }
 }
 
+/// A request's problem as policies read it.
+///
+/// # Errors
+/// [`Refusal`] where the request can't be compiled.
+pub(crate) fn problem_of<'a>(
+    generation: &'a Generation,
+    request: (&'a HintRequest, [&'a str; 2]),
+    settings: &PlacerSettings,
+    now: Timestamp,
+) -> Result<PlaceProblem<'a>, Refusal> {
+    Ok(compile(generation, request, settings, now)?.problem)
+}
+
 fn placing<'a>(chosen: &SelectedPolicy<'a>) -> Result<&'a dyn Place, Refusal> {
     chosen.policy.as_place().ok_or_else(|| Refusal::Invalid {
         field: "policy".into(),

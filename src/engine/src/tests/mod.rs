@@ -12,6 +12,7 @@ pub(super) mod harness;
 mod holding;
 mod homes;
 mod leasing;
+mod migrating;
 mod nodes;
 mod parts;
 mod placing;
