@@ -57,7 +57,7 @@ impl Engine {
                     left.looked_at.insert(node);
                 }
                 Applied::NodeReported { node, was, appeared, ended, named, used, .. } => {
-                    let report = Report { was, appeared, ended, named, used };
+                    let report = NodeReport { was, appeared, ended, named, used };
                     self.node_handler().node_reported(node, &report, now);
                     left.looked_at.insert(node);
                 }
@@ -82,7 +82,7 @@ struct Consequences {
 }
 
 /// A heartbeat, as the model applied it.
-pub(crate) struct Report {
+pub(crate) struct NodeReport {
     pub(crate) was: NodeState,
     pub(crate) appeared: Vec<ReportedContainer>,
     pub(crate) ended: Vec<ReportedContainer>,
@@ -92,14 +92,14 @@ pub(crate) struct Report {
 
 /// How nodes have reported since the start.
 #[derive(Debug, Default)]
-pub(crate) struct Reports {
+pub(crate) struct NodeReports {
     /// Nodes whose first report was seen: only from then on does a rise of use mean something.
     reported: Vec<bool>,
     /// Nodes whose last report named its containers; means something where one was seen.
     naming: Vec<bool>,
 }
 
-impl Reports {
+impl NodeReports {
     /// Has a row for each node.
     pub(crate) fn resize(&mut self, nodes: usize) {
         self.reported.resize(nodes, false);
@@ -121,7 +121,7 @@ type LostContainers = BTreeMap<(AttemptId, RequestId), BTreeMap<usize, u32>>;
 /// reads the history, and who is held out.
 pub(crate) struct NodeHandler<'e> {
     pub(crate) attempts: AttemptHandler<'e>,
-    pub(crate) reports: &'e mut Reports,
+    pub(crate) reports: &'e mut NodeReports,
     pub(crate) expected: &'e mut Expected,
     pub(crate) history: &'e History,
     pub(crate) worth: &'e Worth,
@@ -140,7 +140,7 @@ impl NodeHandler<'_> {
     }
 
     /// A node reported.
-    pub(crate) fn node_reported(&mut self, node: NodeIdx, report: &Report, now: Timestamp) {
+    pub(crate) fn node_reported(&mut self, node: NodeIdx, report: &NodeReport, now: Timestamp) {
         self.node_up(report.was);
         for container in &report.ended {
             self.expected.remove(node, container.id);

@@ -11,7 +11,7 @@ use super::adherence::{Adherence, AdherenceHandler, Tally, TallyKey};
 #[cfg(test)]
 use super::answers::Answer;
 use super::answers::{Answers, KeptLeases, runs};
-use super::apply_facts::{NodeHandler, Reports};
+use super::apply_facts::{NodeHandler, NodeReports};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
 use super::attempts::Attempts;
@@ -75,7 +75,7 @@ pub struct Engine {
 /// What is known of nodes beside the model.
 #[derive(Debug, Default)]
 struct Nodes {
-    reports: Reports,
+    reports: NodeReports,
     expected: Expected,
 }
 

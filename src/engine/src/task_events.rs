@@ -1,7 +1,7 @@
 //! What task events do: leases confirmed or freed, history fed, attempts ended.
 
 use super::adherence::ToldOf;
-use super::apply_facts::Reports;
+use super::apply_facts::NodeReports;
 use super::arrivals::ArrivalLimits;
 use super::attempt_end::AttemptHandler;
 use super::attempts::{Attempt, Attempts};
@@ -151,7 +151,7 @@ impl HistoryHandler<'_> {
 pub(crate) struct EventHandler<'e> {
     pub(crate) attempts: AttemptHandler<'e>,
     pub(crate) history: &'e mut History,
-    pub(crate) reports: &'e Reports,
+    pub(crate) reports: &'e NodeReports,
 }
 
 impl EventHandler<'_> {
