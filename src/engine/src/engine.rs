@@ -11,7 +11,6 @@ use super::adherence::{Adherence, AdherenceHandler, Tally, TallyKey};
 #[cfg(test)]
 use super::answers::Answer;
 use super::answers::{Answers, KeptLeases, runs};
-use super::apply_facts::{NodeHandler, NodeReports};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
 use super::attempts::Attempts;
@@ -20,6 +19,7 @@ use super::circuits::{CircuitHandler, Circuits};
 use super::commit::CommitHandler;
 use super::dispatching::{DispatchHandler, Dispatching};
 use super::effects::{Counter, Effects, Output};
+use super::fact_consequences::{NodeHandler, NodeReports};
 use super::facts::{Facts, PendingFact};
 use super::flow_updates::{FlowRecovery, RouteHandler, WatchHandler};
 use super::flows::Flows;
