@@ -2,7 +2,7 @@
 
 //!
 //! # Code map
-//! - `compile`: names to dense columns; `scan`, the nodes that can; `input`, the blocks; `sources`, what came before.
+//! - `compile`: names to dense columns; `scan`, the nodes that can; `input_blocks`, where the input lies; `sources`, what came before.
 //! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
 //! - `blocked`: what keeps nodes from taking what found no room.
 //! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
@@ -16,7 +16,7 @@ mod chained;
 mod compile;
 mod guard;
 mod hints;
-mod input;
+mod input_blocks;
 mod large;
 mod rate;
 mod scan;
