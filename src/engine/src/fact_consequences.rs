@@ -265,15 +265,15 @@ impl NodeHandler<'_> {
         let snapshot = self.attempts.leases.snapshot;
         let (host, chained) = (snapshot.host(node).clone(), snapshot.topology.chains.is_some());
         for ((attempt, id), groups) in lost {
-            let known = self.attempts.known.get_mut(attempt).expect("hits are counted by known attempts");
-            let request = known.request(&id).cloned().expect("hits are counted by remembered requests");
+            let known = self.attempts.known.get_mut(attempt).expect("losses are counted by known attempts");
+            let request = known.request(&id).cloned().expect("losses are counted by remembered requests");
             if self.worth.is_kept_back(&request, chained) {
                 continue;
             }
             let answers = &*self.attempts.leases.answers;
             let taken =
                 |id: &RequestId| answers.contains(id) || known.has_replacement(id) || known.request(id).is_some();
-            let again = Arc::new(monitor::replacement(&request, &groups, &host, taken));
+            let again = Arc::new(monitor::replacement_request(&request, &groups, &host, taken));
             known.replaces_by(again.id.clone());
             self.effects().count(Counter::TasksReplaced, again.containers());
             self.effects().out.push(Effect::Replace { request: again, cause, node: host.clone() });

@@ -49,7 +49,7 @@ use hints::AnswerContext;
 use std::sync::Arc;
 
 pub use asks::check_keys;
-pub(crate) use asks::replacement;
+pub(crate) use asks::replacement_asks;
 pub(crate) use compile::{edges, may_go};
 pub use guard::Guard;
 pub(crate) use hints::Hints;
@@ -332,7 +332,7 @@ impl<'a> ProposalContext<'a> {
         let hints = lay.hints(request.when_full, settings, now, &mut draft);
         draft.blocked = blocked::of(&compiled, placement, gang_waits);
         if on {
-            draft.asks = replacement(request, &hints);
+            draft.asks = replacement_asks(request, &hints);
         }
         let shares = if on { shares(&hints.rows, compiled.groups.len()) } else { Vec::new() };
         if ProposedFlows::are_too_many(&compiled.problem.edges, &shares, settings.pairs_max) {
