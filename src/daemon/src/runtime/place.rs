@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 /// The policy whose placement others are compared with: what YARN does by itself.
 const BASELINE: &str = "capacity";
-/// Share of the time left that a search may use; the rest is for commit and disk.
-const SEARCH_SHARE: u32 = 4; // all but a fourth
+/// The time left by this is for commit and disk: a search may use all but a fourth.
+const RESERVE_DIVISOR: u32 = 4;
 /// More than this is kept back only where commits take longer.
 const RESERVE_MAX: Duration = Duration::from_millis(50);
 
@@ -389,7 +389,7 @@ impl Daemon {
             let (generation, now) = (daemon.generation(), daemon.0.clock.now());
             let left = deadline - started;
             // At least as much as commits take now; but half is for the search, which may be worth more than it looks.
-            let reserve = (left / SEARCH_SHARE).min(RESERVE_MAX).max(turn.commits.min(left / 2));
+            let reserve = (left / RESERVE_DIVISOR).min(RESERVE_MAX).max(turn.commits.min(left / 2));
             let search_until = deadline - reserve;
             let placer = PlacerSettings { located, planned, withhold, ..placer(&settings, turn) };
             // Lost tasks are to have a place, whether or not it is better than YARN's.
