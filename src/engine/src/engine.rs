@@ -532,14 +532,14 @@ impl Engine {
 
     /// The answer of a request id, if one is kept.
     #[must_use]
-    pub fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<PackedAnswer, Refusal>> {
-        self.promises.answers.lookup(id, digest)
+    pub fn kept_answer(&self, id: &RequestId, digest: u64) -> Option<Result<PackedAnswer, Refusal>> {
+        self.promises.answers.of(id, digest)
     }
 
     /// The same, unpacked.
     #[cfg(test)]
     pub(crate) fn answer(&self, id: &RequestId, digest: u64) -> Option<Result<Arc<Answer>, Refusal>> {
-        self.lookup(id, digest).map(|found| found.map(|answer| answer.unpack()))
+        self.kept_answer(id, digest).map(|found| found.map(|answer| answer.unpack()))
     }
 
     /// Whether an answer of the id is kept.

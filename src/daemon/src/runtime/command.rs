@@ -32,7 +32,7 @@ pub(super) enum Command {
     /// Lease what a proposal wants.
     Commit { proposal: Box<Proposal>, token: Token, reply: Reply<Result<Committed, Refusal>> },
     /// The answer of a request id.
-    Lookup { id: RequestId, digest: u64, reply: Reply<Result<Option<PackedAnswer>, Refusal>> },
+    KeptAnswer { id: RequestId, digest: u64, reply: Reply<Result<Option<PackedAnswer>, Refusal>> },
     /// A decision and its leases.
     Explain { decision: DecisionId, reply: Reply<Option<PackedExplained>> },
     /// Give leases back.

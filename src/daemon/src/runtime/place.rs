@@ -140,17 +140,17 @@ impl Daemon {
                 let mut context = self.request_context(&request, decision, deadline, follows)?;
                 (context.recorded, context.claims_planned_run) = (false, false);
                 context.standing = Standing::Outside;
-                self.look_up(&mut context).await?;
+                self.add_known(&mut context).await?;
                 return Ok(RequestAnswer::first(self.what_if(&context).await?));
             }
             self.check_ready()?;
-            let proof = self.looked_up(request.attempt, asked.proof).await?;
-            if let Some(repeat) = self.lookup(request.id.clone(), digest, &proof).await? {
+            let proof = self.listed_proof(request.attempt, asked.proof).await?;
+            if let Some(repeat) = self.kept_answer(request.id.clone(), digest, &proof).await? {
                 return Ok(repeat);
             }
             let mut context = self.request_context(&request, decision, deadline, follows)?;
             context.proof = proof;
-            self.look_up(&mut context).await?;
+            self.add_known(&mut context).await?;
             match self.place_and_commit(&mut context, digest).await? {
                 Placed::Now(answer) => Ok(RequestAnswer::first(answer)),
                 // The same request was answered meanwhile.
@@ -161,11 +161,11 @@ impl Daemon {
         found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
     }
 
-    async fn lookup(&self, id: RequestId, digest: u64, proof: &Proof) -> Result<Option<RequestAnswer>, Refusal> {
+    async fn kept_answer(&self, id: RequestId, digest: u64, proof: &Proof) -> Result<Option<RequestAnswer>, Refusal> {
         if !self.0.shared.known.may_have(&id) {
             return Ok(None);
         }
-        let found = self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, reply }).await??;
+        let found = self.0.engine_handle.ask(|reply| Command::KeptAnswer { id, digest, reply }).await??;
         match found {
             Some(found) => self.repeat(found, proof).await.map(Some),
             None => Ok(None),
@@ -220,7 +220,7 @@ impl Daemon {
     ) -> Result<Arc<Answer>, Refusal> {
         let mut context = self.request_context(request, decision, deadline, false)?;
         context.again = true;
-        self.look_up(&mut context).await?;
+        self.add_known(&mut context).await?;
         let placed = self.place_and_commit(&mut context, digest).await;
         match placed.map_err(|refused| refused.refusal)? {
             Placed::Now(answer) => Ok(answer),
@@ -279,7 +279,7 @@ impl Daemon {
                 Committed::Conflict => {
                     conflicts += 1;
                     // Others may have taken its place in the plan as well.
-                    self.look_up_plan(context).await?;
+                    self.add_plan(context).await?;
                 }
             }
         }
@@ -328,16 +328,16 @@ impl Daemon {
     }
 
     /// Adds all that others know of a request.
-    async fn look_up(&self, context: &mut RequestContext) -> Result<(), Refusal> {
+    async fn add_known(&self, context: &mut RequestContext) -> Result<(), Refusal> {
         // Where hints are computed at all.
         if context.mode != Mode::Off {
             context.located = self.locate(&context.request, context.deadline).await;
         }
-        self.look_up_plan(context).await
+        self.add_plan(context).await
     }
 
     /// Adds how its run stands to the plan in force, where its policy follows plans and it does not wait.
-    async fn look_up_plan(&self, context: &mut RequestContext) -> Result<(), Refusal> {
+    async fn add_plan(&self, context: &mut RequestContext) -> Result<(), Refusal> {
         let generation = self.generation();
         (context.planned, context.at_once) = (None, None);
         let policy = policies(&context.settings, context.policy).0;
