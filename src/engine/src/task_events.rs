@@ -1,7 +1,6 @@
 //! What task events do: leases confirmed or freed, history fed, attempts ended.
 
 use super::adherence::ToldOf;
-use super::apply_facts::Reports;
 use super::arrivals::ArrivalLimits;
 use super::attempt_end::AttemptHandler;
 use super::attempts::{Attempt, Attempts};
@@ -10,6 +9,7 @@ use super::dispatching;
 use super::effects::{Counter, Effect, Output};
 use super::engine::Engine;
 use super::event::{TaskEvent, TaskWhat};
+use super::fact_consequences::NodeReports;
 use super::history::{History, HistoryLimits, LearnedRun, Sample};
 use super::lease::Lease;
 use super::monitor;
@@ -151,7 +151,7 @@ impl HistoryHandler<'_> {
 pub(crate) struct EventHandler<'e> {
     pub(crate) attempts: AttemptHandler<'e>,
     pub(crate) history: &'e mut History,
-    pub(crate) reports: &'e Reports,
+    pub(crate) reports: &'e NodeReports,
 }
 
 impl EventHandler<'_> {

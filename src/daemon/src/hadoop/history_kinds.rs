@@ -1,8 +1,8 @@
 //! What is asked of each kind of history server: MapReduce's JobHistoryServer and Spark's.
 
 use super::applications;
+use super::history_poller::{HistoryKind, HistoryServer, Listed, Look, Trouble};
 use super::history_server::{self, JOBS, JobConf, JobSeen, jobs_path};
-use super::history_watch::{HistoryKind, HistoryServer, Listed, Look, Trouble};
 use super::options::ResourceManagerOptions;
 use super::resource_manager::BadAnswer;
 use super::spark_history::{self, SparkRun};

@@ -36,7 +36,7 @@ pub(super) enum Command {
         reply: Reply<Result<Committed, Refusal>>,
     },
     /// The answer of a request id.
-    Lookup {
+    KeptAnswer {
         id: RequestId,
         digest: u64,
         reply: Reply<Result<Option<PackedAnswer>, Refusal>>,

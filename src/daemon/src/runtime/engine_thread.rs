@@ -177,7 +177,7 @@ impl EngineThread {
         let now = self.clock.now();
         match envelope.command {
             Command::Commit { proposal, token, reply } => self.commit(*proposal, token, reply, now),
-            Command::Lookup { id, digest, reply } => self.lookup(&id, digest, reply),
+            Command::KeptAnswer { id, digest, reply } => self.kept_answer(&id, digest, reply),
             Command::Explain { decision, reply } => drop(reply.send(self.engine.explain(decision))),
             Command::MovesTold { attempt, reply } => drop(reply.send(self.engine.moves_told(attempt))),
             Command::Follow { attempt, proof, reply } => {
@@ -410,8 +410,8 @@ impl EngineThread {
         }
     }
 
-    fn lookup(&mut self, id: &RequestId, digest: u64, reply: Reply<Result<Option<PackedAnswer>, Refusal>>) {
-        match self.engine.lookup(id, digest) {
+    fn kept_answer(&mut self, id: &RequestId, digest: u64, reply: Reply<Result<Option<PackedAnswer>, Refusal>>) {
+        match self.engine.kept_answer(id, digest) {
             None => drop(reply.send(Ok(None))),
             Some(Err(refusal)) => drop(reply.send(Err(refusal))),
             // Known and perhaps not durable yet: it is answered when it is.

@@ -347,10 +347,10 @@ impl Metrics {
         policy
     }
 
-    pub(super) fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Counter {
+    pub(super) fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> SharedCounter {
         let key = key(name, labels);
         let own = Arc::clone(lock(&self.0.counters).entry(text(name, labels)).or_default());
-        Counter { own, exported: self.0.recorder.register_counter(&key, &METADATA) }
+        SharedCounter { own, exported: self.0.recorder.register_counter(&key, &METADATA) }
     }
 
     pub(super) fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Gauge {
@@ -384,7 +384,7 @@ impl RequestMetrics {
 /// Records one feed's items.
 #[derive(Clone)]
 pub struct FeedMetrics {
-    items: Vec<Counter>,
+    items: Vec<SharedCounter>,
     age: Gauge,
 }
 
@@ -424,8 +424,8 @@ impl PublisherMetrics {
 /// Records what becomes of hints and leases.
 #[derive(Clone)]
 pub struct LedgerMetrics {
-    hints: Vec<Counter>,
-    conflicts: Counter,
+    hints: Vec<SharedCounter>,
+    conflicts: SharedCounter,
     leases: Gauge,
 }
 
@@ -450,9 +450,9 @@ impl LedgerMetrics {
 #[derive(Clone)]
 pub struct StoreMetrics {
     seconds: Histogram,
-    appends: Counter,
-    ops: Counter,
-    failures: Counter,
+    appends: SharedCounter,
+    ops: SharedCounter,
+    failures: SharedCounter,
     healthy: Gauge,
 }
 
@@ -478,12 +478,12 @@ impl StoreMetrics {
 
 /// A counter for the exporter and, beside it, for `hintctl status`.
 #[derive(Clone)]
-pub(super) struct Counter {
+pub(super) struct SharedCounter {
     own: Arc<AtomicU64>,
     exported: metrics::Counter,
 }
 
-impl Counter {
+impl SharedCounter {
     pub(super) fn add(&self, count: u64) {
         self.own.fetch_add(count, Ordering::Relaxed);
         self.exported.increment(count);

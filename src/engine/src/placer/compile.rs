@@ -64,7 +64,7 @@ pub(crate) fn compile<'a>(
     let learnt = sources.learnt(request, history, edges.len());
     degraded.no_edges = edges.is_empty() && sources.containers == 0;
     let anchors = anchors(generation, request, &sources)?;
-    let mut inputs = input::Inputs::new(snapshot, request, &edges, history, &sources);
+    let mut inputs = input_blocks::Inputs::new(snapshot, request, &edges, history, &sources);
     inputs.on_demand = settings.located.is_some();
     let mut scanner = Scanner::new(snapshot, &generation.leases, &generation.scans);
     let mut groups = Vec::with_capacity(request.groups.len());

@@ -149,7 +149,7 @@ enum Failure {
 }
 
 /// One server.
-pub(super) struct Watch<K: HistoryKind> {
+pub(super) struct HistoryPoller<K: HistoryKind> {
     kind: K,
     options: HistoryServerOptions,
     address: Address,
@@ -166,7 +166,7 @@ pub(super) struct Watch<K: HistoryKind> {
     group: Group,
 }
 
-impl<K: HistoryKind> Watch<K> {
+impl<K: HistoryKind> HistoryPoller<K> {
     pub(super) fn new(
         kind: K,
         (address, trust): (&Address, Option<&Trust>),
