@@ -144,12 +144,7 @@ const OF_WORK: &[Metric] = &[
     metric(WORTH_STOPPED, Kind::Gauge, Unit::Count, "Recurring keys without hints, for these made them slower."),
     metric(WORTH_AWAITED, Kind::Gauge, Unit::Count, "Applications that are compared and have not ended."),
     metric(BOXES, Kind::Gauge, Unit::Count, "Middleboxes declared, by whether flows can pass them: usable, down."),
-    metric(
-        MOVES,
-        Kind::Counter,
-        Unit::Count,
-        "Moves of running containers: proposed, held until the next round, followed.",
-    ),
+    metric(MOVES, Kind::Counter, Unit::Count, "Moves of running containers: proposed, held for a round, followed."),
     metric(ROUTE_CHANGES, Kind::Counter, Unit::Count, "Routes told to watchers, by cause and phase."),
     metric(ROUTE_RESYNCS, Kind::Counter, Unit::Count, "Snapshots sent because an update was not acknowledged."),
     metric(ROUTE_UNACKNOWLEDGED, Kind::Gauge, Unit::Count, "Route updates sent and not yet acknowledged."),

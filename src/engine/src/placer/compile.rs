@@ -2,7 +2,7 @@
 
 use super::scan::{Filter, Scanner};
 use super::sources::Sources;
-use super::{PlacerSettings, input};
+use super::{PlacerSettings, input_blocks};
 use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::refusal::Refusal;
