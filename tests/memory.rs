@@ -73,6 +73,7 @@ fn request(number: usize, count: u32) -> HintRequest {
         name: "worker".into(),
         role: "worker".into(),
         count,
+        whole: 0,
         size: size(1_024),
         key: SchedulerKey { priority: 1, allocation_request_id: -1 },
         label: None,

@@ -23,7 +23,7 @@ const PUBLISHED: &[&str] = &[
     "BoxStop", "Withheld",
     // placement.proto
     "DecisionOutcome", "HintOutcome", "TermOutcome", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
-    "RackHosts", "HomedGroup",
+    "RackHosts", "HomedGroup", "PredictedPerformance", "PredictedGroup", "PredictedPlace", "ProposedMove", "MoveAdvice",
     // routes.proto
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
     "SetCircuit",
@@ -43,6 +43,7 @@ const PUBLISHED: &[&str] = &[
 const EXCEPTIONS: &[(&str, &str)] = &[
     // A name that is empty where there is none.
     ("PlanNote.job", NULL_IF_EMPTY),
+    ("PredictedPerformance.root_group", NULL_IF_EMPTY),
     ("ReplicasResponse.plan", NULL_IF_EMPTY),
     ("ReplicasResponse.reader", NULL_IF_EMPTY),
     ("ReplicasResponse.job", NULL_IF_EMPTY),

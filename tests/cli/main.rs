@@ -5,6 +5,7 @@
 mod contexts;
 mod demo;
 mod doctor;
+mod fit;
 mod hostile;
 mod operators;
 mod plans;

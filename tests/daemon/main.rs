@@ -33,6 +33,7 @@ mod load;
 mod name_node;
 mod network_file;
 mod page;
+mod performance;
 mod plans;
 mod plans_kept;
 mod program;

@@ -1,5 +1,6 @@
 //! Explain, what-if and replay against the real daemon: refusals with what blocks, decisions made again.
 
+use crate::program::{Program, rewrite_config, write_config_with};
 use crate::world::{SOON, World, heartbeat, leased, refusal, register, request, resource};
 use hintd_client::ClientError;
 use hintd_client::wire::v1;
@@ -104,6 +105,27 @@ async fn a_policy_that_takes_long_to_prepare_is_prepared_beside_all_others_befor
         World::with(&[("policy", "default = \"scale_up_out\""), ("policies.scale_up_out", "training_jobs = 50")]).await;
     let _feed = named.cluster(2, 4, 8_192).await;
     assert_eq!(named.hints(job("r1", 1, "", (2, 1))).await.hints.unwrap().policy, "scale_up_out");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_keeps_what_was_prepared_as_long_as_its_parameters_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let with = |jobs: u32| format!("training_jobs = {jobs}");
+    let port = write_config_with(folder.path(), &[("policies.scale_up_out", with(50).as_str())]);
+    let program = Program::start(folder.path(), port).await;
+    let patience = Duration::from_secs(240);
+    program.client.request_hints(job("r0", 1, "scale_up_out", (2, 1)), patience).await.unwrap();
+    let reload = async |generation: u64, jobs: u32| {
+        let answers = format!("answers = {}", 190_000 + generation);
+        rewrite_config(folder.path(), port, &[("policies.scale_up_out", with(jobs).as_str()), ("limits", &answers)]);
+        program.admin.clone().reload(v1::ReloadRequest {}).await.unwrap();
+        assert_eq!(program.status().await.config_generation, generation);
+    };
+    reload(2, 50).await;
+    program.client.request_hints_once(job("r1", 2, "scale_up_out", (2, 1))).await.unwrap();
+    reload(3, 60).await;
+    let (code, message) = refusal(program.client.request_hints_once(job("r2", 3, "scale_up_out", (2, 1))).await);
+    assert_eq!(code, Code::Unavailable, "it is another one: {message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

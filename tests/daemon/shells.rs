@@ -366,7 +366,7 @@ impl Cluster {
             ..Default::default()
         };
         let (attempt, user) = (job.attempt, "u".into());
-        self.record(Told::Asked { id: request_id, attempt, user, count });
+        self.record(Told::Asked { id: request_id, attempt, user, count, whole: 0 });
         let answer = self.world.hints(request).await;
         let hints = answer.hints.as_ref().unwrap();
         let leases = |hint: &v1::Hint| {

@@ -96,16 +96,26 @@ pub(super) async fn run(
     }
 }
 
+/// Fewer probes that came to an end say nothing of how many are lost.
+const JUDGED_BY: u64 = 20;
+
 /// Whether most probes are lost, as where a firewall drops them: said once as it begins, and once as fewer than one in four
-/// are.
+/// are. It is judged each time that enough probes have come to their end, in however many reports.
 #[derive(Debug, Default)]
 struct Losses {
     most: bool,
+    since: Ended,
 }
 
 impl Losses {
-    fn look(&mut self, Ended { answered, lost }: Ended) -> Option<String> {
+    fn look(&mut self, ended: Ended) -> Option<String> {
+        let Ended { answered, lost } = self.since + ended;
         let of = answered + lost;
+        if of < JUDGED_BY {
+            self.since = Ended { answered, lost };
+            return None;
+        }
+        self.since = Ended::default();
         let turned = if self.most { lost * 4 < of } else { lost * 2 > of };
         if !turned {
             return None;
@@ -165,11 +175,27 @@ mod tests {
     fn lost_probes_are_told_of_once_as_they_begin_and_once_as_they_end() {
         let mut losses = Losses::default();
         let mut said = |answered, lost| losses.look(Ended { answered, lost });
-        assert_eq!([said(0, 0), said(5, 5)], [None, None]);
-        assert_eq!(said(4, 6).unwrap(), "6 of the last 10 probes got no answer: is UDP let through between the hosts?");
-        assert_eq!([said(0, 9), said(0, 0), said(7, 3)], [None, None, None], "it was said, and is not over");
-        assert_eq!(said(9, 1).unwrap(), "9 of the last 10 probes got their answers again");
-        assert_eq!(said(9, 1), None);
+        assert_eq!([said(0, 0), said(10, 10)], [None, None]);
+        assert_eq!(
+            said(8, 12).unwrap(),
+            "12 of the last 20 probes got no answer: is UDP let through between the hosts?"
+        );
+        assert_eq!([said(0, 30), said(0, 0), said(15, 5)], [None, None, None], "it was said, and is not over");
+        assert_eq!(said(19, 1).unwrap(), "19 of the last 20 probes got their answers again");
+        assert_eq!(said(19, 1), None);
+    }
+
+    #[test]
+    fn a_few_lost_probes_are_no_sign_before_there_are_enough_of_them() {
+        let mut losses = Losses::default();
+        let mut said = |answered, lost| losses.look(Ended { answered, lost });
+        assert_eq!([said(0, 1), said(1, 9), said(0, 8)], [None, None, None], "19 in all");
+        assert_eq!(
+            said(0, 1).unwrap(),
+            "19 of the last 20 probes got no answer: is UDP let through between the hosts?"
+        );
+        assert_eq!([said(10, 0), said(9, 0)], [None, None], "19 since");
+        assert_eq!(said(1, 0).unwrap(), "20 of the last 20 probes got their answers again");
     }
 
     #[test]

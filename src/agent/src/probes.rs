@@ -51,6 +51,14 @@ pub(crate) struct Ended {
     pub(crate) lost: u64,
 }
 
+impl std::ops::Add for Ended {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { answered: self.answered + other.answered, lost: self.lost + other.lost }
+    }
+}
+
 impl Probes {
     /// Measures these from now on.
     pub(crate) fn set_targets(&mut self, targets: Vec<Target>) {

@@ -4,7 +4,7 @@ use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::printable::{one_line, one_line_strings};
-use super::{adherence, answers, lists};
+use super::{adherence, answers, lists, predicted};
 use clap::Args;
 use hintd_client::ClientError;
 use hintd_client::wire::v1;
@@ -103,6 +103,12 @@ fn refused_text(answer: &v1::ExplainResponse, set: &v1::HintSet, refused: &v1::R
 
 fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet) -> String {
     let mut lines = vec![who(explained), answers::text(set)];
+    if let Some(performance) = &explained.performance {
+        lines.push(format!("\n{}", predicted::text(performance)));
+    }
+    if !explained.moves.is_empty() {
+        lines.push(format!("\n{}", predicted::moves_text(&explained.moves)));
+    }
     if !explained.leases.is_empty() {
         let rows =
             explained.leases.iter().map(|lease| [lease.lease_id.to_string(), lease.host.clone(), lease.state.clone()]);

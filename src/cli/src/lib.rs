@@ -19,6 +19,7 @@ mod colors;
 pub mod config;
 pub mod connect;
 pub mod context;
+pub mod csv;
 pub mod daemon;
 pub mod demo;
 pub mod doctor;
@@ -28,6 +29,7 @@ pub mod emulation;
 pub mod explain;
 pub mod failure;
 pub mod files;
+pub mod fit;
 pub mod flows;
 pub mod holdout;
 pub mod latency;
@@ -43,6 +45,7 @@ pub mod place;
 pub mod plan;
 mod plots;
 pub mod policy;
+pub mod predicted;
 pub mod printable;
 pub mod racks;
 pub mod replay;
@@ -107,6 +110,8 @@ enum Command {
     Topology(topology::TopologyCommand),
     /// Compute flow completion times, links shared max-min fairly
     Flows(flows::FlowsArgs),
+    /// A performance curve for policy nomora from measured latency and performance
+    Fit(fit::FitArgs),
     /// The product's solvers on files of their own formats
     #[command(subcommand)]
     Solve(solve::SolveCommand),
@@ -229,6 +234,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Emulate(args) => emulation::run(&args, &daemon, output),
         Command::Place(args) => place::run(&args, output),
         Command::Flows(args) => flows::run(&args, output),
+        Command::Fit(args) => fit::run(&args, output),
         Command::Solve(command) => solve::run(&command, output),
         Command::Simulate(args) => simulate::run(&args, output),
         Command::Worth(args) => worth::run(&args, output),

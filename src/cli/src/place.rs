@@ -6,7 +6,7 @@ use super::{answers, files, policy};
 use clap::Args;
 use hintd::server::convert;
 use hintd_engine::arrivals::ArrivedView;
-use hintd_engine::generation::{AnchorsByAttempt, Releases};
+use hintd_engine::generation::{HeldByAttempt, Releases};
 use hintd_engine::history::HistoryView;
 use hintd_engine::{Generation, Mode, PlacerSettings, Refusal, SelectedPolicy, propose};
 use hintd_model::cluster::document::{ClusterDocument, RequestDocument};
@@ -112,7 +112,7 @@ fn generation(snapshot: Arc<Snapshot>, leases: Overlay) -> Generation {
         snapshot,
         scans: Arc::default(),
         leases,
-        held: AnchorsByAttempt::default(),
+        held: HeldByAttempt::default(),
         arrived: ArrivedView::default(),
         history: HistoryView::default(),
         releases: Releases::default(),

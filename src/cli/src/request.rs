@@ -132,6 +132,7 @@ fn to_wire(request: &HintRequest) -> v1::RequestHintsRequest {
         name: group.name.to_string(),
         role: group.role.to_string(),
         count: group.count,
+        whole: group.whole,
         resource: Some(resource_to_wire(&group.size)),
         priority: group.key.priority,
         allocation_request_id: Some(group.key.allocation_request_id),

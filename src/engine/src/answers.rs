@@ -240,7 +240,7 @@ impl Entry {
 
 impl Answers {
     /// The answer of an id; refused if it was another body's.
-    pub(crate) fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<PackedAnswer, Refusal>> {
+    pub(crate) fn of(&self, id: &RequestId, digest: u64) -> Option<Result<PackedAnswer, Refusal>> {
         let entry = self.entries.get(id)?;
         if entry.digest == digest { Some(Ok(entry.answer())) } else { Some(Err(Refusal::IdReused { id: id.clone() })) }
     }
@@ -472,8 +472,8 @@ mod tests {
         assert!(answers.due(end(19)).is_empty());
         assert_eq!(answers.due(end(20)), [RequestId::from("r1")]);
         assert_eq!(ended(&answers, "r1", LeaseId(1)), Some(LeaseEnd::Bound));
-        assert_eq!(answers.lookup(&"r1".into(), 7).map(|found| found.map(|found| found.unpack())), Some(Ok(kept)));
-        assert_eq!(answers.lookup(&"r1".into(), 8).and_then(Result::err), Some(Refusal::IdReused { id: "r1".into() }));
+        assert_eq!(answers.of(&"r1".into(), 7).map(|found| found.map(|found| found.unpack())), Some(Ok(kept)));
+        assert_eq!(answers.of(&"r1".into(), 8).and_then(Result::err), Some(Refusal::IdReused { id: "r1".into() }));
     }
 
     #[test]

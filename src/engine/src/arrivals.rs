@@ -12,13 +12,28 @@ pub type ArrivedView = Shards<AttemptId, Arc<Arrived>>;
 /// Containers of one attempt that came, run or ended well, by group and node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arrived {
-    groups: BTreeMap<Arc<str>, BTreeMap<NodeIdx, u32>>,
+    groups: BTreeMap<Arc<str>, BTreeMap<NodeIdx, CameThere>>,
+}
+
+/// Containers of one group that came to one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct CameThere {
+    /// All of them, but those that failed.
+    all: u32,
+    /// Of these: nobody told that they ended.
+    running: u32,
 }
 
 impl Arrived {
     /// Where containers of a group came, ascending by node.
     pub fn of(&self, group: &str) -> impl Iterator<Item = (NodeIdx, u32)> + '_ {
-        self.groups.get(group).into_iter().flatten().map(|(&node, &count)| (node, count))
+        self.groups.get(group).into_iter().flatten().map(|(&node, there)| (node, there.all))
+    }
+
+    /// Where containers of a group run, ascending by node.
+    pub fn running(&self, group: &str) -> impl Iterator<Item = (NodeIdx, u32)> + '_ {
+        let there = self.groups.get(group).into_iter().flatten();
+        there.map(|(&node, there)| (node, there.running)).filter(|(_, running)| *running > 0)
     }
 
     /// Rows, for who weighs it.
@@ -28,14 +43,22 @@ impl Arrived {
     }
 
     fn add(&mut self, group: &Arc<str>, node: NodeIdx) {
-        *self.groups.entry(Arc::clone(group)).or_default().entry(node).or_default() += 1;
+        let there = self.groups.entry(Arc::clone(group)).or_default().entry(node).or_default();
+        there.all += 1;
+        there.running += 1;
+    }
+
+    fn end(&mut self, group: &str, node: NodeIdx) {
+        if let Some(there) = self.groups.get_mut(group).and_then(|nodes| nodes.get_mut(&node)) {
+            there.running -= 1;
+        }
     }
 
     fn remove(&mut self, group: &str, node: NodeIdx) {
         let Some(nodes) = self.groups.get_mut(group) else { return };
-        if let Some(count) = nodes.get_mut(&node) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(there) = nodes.get_mut(&node) {
+            there.all -= 1;
+            if there.all == 0 {
                 nodes.remove(&node);
             }
         }
@@ -63,11 +86,12 @@ struct Known {
     touched: Timestamp,
 }
 
-/// A container that came; one whose task failed is kept, so that news of it that come twice count once.
+/// A container that came; one that ended or whose task failed is kept, so that news of it that come twice count once.
 #[derive(Debug)]
 struct ArrivedContainer {
     group: Arc<str>,
     node: NodeIdx,
+    ended: bool,
     failed: bool,
 }
 
@@ -101,7 +125,9 @@ impl Arrivals {
         if known.containers.contains_key(&container) {
             return false;
         }
-        known.containers.insert(container, ArrivedContainer { group: Arc::clone(group), node, failed: false });
+        known
+            .containers
+            .insert(container, ArrivedContainer { group: Arc::clone(group), node, ended: false, failed: false });
         known.by_task.insert(Arc::clone(task), container);
         self.containers += 1;
         self.change(attempt, |arrived| arrived.add(group, node));
@@ -117,11 +143,25 @@ impl Arrivals {
         self.known.get(&attempt)?.by_task.get(task).copied()
     }
 
-    /// A task failed: what it wrote is not read. Returns whether that changed anything.
+    /// A container ended, whoever tells it; what it wrote stays. Returns whether that changed anything.
+    pub(crate) fn ended(&mut self, container: ContainerId) -> bool {
+        let attempt = container.attempt;
+        let known = self.known.get_mut(&attempt);
+        let came = known.and_then(|known| known.containers.get_mut(&container)).filter(|came| !came.ended);
+        let Some(came) = came else { return false };
+        came.ended = true;
+        let (group, node) = (Arc::clone(&came.group), came.node);
+        self.change(attempt, |arrived| arrived.end(&group, node));
+        true
+    }
+
+    /// A task failed: its container ended, and what it wrote is not read. Returns whether that changed anything.
     pub(crate) fn failed(&mut self, attempt: AttemptId, task: &str) -> bool {
-        let Some(known) = self.known.get_mut(&attempt) else { return false };
-        let came = known.by_task.get(task).and_then(|container| known.containers.get_mut(container));
-        let Some(came) = came.filter(|came| !came.failed) else { return false };
+        let Some(container) = self.container(attempt, task) else { return false };
+        self.ended(container);
+        let known = self.known.get_mut(&attempt);
+        let came = known.and_then(|known| known.containers.get_mut(&container)).filter(|came| !came.failed);
+        let Some(came) = came else { return false };
         came.failed = true;
         let (group, node) = (Arc::clone(&came.group), came.node);
         self.change(attempt, |arrived| arrived.remove(&group, node));
@@ -176,10 +216,32 @@ mod tests {
         assert_eq!(nodes(&arrivals, 1), [(4, 1), (7, 2)]);
         let attempt = container(1, 0).attempt;
         assert!(arrivals.failed(attempt, "t3") && !arrivals.failed(attempt, "t3"), "it failed once");
+        assert!(!arrivals.ended(container(1, 3)), "it ended when it failed");
         assert!(!came(&mut arrivals, container(1, 3), "t3", 4, 5), "old news");
         assert_eq!(nodes(&arrivals, 1), [(7, 2)]);
         arrivals.forget(attempt);
         assert!(nodes(&arrivals, 1).is_empty() && arrivals.containers == 0 && arrivals.by_age.is_empty());
+    }
+
+    #[test]
+    fn what_a_container_wrote_stays_where_it_ended_and_it_runs_there_no_more() {
+        let mut arrivals = Arrivals::default();
+        for (number, node) in [(1, 7), (2, 7), (3, 4)] {
+            assert!(came(&mut arrivals, container(1, number), &format!("t{number}"), node, number));
+        }
+        let running = |arrivals: &Arrivals| -> Vec<(u32, u32)> {
+            let arrived = arrivals.view().get(&container(1, 0).attempt).unwrap();
+            arrived.running("map").map(|(node, count)| (node.0, count)).collect()
+        };
+        assert_eq!(running(&arrivals), [(4, 1), (7, 2)]);
+        assert!(arrivals.ended(container(1, 1)) && !arrivals.ended(container(1, 1)), "told twice, it ends once");
+        assert!(arrivals.ended(container(1, 3)) && !arrivals.ended(container(2, 1)), "nobody knows the other");
+        assert_eq!((running(&arrivals), nodes(&arrivals, 1)), (vec![(7, 1)], vec![(4, 1), (7, 2)]));
+        assert!(!came(&mut arrivals, container(1, 3), "t3", 4, 5), "old news");
+        assert!(arrivals.failed(container(1, 0).attempt, "t1"), "what ended may turn out to have failed");
+        assert_eq!((running(&arrivals), nodes(&arrivals, 1)), (vec![(7, 1)], vec![(4, 1), (7, 1)]));
+        assert!(arrivals.failed(container(1, 0).attempt, "t2"));
+        assert_eq!((running(&arrivals), nodes(&arrivals, 1)), (vec![], vec![(4, 1)]));
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl From<Obstacle> for CommitOutcome {
 impl CommitHandler<'_> {
     fn commit(&mut self, mut proposal: Proposal, token: Token, now: Timestamp) -> CommitOutcome {
         self.attempts.leases.dispatch().take_dispatcher(); // nobody wanted that of an earlier commit
-        match self.attempts.leases.answers.lookup(&proposal.request.id, proposal.digest) {
+        match self.attempts.leases.answers.of(&proposal.request.id, proposal.digest) {
             Some(Ok(answer)) => return CommitOutcome::Answered(answer),
             Some(Err(refusal)) => return CommitOutcome::Refused(refusal),
             None => {}

@@ -1,14 +1,12 @@
 //! What a call to the engine asks the outside to do: journal operations and messages.
 
 use super::journal::Batch;
-use super::rebalance::Round;
+use super::rebalance::{MoveNote, Round};
 use super::refusal::Refusal;
 use super::routes::RouteUpdate;
 use super::worth::book::VerdictChange;
 use hintd_model::cluster::HintRequest;
-use hintd_model::units::{
-    ApplicationId, AttemptId, Bytes, ContainerId, HostName, LeaseId, Micros, RackPath, RequestId, Timestamp,
-};
+use hintd_model::units::{ApplicationId, AttemptId, Bytes, HostName, LeaseId, Micros, RackPath, RequestId, Timestamp};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -181,16 +179,7 @@ pub enum FollowBody {
         threshold: Option<Bytes>,
     },
     /// A container would be better off elsewhere.
-    Move {
-        /// Which.
-        container: ContainerId,
-        /// Where to.
-        to: HostName,
-        /// Share of the cost of its application's traffic before that the move saves.
-        gain: f64,
-        /// The chain of middleboxes that most of its traffic is under.
-        chain: Arc<str>,
-    },
+    Move(Box<MoveNote>),
     /// A chain of middleboxes that the application's traffic is under has no way left for some of it, or has one again.
     Chain {
         /// Its name.
@@ -269,7 +258,9 @@ pub enum Counter {
     RebalanceLeftOut,
     /// Moves proposed.
     MovesProposed,
-    /// Of these: a container of the same kind came up where one was proposed to go.
+    /// Moves for predicted performance that were found once: they are told if the next round finds one as well.
+    MovesHeld,
+    /// Of those proposed: a container of the same kind came up where one was proposed to go.
     MovesFollowed,
     /// Routes of running flows changed as planned: back home, or for more utility.
     RoutesPlanned,
@@ -345,6 +336,7 @@ impl Counter {
             Self::RebalanceRounds => "rebalance_rounds",
             Self::RebalanceLeftOut => "rebalance_left_out",
             Self::MovesProposed => "moves_proposed",
+            Self::MovesHeld => "moves_held",
             Self::MovesFollowed => "moves_followed",
             Self::RoutesPlanned => "routes_planned",
             Self::RoutesToDefault => "routes_to_default",

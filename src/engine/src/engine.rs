@@ -11,7 +11,6 @@ use super::adherence::{Adherence, AdherenceHandler, Tally, TallyKey};
 #[cfg(test)]
 use super::answers::Answer;
 use super::answers::{Answers, KeptLeases, runs};
-use super::apply_facts::{NodeHandler, Reports};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
 use super::attempts::Attempts;
@@ -20,6 +19,7 @@ use super::circuits::{CircuitHandler, Circuits};
 use super::commit::CommitHandler;
 use super::dispatching::{DispatchHandler, Dispatching};
 use super::effects::{Counter, Effects, Output};
+use super::fact_consequences::{NodeHandler, NodeReports};
 use super::facts::{Facts, PendingFact};
 use super::flow_updates::{FlowRecovery, RouteHandler, WatchHandler};
 use super::flows::Flows;
@@ -67,7 +67,7 @@ pub struct Engine {
     dispatching: Dispatching,
     plans: PlanState,
     adherence: Adherence,
-    rebalancing: Rebalancing,
+    pub(crate) rebalancing: Rebalancing,
     out: Output,
     generation: Arc<Generation>,
 }
@@ -75,7 +75,7 @@ pub struct Engine {
 /// What is known of nodes beside the model.
 #[derive(Debug, Default)]
 struct Nodes {
-    reports: Reports,
+    reports: NodeReports,
     expected: Expected,
 }
 
@@ -532,14 +532,14 @@ impl Engine {
 
     /// The answer of a request id, if one is kept.
     #[must_use]
-    pub fn lookup(&self, id: &RequestId, digest: u64) -> Option<Result<PackedAnswer, Refusal>> {
-        self.promises.answers.lookup(id, digest)
+    pub fn kept_answer(&self, id: &RequestId, digest: u64) -> Option<Result<PackedAnswer, Refusal>> {
+        self.promises.answers.of(id, digest)
     }
 
     /// The same, unpacked.
     #[cfg(test)]
     pub(crate) fn answer(&self, id: &RequestId, digest: u64) -> Option<Result<Arc<Answer>, Refusal>> {
-        self.lookup(id, digest).map(|found| found.map(|answer| answer.unpack()))
+        self.kept_answer(id, digest).map(|found| found.map(|answer| answer.unpack()))
     }
 
     /// Whether an answer of the id is kept.

@@ -8,7 +8,6 @@ use super::worth::StoppedKeys;
 use hintd_model::cluster::{Overlay, Resource, Shards, Snapshot};
 use hintd_model::units::{AttemptId, NodeIdx, Timestamp};
 use hintd_policy::IndexedFlows;
-use hintd_policy::problem::Anchor;
 use std::sync::Arc;
 
 /// One consistent picture for deciding: cheap to clone, never changed.
@@ -23,7 +22,7 @@ pub struct Generation {
     /// Room taken by leases.
     pub leases: Overlay,
     /// Live leases by attempt, where they are: what later requests of the attempt talk to.
-    pub held: AnchorsByAttempt,
+    pub held: HeldByAttempt,
     /// Where containers of applications came.
     pub arrived: ArrivedView,
     /// Finished groups by recurring-job key.
@@ -38,8 +37,21 @@ pub struct Generation {
     pub flows: Arc<IndexedFlows>,
 }
 
-/// Leases by attempt and node.
-pub type AnchorsByAttempt = Shards<AttemptId, Arc<[Anchor]>>;
+/// Leases by attempt, group and node.
+pub type HeldByAttempt = Shards<AttemptId, Arc<[HeldContainers]>>;
+
+/// Leases of one group on one node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldContainers {
+    /// The group, as its request named it.
+    pub group: Arc<str>,
+    /// Where.
+    pub node: NodeIdx,
+    /// Live leases.
+    pub count: u32,
+    /// Those of them whose containers have not come, as far as the application said.
+    pub awaited: u32,
+}
 
 /// Expected ends by node, soonest first.
 pub type Releases = Shards<NodeIdx, Arc<[Release]>>;

@@ -80,8 +80,11 @@ pub struct GroupHistory {
     pub samples: VecDeque<Sample>,
     /// Tasks finished, ever.
     pub finished: u64,
-    /// Containers that its last request asked for.
+    /// Containers that its last run had, or, as long as no history server told of one, that its last request asked for.
     pub count: u32,
+    /// Whether a history server told `count`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub count_told: bool,
     /// Memory of each, MB; 0: not known.
     #[serde(skip_serializing_if = "is_zero")]
     pub memory_mb: u64,
@@ -95,6 +98,11 @@ pub struct GroupHistory {
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
 const fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
@@ -248,7 +256,7 @@ impl History {
                     continue;
                 }
                 let known = job.groups.entry(Arc::clone(&group.name)).or_default();
-                known.count = group.count;
+                (known.count, known.count_told) = (group.count, true);
                 known.memory_mb = if group.memory_mb > 0 { group.memory_mb } else { known.memory_mb };
                 known.input_paths = group.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
                 known.input = group.input;
@@ -303,7 +311,10 @@ fn note_request(job: &mut JobHistory, request: &RememberedRequest) {
             continue;
         }
         let known = job.groups.entry(Arc::clone(&group.name)).or_default();
-        known.count = group.count;
+        // With dynamic allocation a request asks for a part of the run's containers.
+        if !known.count_told {
+            known.count = group.count;
+        }
         known.memory_mb = group.size.memory_mb;
         if !group.input_paths.is_empty() {
             known.input_paths = group.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
@@ -363,6 +374,31 @@ mod tests {
         assert_eq!(gone, [Arc::from("b")]);
         assert!(history.write().contains(&Op::delete(Table::History, text_key("b"))));
         assert_eq!(history.len(), 2);
+    }
+
+    #[test]
+    fn a_count_that_a_finished_run_told_is_not_replaced_by_what_a_request_asks_for() {
+        let (mut history, key) = (History::default(), Arc::from("spark"));
+        let ask = |count| [Arc::new(request("r", &[("p0.0", count)]))];
+        history.ended(&key, (ask(2).iter(), None), LIMITS, Timestamp(1));
+        let count = |history: &History| history.view().get(&key).unwrap().count("p0.0");
+        assert_eq!(count(&history), 2, "nothing better is known");
+        let told = |finished, count| {
+            let (name, input_paths) = ("p0.0".into(), Vec::new());
+            let group = LearnedGroup { name, count, memory_mb: 0, input_paths, input: Bytes::ZERO };
+            LearnedRun { finished: Timestamp(finished), groups: vec![group], edges: Vec::new(), whole: None }
+        };
+        history.learnt(&key, &told(2, 8), LIMITS, Timestamp(2)).unwrap();
+        history.ended(&key, (ask(1).iter(), None), LIMITS, Timestamp(3));
+        assert_eq!(count(&history), 8);
+        let rows = history.write();
+        let [Op::Put { value, .. }] = &rows[..] else { panic!("one row: {rows:?}") };
+        let mut restarted = History::default();
+        restarted.restore(Arc::clone(&key), serde_json::from_slice(value).unwrap());
+        restarted.ended(&key, (ask(1).iter(), None), LIMITS, Timestamp(4));
+        assert_eq!(count(&restarted), 8, "the journal has it");
+        restarted.learnt(&key, &told(5, 6), LIMITS, Timestamp(5)).unwrap();
+        assert_eq!(count(&restarted), 6, "the last run counts");
     }
 
     #[test]

@@ -4,11 +4,10 @@
 //! - The overlay's row of a node is the sum of its live leases, kind by kind.
 //! - A lease is in every index or in none.
 
-use super::generation::AnchorsByAttempt;
+use super::generation::{HeldByAttempt, HeldContainers};
 use super::lease::Lease;
 use hintd_model::cluster::{Overlay, Resource, Snapshot};
 use hintd_model::units::{AttemptId, ContainerId, LeaseId, NodeIdx, Timestamp};
-use hintd_policy::problem::Anchor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,7 +21,7 @@ pub struct Ledger {
     by_attempt: BTreeMap<AttemptId, BTreeSet<LeaseId>>,
     due: BTreeSet<(Timestamp, LeaseId)>,
     overlay: Overlay,
-    held: AnchorsByAttempt,
+    held: HeldByAttempt,
     /// Attempts whose entry in `held` is older than their leases.
     unheld: BTreeSet<AttemptId>,
 }
@@ -64,6 +63,7 @@ impl Ledger {
     /// Notes the container that YARN allocated for a lease, and until when it has to show itself. Returns the lease.
     pub fn confirm(&mut self, id: LeaseId, container: ContainerId, expires: Timestamp) -> Option<&Lease> {
         let lease = self.leases.get_mut(&id)?;
+        self.unheld.insert(lease.attempt);
         lease.confirmed = Some(container);
         self.due.remove(&(lease.expires, id));
         lease.expires = expires;
@@ -137,15 +137,25 @@ impl Ledger {
         &self.overlay
     }
 
-    /// Leases by attempt and node, for generations.
-    pub fn held(&mut self) -> AnchorsByAttempt {
+    /// Leases by attempt, group and node, for generations.
+    pub fn held(&mut self) -> HeldByAttempt {
         for attempt in std::mem::take(&mut self.unheld) {
-            let mut by_node: BTreeMap<NodeIdx, u32> = BTreeMap::new();
+            let mut by_place: BTreeMap<(&Arc<str>, NodeIdx), (u32, u32)> = BTreeMap::new();
             for lease in self.of_attempt(attempt) {
-                *by_node.entry(lease.node).or_default() += 1;
+                let (count, awaited) = by_place.entry((&lease.group, lease.node)).or_default();
+                *count += 1;
+                *awaited += u32::from(lease.confirmed.is_none());
             }
-            let anchors: Arc<[Anchor]> = by_node.into_iter().map(|(node, count)| Anchor { node, count }).collect();
-            self.held.set(&attempt, (!anchors.is_empty()).then_some(anchors));
+            let places = by_place.into_iter();
+            let held: Arc<[HeldContainers]> = places
+                .map(|((group, node), (count, awaited))| HeldContainers {
+                    group: Arc::clone(group),
+                    node,
+                    count,
+                    awaited,
+                })
+                .collect();
+            self.held.set(&attempt, (!held.is_empty()).then_some(held));
         }
         self.held.clone()
     }

@@ -3,7 +3,7 @@
 //! # Code map
 //! - `engine`: the one door, [`Engine`], whose state only that file sees. What happens to it happens in handlers, which
 //!   borrow the parts that they may touch and say which; a handler's file also has the public calls of its subject:
-//!   `commit` (proposals become leases), `apply_facts` (what facts of nodes do), `task_events` (what task events do),
+//!   `commit` (proposals become leases), `fact_consequences` (what facts of nodes do), `task_events` (what task events do),
 //!   `flow_updates` (flows, routes, watches), `leasing` (leases granted and ended), `attempt_end` (attempts remembered and
 //!   forgotten), `recover` (from the journal's rows); `adherence::hooks`, `circuits::serve` and `timing`,
 //!   `dispatching::serve`, `late`, `offers`, `dispatch_events` and `immediate`, `plans::serve`, `rebalance`,
@@ -38,7 +38,6 @@
 pub mod adherence;
 mod answer_size;
 pub mod answers;
-mod apply_facts;
 pub mod arrivals;
 mod attempt_end;
 pub mod attempts;
@@ -51,6 +50,7 @@ pub mod effects;
 #[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
 mod engine;
 pub mod event;
+mod fact_consequences;
 mod facts;
 mod flow_updates;
 pub mod flows;
@@ -112,7 +112,7 @@ pub use placer::{
 };
 pub use plans::{KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun, ValidatedPlan};
 pub use proof::{NonceHash, Proof, Shown, Token};
-pub use rebalance::{ProposedMove, RebalanceSettings, Round, RoundOutcome};
+pub use rebalance::{MoveNote, ProposedMove, RebalanceSettings, Round, RoundOutcome};
 pub use records::{RecordSettings, Records};
 pub use refusal::Refusal;
 pub use results::{

@@ -56,7 +56,7 @@ pub(crate) fn lost_host(id: &RequestId) -> Option<HostName> {
 
 /// The request that places `hit` containers (by group of `request`) anew, away from `host`. Its id is the
 /// original's with `/replace/<host>/<n>`, `n` the first that is not `taken`.
-pub(crate) fn replacement(
+pub(crate) fn replacement_request(
     request: &RememberedRequest,
     hit: &BTreeMap<usize, u32>,
     host: &HostName,
@@ -119,7 +119,7 @@ mod tests {
         original.am_host = Some("h1".into());
         let hit = BTreeMap::from([(0, 2), (2, 1)]);
         let taken = |id: &RequestId| id.as_str() == "job/replace/h1/1";
-        let again = replacement(&Arc::new(original), &hit, &"h1".into(), taken);
+        let again = replacement_request(&Arc::new(original), &hit, &"h1".into(), taken);
         assert_eq!(again.id, "job/replace/h1/2".into());
         assert_eq!(
             again.groups.iter().map(|group| (&*group.name, group.count)).collect::<Vec<_>>(),
@@ -130,7 +130,7 @@ mod tests {
             (again.gang, again.am_host, &again.constraints.avoid_hosts[..]),
             (Gang::UpTo, None, &["h1".into()][..])
         );
-        let twice = replacement(
+        let twice = replacement_request(
             &Arc::new(request("job/replace/h1/1", &[("map", 1)])),
             &BTreeMap::from([(0, 1)]),
             &"h2".into(),

@@ -1,7 +1,6 @@
 //! What task events do: leases confirmed or freed, history fed, attempts ended.
 
 use super::adherence::ToldOf;
-use super::apply_facts::Reports;
 use super::arrivals::ArrivalLimits;
 use super::attempt_end::AttemptHandler;
 use super::attempts::{Attempt, Attempts};
@@ -10,6 +9,7 @@ use super::dispatching;
 use super::effects::{Counter, Effect, Output};
 use super::engine::Engine;
 use super::event::{TaskEvent, TaskWhat};
+use super::fact_consequences::NodeReports;
 use super::history::{History, HistoryLimits, LearnedRun, Sample};
 use super::lease::Lease;
 use super::monitor;
@@ -151,7 +151,7 @@ impl HistoryHandler<'_> {
 pub(crate) struct EventHandler<'e> {
     pub(crate) attempts: AttemptHandler<'e>,
     pub(crate) history: &'e mut History,
-    pub(crate) reports: &'e Reports,
+    pub(crate) reports: &'e NodeReports,
 }
 
 impl EventHandler<'_> {
@@ -167,9 +167,15 @@ impl EventHandler<'_> {
 
     fn finished(&mut self, event: &TaskEvent, sample: Sample, failed: bool, now: Timestamp) {
         self.free_lease(event, now);
-        if failed && self.attempts.arrivals.failed(event.attempt, &event.task) {
-            self.attempts.leases.out.changed = true;
-        }
+        let arrivals = &mut *self.attempts.arrivals;
+        let changed = match failed {
+            true => arrivals.failed(event.attempt, &event.task),
+            // Of a task without a name nobody knows which one ended.
+            false => arrivals
+                .container(event.attempt, &event.task)
+                .is_some_and(|container| !event.task.is_empty() && arrivals.ended(container)),
+        };
+        self.attempts.leases.out.changed |= changed;
         if !failed {
             self.history().sampled(event, sample, now);
         }

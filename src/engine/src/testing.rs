@@ -23,6 +23,7 @@ pub(crate) fn request(id: &str, groups: &[(&str, u32)]) -> HintRequest {
         name: name.into(),
         role: name.into(),
         count,
+        whole: 0,
         size: NamedResource { memory_mb: 1024, vcores: 1, named: Vec::new() },
         key: SchedulerKey { priority, allocation_request_id: -1 },
         label: None,

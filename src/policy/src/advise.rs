@@ -67,6 +67,11 @@ pub trait Rebalance: Send + Sync {
     /// # Errors
     /// [`PlaceError`] where the policy can't work on such a problem at all.
     fn rebalance(&self, problem: &RebalanceProblem<'_>, budget: &mut Budget<'_>) -> Result<Vec<Move>, PlaceError>;
+
+    /// Whether it reads [`RebalanceProblem::roots`]; else what passes no middlebox is not shown to it.
+    fn reads_roots(&self) -> bool {
+        false
+    }
 }
 
 /// What runs, and how much may move.
@@ -84,13 +89,16 @@ pub struct RebalanceProblem<'a> {
     pub traffic: Vec<ContainerTraffic>,
     /// By row of `traffic`: the chain of middleboxes that it has to pass; rows beyond the end have none.
     pub chains: Vec<Option<ChainIdx>>,
+    /// By row of `running`: whom it talks with, for policies that predict performance by latency; rows beyond the end: nobody
+    /// knows.
+    pub roots: Vec<Option<RunningRoot>>,
     /// What traffic beside this takes of each box; `None`: nothing.
     pub others: Option<BoxLoads>,
     /// Bound of one round.
     pub moves_max: usize,
     /// Bound of one round for each application.
     pub application_moves_max: usize,
-    /// Smallest gain worth a move, as a share of its application's cost before.
+    /// Smallest gain worth a move, as [`Move::gain`] has it.
     pub gain_min: f64,
     /// Seed of every random draw.
     pub seed: u64,
@@ -122,6 +130,17 @@ pub struct Running {
     pub set: u32,
 }
 
+/// The container that a running one talks with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningRoot {
+    /// Where it is.
+    pub node: NodeIdx,
+    /// The queue of their application.
+    pub queue: Arc<str>,
+    /// For how long the running one has been seen: at most so much is lost when it is started anew.
+    pub ran: Micros,
+}
+
 /// One proposed move.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Move {
@@ -129,8 +148,23 @@ pub struct Move {
     pub container: ContainerId,
     /// Where to.
     pub to: NodeIdx,
-    /// Share of its application's cost before that the move saves.
+    /// Share of its application's cost before that the move saves; where performance is predicted, of the container's own, less
+    /// what having run counts for.
     pub gain: f64,
+    /// Of policies that predict performance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub performance: Option<MovedPerformance>,
+}
+
+/// Predicted performance of a container that is proposed to move, as shares of the best.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MovedPerformance {
+    /// Where it runs.
+    pub now: f64,
+    /// Where it is proposed to go.
+    pub then: f64,
+    /// For how long it has been seen to run: at most so much is lost.
+    pub ran: Micros,
 }
 
 /// Advises where replicas of new data should go.

@@ -40,6 +40,7 @@ pub mod place;
 mod placement_builder;
 pub mod plan;
 pub mod pool;
+pub mod predict;
 pub mod problem;
 pub mod registry;
 #[cfg(any(test, feature = "samples"))]
@@ -60,8 +61,9 @@ pub use fallbacks::Fallbacks;
 pub use flow_index::{FlowIndex, JobSlot};
 pub use indexed_flows::IndexedFlows;
 pub use params::{ParamError, Params, PolicyTable};
-pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, Placement, Share};
+pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, Placement, Predict, Share};
 pub use plan::Planner;
+pub use predict::Prediction;
 pub use problem::{Degraded, GroupProblem, Owner, PlaceProblem, Reason};
 pub use terms::{Terms, evaluate};
 

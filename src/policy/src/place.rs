@@ -1,6 +1,7 @@
 //! *place*: one request to one placement.
 
 use super::budget::{Budget, Work};
+use super::predict::Prediction;
 use super::problem::PlaceProblem;
 use hintd_model::cluster::NodePair;
 use hintd_model::units::{BitsPerSec, BoxIdx, ChainIdx, DirectedLinkIdx, NodeIdx};
@@ -48,10 +49,22 @@ pub trait Place: Send + Sync {
         true
     }
 
+    /// Its predictions of performance, if it makes any.
+    fn as_predict(&self) -> Option<&dyn Predict> {
+        None
+    }
+
     /// Whether it reads the snapshot's measured latency; else records of its decisions are kept without.
     fn reads_latency(&self) -> bool {
         false
     }
+}
+
+/// Predicts the performance of containers by where they are.
+pub trait Predict: Send + Sync {
+    /// What any placement of the problem comes to, with so many alternatives for each group at most; `None`: the placement
+    /// has no container that the others could be judged by.
+    fn predict(&self, problem: &PlaceProblem<'_>, placement: &Placement, alternatives: usize) -> Option<Prediction>;
 }
 
 /// The problem as the policy can read it.

@@ -27,6 +27,8 @@ pub struct PlaceProblem<'a> {
     pub edges: Vec<EdgeProblem>,
     /// Containers that came before and send to groups of the problem.
     pub senders: Vec<ArrivedSenders>,
+    /// What goes to containers of the groups that were asked for before: the same for every placement.
+    pub earlier: Vec<EarlierReceivers>,
     /// What groups read of which nobody knows where it lies: bytes that come out of other racks, wherever the group is.
     pub scattered: Vec<(GroupIdx, Bytes)>,
     /// What runs already and will talk to the new containers: the ApplicationMaster, earlier waves.
@@ -138,10 +140,20 @@ pub struct EdgeProblem {
 pub struct ArrivedSenders {
     /// Receiver.
     pub to: GroupIdx,
-    /// What each node sends to the whole group, ascending by node.
+    /// What each node sends to all containers of the problem's group together, ascending by node.
     pub from: Vec<(NodeIdx, Bytes)>,
     /// The group sends as much to each node: containers of one kind, of which some run already.
     pub mutual: bool,
+}
+
+/// Receivers that were asked for before others of their group, and what senders that are there already send to them: each
+/// gets an equal part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EarlierReceivers {
+    /// What each node sends to all of them together, ascending by node.
+    pub from: Vec<(NodeIdx, Bytes)>,
+    /// Where they are, or are leased room, ascending by node.
+    pub on: Vec<(NodeIdx, u32)>,
 }
 
 /// Containers of the application that stay where they are.

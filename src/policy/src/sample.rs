@@ -142,6 +142,7 @@ impl Sample {
             groups,
             edges,
             senders,
+            earlier: Vec::new(),
             scattered: Vec::new(),
             anchors,
             running,

@@ -110,7 +110,8 @@ impl Route for Toy {
 impl Rebalance for Toy {
     fn rebalance(&self, problem: &RebalanceProblem<'_>, _budget: &mut Budget<'_>) -> Result<Vec<Move>, PlaceError> {
         let away = problem.running.iter().filter(|running| running.node != NodeIdx(0));
-        let home = |running: &Running| Move { container: running.container, to: NodeIdx(0), gain: 0.5 };
+        let home =
+            |running: &Running| Move { container: running.container, to: NodeIdx(0), gain: 0.5, performance: None };
         Ok(away.map(home).filter(|step| step.gain >= problem.gain_min).take(problem.moves_max).collect())
     }
 }
@@ -215,6 +216,7 @@ fn routes_and_moves_are_given_as_objects() {
         allowed: vec![],
         traffic,
         chains: vec![],
+        roots: vec![],
         others: None,
         moves_max: 1,
         application_moves_max: 1,
@@ -222,7 +224,7 @@ fn routes_and_moves_are_given_as_objects() {
         seed: 1,
     };
     let moves = policy.as_rebalance().unwrap().rebalance(&problem, &mut budget).unwrap();
-    assert_eq!(moves, [Move { container: container(2), to: NodeIdx(0), gain: 0.5 }]);
+    assert_eq!(moves, [Move { container: container(2), to: NodeIdx(0), gain: 0.5, performance: None }]);
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub enum Part {
     Forecast,
     /// hintd is asked where receivers go.
     Receivers,
+    /// Maps of jobs whose input has no homes wait a while for hosts of their blocks.
+    Blocks,
     /// A job's input goes to as many racks as the policy says; else to one of these.
     RackWidth,
     /// Tasks of a job whose input was written to home racks are asked for there alone for a while.

@@ -114,6 +114,12 @@ fn remembered(daemon: &Daemon, notes: &Notes) {
     notes.json("replay", &daemon.args(&["replay", id]));
     notes.json("replay --policy", &daemon.args(&["replay", id, "--policy", "spread"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Replay", &json!({ "decision_id": id, "policy": "spread" }));
+    // One whose performance is predicted, with measured latency between the root and a host.
+    let file = job(&daemon.files, "near", 4, json!({ "policy": "nomora", "am_host": "r0n0" }));
+    let near = notes.json("request", &daemon.args(&["request", "--file", &file]));
+    let near = near["decision_id"].as_str().unwrap();
+    notes.json("explain", &daemon.args(&["explain", near]));
+    notes.ask(&daemon.admin(), "/hintd.v1.Admin/Explain", &json!({ "decision_id": near }));
     // A group that does not fit now, and one that never fits.
     let gpus = json!({ "memory_mb": 1024, "vcores": 1, "resources": { "yarn.io/gpu": 2 } });
     let groups = json!([{ "name": "gpu", "count": 3, "size": gpus, "label": "ssd" }]);

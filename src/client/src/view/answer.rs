@@ -76,6 +76,10 @@ struct Explained<'a> {
     outcome: Option<&'a v1::DecisionOutcome>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     input_homes: &'a [v1::HomedGroup],
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_order")]
+    performance: Option<&'a v1::PredictedPerformance>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "in_order")]
+    moves: &'a [v1::ProposedMove],
     #[serde(flatten)]
     answer: &'a v1::HintSet,
 }
@@ -176,8 +180,9 @@ impl Serialize for v1::ExplainResponse {
             let v1::HintSet { decision_id, request_id, policy, .. } = answer;
             return in_order(&ExplainedRefusal { asked, decision_id, request_id, policy, refused }, serializer);
         }
-        let (leases, ages, outcome) = (&self.leases, &answer.ages, self.outcome.as_ref());
-        Explained { asked, leases, ages, outcome, input_homes: &self.input_homes, answer }.serialize(serializer)
+        let (leases, ages, input_homes) = (&self.leases, &answer.ages, &self.input_homes);
+        let (outcome, performance, moves) = (self.outcome.as_ref(), self.performance.as_ref(), &self.moves);
+        Explained { asked, leases, ages, outcome, input_homes, performance, moves, answer }.serialize(serializer)
     }
 }
 

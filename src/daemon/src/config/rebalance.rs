@@ -11,6 +11,7 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Rebalance
     let settings = RebalanceSettings {
         // A move costs a task its work so far: nobody is to be surprised by such advice.
         enabled: section.get(reader, "enabled", false),
+        latency: section.get(reader, "latency", false),
         every: micros(section.bounded(reader, "every", MINUTE, 100 * MS..=DAY)),
         gain_min_per_million: section.get(reader, "min_gain", Share(100_000)).0,
         moves_per_round: section.bounded(reader, "moves_per_round", 16, 1..=100_000),
@@ -30,11 +31,12 @@ mod tests {
 
     #[test]
     fn every_setting_of_rebalancing_can_be_set_and_reloaded_and_by_default_it_is_off() {
-        let text = "[rebalance]\nenabled = true\nevery = \"2s\"\nmin_gain = 0.25\nmoves_per_round = 3\n\
+        let text = "[rebalance]\nenabled = true\nlatency = true\nevery = \"2s\"\nmin_gain = 0.25\nmoves_per_round = 3\n\
                     moves_per_application = 1\ncool_down = \"4s\"\n";
         let (set, none) = (Config::from_text(text, "f").unwrap(), Config::from_text("", "f").unwrap());
         let expected = RebalanceSettings {
             enabled: true,
+            latency: true,
             every: Micros::from_secs(2),
             gain_min_per_million: 250_000,
             moves_per_round: 3,

@@ -5,11 +5,11 @@
 //! - Without I/O: `resource_manager` (its JSON), `known_nodes` (nodes as last told, and what to tell of the next answer),
 //!   `applications` (those that are over, how long they took, and containers), `scheduler` (its settings).
 //! - `name_node`: where blocks of paths lie, when a request names them.
-//! - With I/O: `listed_attempts` (which attempts run, before they get tokens), `application_queries` (asks for applications and settings), `watch` (asks whichever ResourceManager is active, and feeds the daemon).
-//! - `job_progress` (without I/O) and `job_progress_watch`: how far shuffles of running MapReduce jobs are, as their
+//! - With I/O: `listed_attempts` (which attempts run, before they get tokens), `application_queries` (asks for applications and settings), `node_poller` (asks whichever ResourceManager is active, and feeds the daemon).
+//! - `job_progress` (without I/O) and `job_progress_poller`: how far shuffles of running MapReduce jobs are, as their
 //!   ApplicationMasters say through the ResourceManager's web proxy.
 //! - What finished jobs did, for those that recur: `history_server` (MapReduce's) and `spark_history` (without I/O),
-//!   `history_kinds` (what is asked of each kind of server), `history_watch` (who asks, and when).
+//!   `history_kinds` (what is asked of each kind of server), `history_poller` (who asks, and when).
 //!
 //! # Invariants
 //! - What a ResourceManager says reaches the model as items of `Feed.Heartbeats` do: checked, counted, refused one by one.
@@ -22,18 +22,18 @@
 mod application_queries;
 pub mod applications;
 mod history_kinds;
+mod history_poller;
 pub mod history_server;
-mod history_watch;
 pub mod job_progress;
-mod job_progress_watch;
+mod job_progress_poller;
 pub mod known_nodes;
 mod listed_attempts;
 pub mod name_node;
+mod node_poller;
 pub mod options;
 pub mod resource_manager;
 pub mod scheduler;
 pub mod spark_history;
-mod watch;
 
 pub use name_node::path_cache::PathCacheSettings;
 pub use options::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ServerOptions};
@@ -43,7 +43,7 @@ use crate::runtime::Daemon;
 use crate::runtime::listing::Listing;
 use crate::telemetry::metrics::Metrics;
 use history_kinds::{MapReduceHistory, SparkHistory};
-use history_watch::HistoryKind;
+use history_poller::HistoryKind;
 use std::sync::Arc;
 
 /// Watches the ResourceManagers until the daemon stops. To be called within a tokio runtime.
@@ -53,32 +53,32 @@ use std::sync::Arc;
 pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics) -> Result<(), TrustError> {
     let stopping = daemon.stopping().clone();
     let trust = options.servers.trust()?;
-    let watch = watch::Watch::new(options.clone(), trust.as_ref(), daemon.clone(), metrics.hadoop());
+    let nodes = node_poller::NodePoller::new(options.clone(), trust.as_ref(), daemon.clone(), metrics.hadoop());
     let listed = options.applications.map(|_| {
-        let listed = listed_attempts::ListedAttempts::new(&options, trust.as_ref(), watch.leads(), metrics.hadoop());
+        let listed = listed_attempts::ListedAttempts::new(&options, trust.as_ref(), nodes.leads(), metrics.hadoop());
         Arc::new(listed)
     });
     if let Some(listed) = &listed {
         daemon.set_listing(Arc::clone(listed) as Arc<dyn Listing>);
     }
-    let progress = job_progress_watch::JobProgressWatch::new(
+    let progress = job_progress_poller::JobProgressPoller::new(
         options.servers.clone(),
         trust.clone(),
         daemon.clone(),
         metrics.hadoop(),
-        watch.leads(),
+        nodes.leads(),
     );
     let errands = application_queries::ApplicationQueries::new(
         (options, listed),
         trust.as_ref(),
         daemon.clone(),
         metrics.hadoop(),
-        watch.leads(),
+        nodes.leads(),
     );
     tokio::spawn(async move {
         tokio::select! {
             () = stopping.cancelled() => {}
-            () = watch.run() => {}
+            () = nodes.run() => {}
             () = errands.run() => {}
             () = progress.run() => {}
         }
@@ -105,7 +105,7 @@ pub fn start_history_server(
     daemon: &Daemon,
     metrics: &Metrics,
 ) -> Result<(), TrustError> {
-    watch_history(options, || Ok(MapReduceHistory), daemon, metrics)
+    poll_history(options, || Ok(MapReduceHistory), daemon, metrics)
 }
 
 /// Learns from applications that Spark's history servers say have ended, until the daemon stops; the ResourceManagers, if
@@ -119,10 +119,10 @@ pub fn start_spark_history_server(
     daemon: &Daemon,
     metrics: &Metrics,
 ) -> Result<(), TrustError> {
-    watch_history(options, || SparkHistory::new(managers), daemon, metrics)
+    poll_history(options, || SparkHistory::new(managers), daemon, metrics)
 }
 
-fn watch_history<K: HistoryKind>(
+fn poll_history<K: HistoryKind>(
     options: &HistoryServerOptions,
     kind: impl Fn() -> Result<K, TrustError>,
     daemon: &Daemon,
@@ -133,11 +133,11 @@ fn watch_history<K: HistoryKind>(
         let stopping = daemon.stopping().clone();
         let metrics = metrics.history_server(&address.authority);
         let whom = (address, trust.as_ref());
-        let watch = history_watch::Watch::new(kind()?, whom, options.clone(), daemon.clone(), metrics);
+        let poller = history_poller::HistoryPoller::new(kind()?, whom, options.clone(), daemon.clone(), metrics);
         tokio::spawn(async move {
             tokio::select! {
                 () = stopping.cancelled() => {}
-                () = watch.run() => {}
+                () = poller.run() => {}
             }
         });
     }

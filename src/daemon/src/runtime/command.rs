@@ -11,9 +11,9 @@ use hintd_engine::prediction::Runs;
 use hintd_engine::worth::book::WorthView;
 use hintd_engine::{
     Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings,
-    ImmediateRequest, LearnedRun, LeaseFilter, LeaseHeld, PackedAnswer, PackedExplained, PlanView, PlannedRun, Proof,
-    Proposal, Refusal, Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token, ValidatedPlan, WatchScope,
-    WatchedPair, WatcherState,
+    ImmediateRequest, LearnedRun, LeaseFilter, LeaseHeld, MoveNote, PackedAnswer, PackedExplained, PlanView,
+    PlannedRun, Proof, Proposal, Refusal, Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token, ValidatedPlan,
+    WatchScope, WatchedPair, WatcherState,
 };
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
@@ -31,31 +31,75 @@ pub(super) type Reply<T> = oneshot::Sender<T>;
 /// One call of the engine.
 pub(super) enum Command {
     /// Lease what a proposal wants.
-    Commit { proposal: Box<Proposal>, token: Token, reply: Reply<Result<Committed, Refusal>> },
+    Commit {
+        proposal: Box<Proposal>,
+        token: Token,
+        reply: Reply<Result<Committed, Refusal>>,
+    },
     /// The answer of a request id.
-    Lookup { id: RequestId, digest: u64, reply: Reply<Result<Option<PackedAnswer>, Refusal>> },
+    KeptAnswer {
+        id: RequestId,
+        digest: u64,
+        reply: Reply<Result<Option<PackedAnswer>, Refusal>>,
+    },
     /// A decision and its leases.
-    Explain { decision: DecisionId, reply: Reply<Option<PackedExplained>> },
+    Explain {
+        decision: DecisionId,
+        reply: Reply<Option<PackedExplained>>,
+    },
+    MovesTold {
+        attempt: AttemptId,
+        reply: Reply<Vec<MoveNote>>,
+    },
     /// Give leases back.
-    Release { attempt: AttemptId, proof: Proof, leases: Vec<LeaseId>, reply: Reply<Result<Released, Refusal>> },
+    Release {
+        attempt: AttemptId,
+        proof: Proof,
+        leases: Vec<LeaseId>,
+        reply: Reply<Result<Released, Refusal>>,
+    },
     /// Whether an attempt may ask for receivers of its shuffle.
-    ShuffleTurn { wish: ShuffleWish, proof: Proof, reply: Reply<Result<WishTurn, Refusal>> },
+    ShuffleTurn {
+        wish: ShuffleWish,
+        proof: Proof,
+        reply: Reply<Result<WishTurn, Refusal>>,
+    },
     /// The outbox of an attempt, for who shows that it is the attempt's.
-    Follow { attempt: AttemptId, proof: Proof, reply: Reply<Result<Arc<Outbox<FollowEvent>>, Refusal>> },
+    Follow {
+        attempt: AttemptId,
+        proof: Proof,
+        reply: Reply<Result<Arc<Outbox<FollowEvent>>, Refusal>>,
+    },
     /// A task event, and what its teller shows.
     Event(TaskEvent, Proof),
     /// Whether who shows this may tell of an attempt and hear of it, and whether the attempt is known.
-    MayTell { attempt: AttemptId, proof: Proof, reply: Reply<Result<bool, Refusal>> },
+    MayTell {
+        attempt: AttemptId,
+        proof: Proof,
+        reply: Reply<Result<bool, Refusal>>,
+    },
     /// Ends an attempt for an operator; false: it is not known.
-    EndAttempt { attempt: AttemptId, reply: Reply<Result<bool, Refusal>> },
+    EndAttempt {
+        attempt: AttemptId,
+        reply: Reply<Result<bool, Refusal>>,
+    },
     /// Attempts that asked and are not over, and what each holds.
     AttemptsHeld(Reply<Vec<AttemptHeld>>),
     /// Live leases, newest first, and how many there are in all.
-    LeasesHeld { filter: LeaseFilter, reply: Reply<(Vec<LeaseHeld>, usize)> },
+    LeasesHeld {
+        filter: LeaseFilter,
+        reply: Reply<(Vec<LeaseHeld>, usize)>,
+    },
     /// Applications with such a lease.
-    ApplicationsWithLeases { filter: LeaseFilter, reply: Reply<BTreeSet<ApplicationId>> },
+    ApplicationsWithLeases {
+        filter: LeaseFilter,
+        reply: Reply<BTreeSet<ApplicationId>>,
+    },
     /// A finished run of a recurring job, as a history server tells it.
-    Learned { key: Arc<str>, run: LearnedRun },
+    Learned {
+        key: Arc<str>,
+        run: LearnedRun,
+    },
     /// Watch routes, where all watchers together, and those of the peer, stay within `most`.
     Watch {
         watcher: Arc<str>,
@@ -75,13 +119,21 @@ pub(super) enum Command {
         reply: Reply<Result<u64, Refusal>>,
     },
     /// What a controller says of its optical switch; which version is wanted then.
-    ReportCircuits { watcher: Arc<str>, proof: Proof, report: CircuitReport, reply: Reply<Result<u64, Refusal>> },
+    ReportCircuits {
+        watcher: Arc<str>,
+        proof: Proof,
+        report: CircuitReport,
+        reply: Reply<Result<u64, Refusal>>,
+    },
     /// Circuits; `None`: there is no optical switch.
     Circuits(Reply<Option<CircuitsView>>),
     /// A feed left something that can't wait until the next publish: a link or a switch.
     Urgent,
     /// A Watch's stream ended.
-    Unwatch { watcher: Arc<str>, session: u64 },
+    Unwatch {
+        watcher: Arc<str>,
+        session: u64,
+    },
     /// Sizes, and names that no node claims.
     EngineReport(Reply<EngineReport>),
     /// Attempts that asked and are not over.
@@ -89,9 +141,15 @@ pub(super) enum Command {
     /// When each node was last heard, by its row.
     Heard(Reply<Vec<Option<Timestamp>>>),
     /// The dispatcher instance that a request which waits for a dispatcher would come to now; the request comes back with it.
-    DetachDispatcher { proposal: Box<Proposal>, reply: Reply<Result<DetachedRequest, Refusal>> },
+    DetachDispatcher {
+        proposal: Box<Proposal>,
+        reply: Reply<Result<DetachedRequest, Refusal>>,
+    },
     /// A request is to be answered at once: how its run stands to the plan in force.
-    PreviewPlanStatus { run: Box<ImmediateRequest>, reply: Reply<Option<PlannedRun>> },
+    PreviewPlanStatus {
+        run: Box<ImmediateRequest>,
+        reply: Reply<Option<PlannedRun>>,
+    },
     /// Something with plans.
     Plans(PlanCall),
     /// Something with the comparison of hinted and held-out applications.
@@ -99,7 +157,10 @@ pub(super) enum Command {
     /// The change of plans under way is durable, or is not.
     PlansSettled(bool),
     /// What a round of rebalancing came to.
-    Rebalanced { round: u64, found: RoundOutcome },
+    Rebalanced {
+        round: u64,
+        found: RoundOutcome,
+    },
     /// New settings, and policies by name: all of them, or none.
     Reload {
         settings: Box<EngineSettings>,
@@ -107,7 +168,10 @@ pub(super) enum Command {
         reply: Reply<Result<(), Refusal>>,
     },
     /// The journal took a batch, or did not.
-    BatchCompleted { ticket: u64, result: Result<(), StoreFailure> },
+    BatchCompleted {
+        ticket: u64,
+        result: Result<(), StoreFailure>,
+    },
     /// Finish what is in flight and end.
     Stop,
     /// Whatever a test wants to happen on the engine's thread.

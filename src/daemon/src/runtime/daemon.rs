@@ -33,7 +33,7 @@ use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::records::{Kept, Record};
-use hintd_engine::{AttemptHeld, Proof, RoundOutcome, TaskEvent, WatchScope, WatchedPair};
+use hintd_engine::{AttemptHeld, MoveNote, Proof, RoundOutcome, TaskEvent, WatchScope, WatchedPair};
 use hintd_engine::{
     CircuitReport, CircuitsView, Engine, Explained, Generation, LearnedRun, PackedExplained, RecoverError,
     RecoveredCounts, Refusal, Released,
@@ -354,6 +354,22 @@ impl Daemon {
         let turn = self.0.explanations.turn().await?;
         let found = self.kept(decision).await?;
         turn.unpack(move || found.unpack()).await
+    }
+
+    /// Moves that an attempt was told of lately.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where the engine has ended.
+    pub async fn moves_told(&self, attempt: AttemptId) -> Result<Vec<MoveNote>, Refusal> {
+        self.0.engine_handle.ask(|reply| Command::MovesTold { attempt, reply }).await
+    }
+
+    /// The turn to explain something that needs no unpacking.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where too many wait for it.
+    pub async fn explanation_turn(&self) -> Result<Turn, Refusal> {
+        self.0.explanations.turn().await
     }
 
     pub(super) async fn kept(&self, decision: DecisionId) -> Result<PackedExplained, Refusal> {

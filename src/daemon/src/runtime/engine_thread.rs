@@ -177,8 +177,9 @@ impl EngineThread {
         let now = self.clock.now();
         match envelope.command {
             Command::Commit { proposal, token, reply } => self.commit(*proposal, token, reply, now),
-            Command::Lookup { id, digest, reply } => self.lookup(&id, digest, reply),
+            Command::KeptAnswer { id, digest, reply } => self.kept_answer(&id, digest, reply),
             Command::Explain { decision, reply } => drop(reply.send(self.engine.explain(decision))),
+            Command::MovesTold { attempt, reply } => drop(reply.send(self.engine.moves_told(attempt))),
             Command::Follow { attempt, proof, reply } => {
                 let known = self.engine.authorize(attempt, &proof);
                 let _ = reply.send(known.map(|()| self.shared.outboxes.open(attempt, now)));
@@ -189,9 +190,7 @@ impl EngineThread {
                 let nodes = self.shared.generation.load().snapshot.statics.indexes();
                 let _ = reply.send(nodes.map(|node| self.engine.last_heard(node)).collect());
             }
-            Command::Release { attempt, proof, leases, reply } => {
-                self.release(attempt, &proof, &leases, reply, now);
-            }
+            Command::Release { attempt, proof, leases, reply } => self.release(attempt, &proof, &leases, reply, now),
             Command::ShuffleTurn { wish, proof, reply } => {
                 let _ = reply.send(self.engine.shuffle_turn(&wish, &proof, now));
             }
@@ -411,8 +410,8 @@ impl EngineThread {
         }
     }
 
-    fn lookup(&mut self, id: &RequestId, digest: u64, reply: Reply<Result<Option<PackedAnswer>, Refusal>>) {
-        match self.engine.lookup(id, digest) {
+    fn kept_answer(&mut self, id: &RequestId, digest: u64, reply: Reply<Result<Option<PackedAnswer>, Refusal>>) {
+        match self.engine.kept_answer(id, digest) {
             None => drop(reply.send(Ok(None))),
             Some(Err(refusal)) => drop(reply.send(Err(refusal))),
             // Known and perhaps not durable yet: it is answered when it is.

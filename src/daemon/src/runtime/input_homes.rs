@@ -104,7 +104,7 @@ impl Daemon {
     ) -> Result<(InputHomes, bool), Refusal> {
         let settings = self.settings();
         let (mode, _) = settings.mode_and_hold(queue)?;
-        let proof = self.looked_up(attempt, proof).await?;
+        let proof = self.listed_proof(attempt, proof).await?;
         self.may_tell(attempt, proof).await?;
         let generation = self.generation();
         let application = (attempt.application, queue.as_str());

@@ -32,7 +32,7 @@ impl Daemon {
     ///
     /// # Errors
     /// As [`Listing::look`]; [`Refusal::NoToken`], [`Refusal::BadToken`].
-    pub(super) async fn looked_up(&self, attempt: AttemptId, proof: Proof) -> Result<Proof, Refusal> {
+    pub(super) async fn listed_proof(&self, attempt: AttemptId, proof: Proof) -> Result<Proof, Refusal> {
         let (Some(listing), Proof::Shown(shown)) = (self.0.listing.get(), &proof) else { return Ok(proof) };
         if !listing.lists(attempt) {
             if self.may_tell(attempt, proof.clone()).await? {

@@ -307,6 +307,7 @@ impl MetricHandles {
             Counter::RoutesResynced => self.routes.resynced(by),
             Counter::RoutesRefused => self.routes.refused(by),
             Counter::MovesProposed => self.routes.moves(MoveEvent::Proposed, by),
+            Counter::MovesHeld => self.routes.moves(MoveEvent::Held, by),
             Counter::MovesFollowed => self.routes.moves(MoveEvent::Followed, by),
             Counter::LinksDamped => self.routes.damped(by),
             Counter::DispatchOffers => self.dispatch.offers(by),
@@ -315,7 +316,39 @@ impl MetricHandles {
             Counter::ShufflesStarted => self.circuits.started(by),
             Counter::ShufflesHeld => self.circuits.held(by),
             Counter::CircuitChanges => self.circuits.changed(by),
-            _ => {}
+            // Status has them, and no metric.
+            Counter::LeasesGranted
+            | Counter::LeasesBound
+            | Counter::LeasesReleased
+            | Counter::LeasesUndone
+            | Counter::CompletionsCompared
+            | Counter::HintsElsewhere
+            | Counter::ShadowAgreed
+            | Counter::ShadowDiffered
+            | Counter::NodesStale
+            | Counter::NodesLost
+            | Counter::NodesBack
+            | Counter::TasksReplaced
+            | Counter::TasksUnknown
+            | Counter::AnswersEvicted
+            | Counter::AttemptsEvicted
+            | Counter::LegacyAttempts
+            | Counter::HistorySamples
+            | Counter::HistoryRuns
+            | Counter::HistoryEvicted
+            | Counter::RoutesChanged
+            | Counter::RoutesFailedOver
+            | Counter::ChainsBroken
+            | Counter::RebalanceRounds
+            | Counter::RebalanceLeftOut
+            | Counter::RoutesPlanned
+            | Counter::RoutesToDefault
+            | Counter::WatchersSilent
+            | Counter::FlowsEvicted
+            | Counter::CircuitReports
+            | Counter::PlansActivated
+            | Counter::PlansRolledBack
+            | Counter::RunsLeftOut => {}
         }
     }
 

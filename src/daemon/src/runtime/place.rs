@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 /// The policy whose placement others are compared with: what YARN does by itself.
 const BASELINE: &str = "capacity";
-/// Share of the time left that a search may use; the rest is for commit and disk.
-const SEARCH_SHARE: u32 = 4; // all but a fourth
+/// The time left by this is for commit and disk: a search may use all but a fourth.
+const RESERVE_DIVISOR: u32 = 4;
 /// More than this is kept back only where commits take longer.
 const RESERVE_MAX: Duration = Duration::from_millis(50);
 
@@ -140,17 +140,17 @@ impl Daemon {
                 let mut context = self.request_context(&request, decision, deadline, follows)?;
                 (context.recorded, context.claims_planned_run) = (false, false);
                 context.standing = Standing::Outside;
-                self.look_up(&mut context).await?;
+                self.add_known(&mut context).await?;
                 return Ok(RequestAnswer::first(self.what_if(&context).await?));
             }
             self.check_ready()?;
-            let proof = self.looked_up(request.attempt, asked.proof).await?;
-            if let Some(repeat) = self.lookup(request.id.clone(), digest, &proof).await? {
+            let proof = self.listed_proof(request.attempt, asked.proof).await?;
+            if let Some(repeat) = self.kept_answer(request.id.clone(), digest, &proof).await? {
                 return Ok(repeat);
             }
             let mut context = self.request_context(&request, decision, deadline, follows)?;
             context.proof = proof;
-            self.look_up(&mut context).await?;
+            self.add_known(&mut context).await?;
             match self.place_and_commit(&mut context, digest).await? {
                 Placed::Now(answer) => Ok(RequestAnswer::first(answer)),
                 // The same request was answered meanwhile.
@@ -161,11 +161,11 @@ impl Daemon {
         found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
     }
 
-    async fn lookup(&self, id: RequestId, digest: u64, proof: &Proof) -> Result<Option<RequestAnswer>, Refusal> {
+    async fn kept_answer(&self, id: RequestId, digest: u64, proof: &Proof) -> Result<Option<RequestAnswer>, Refusal> {
         if !self.0.shared.known.may_have(&id) {
             return Ok(None);
         }
-        let found = self.0.engine_handle.ask(|reply| Command::Lookup { id, digest, reply }).await??;
+        let found = self.0.engine_handle.ask(|reply| Command::KeptAnswer { id, digest, reply }).await??;
         match found {
             Some(found) => self.repeat(found, proof).await.map(Some),
             None => Ok(None),
@@ -220,7 +220,7 @@ impl Daemon {
     ) -> Result<Arc<Answer>, Refusal> {
         let mut context = self.request_context(request, decision, deadline, false)?;
         context.again = true;
-        self.look_up(&mut context).await?;
+        self.add_known(&mut context).await?;
         let placed = self.place_and_commit(&mut context, digest).await;
         match placed.map_err(|refused| refused.refusal)? {
             Placed::Now(answer) => Ok(answer),
@@ -279,7 +279,7 @@ impl Daemon {
                 Committed::Conflict => {
                     conflicts += 1;
                     // Others may have taken its place in the plan as well.
-                    self.look_up_plan(context).await?;
+                    self.add_plan(context).await?;
                 }
             }
         }
@@ -328,16 +328,16 @@ impl Daemon {
     }
 
     /// Adds all that others know of a request.
-    async fn look_up(&self, context: &mut RequestContext) -> Result<(), Refusal> {
+    async fn add_known(&self, context: &mut RequestContext) -> Result<(), Refusal> {
         // Where hints are computed at all.
         if context.mode != Mode::Off {
             context.located = self.locate(&context.request, context.deadline).await;
         }
-        self.look_up_plan(context).await
+        self.add_plan(context).await
     }
 
     /// Adds how its run stands to the plan in force, where its policy follows plans and it does not wait.
-    async fn look_up_plan(&self, context: &mut RequestContext) -> Result<(), Refusal> {
+    async fn add_plan(&self, context: &mut RequestContext) -> Result<(), Refusal> {
         let generation = self.generation();
         (context.planned, context.at_once) = (None, None);
         let policy = policies(&context.settings, context.policy).0;
@@ -389,7 +389,7 @@ impl Daemon {
             let (generation, now) = (daemon.generation(), daemon.0.clock.now());
             let left = deadline - started;
             // At least as much as commits take now; but half is for the search, which may be worth more than it looks.
-            let reserve = (left / SEARCH_SHARE).min(RESERVE_MAX).max(turn.commits.min(left / 2));
+            let reserve = (left / RESERVE_DIVISOR).min(RESERVE_MAX).max(turn.commits.min(left / 2));
             let search_until = deadline - reserve;
             let placer = PlacerSettings { located, planned, withhold, ..placer(&settings, turn) };
             // Lost tasks are to have a place, whether or not it is better than YARN's.

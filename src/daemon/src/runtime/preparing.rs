@@ -1,9 +1,9 @@
 //! What policies do once before they are used (`scale_up_out` trains its classifier): never on the engine's thread, a
 //! placer's or one that serves calls. Policies that the configuration names are prepared before it is in force; any other
-//! when a request names it, which is told to come again.
+//! when a request names it, which is told to come again. What is prepared outlasts reloads.
 
 use super::daemon::Daemon;
-use super::options::Settings;
+use super::options::{Policies, Settings};
 use hintd_engine::Refusal;
 use hintd_model::units::Micros;
 use hintd_policy::Policy;
@@ -14,6 +14,18 @@ use std::sync::atomic::Ordering;
 const COME_AGAIN: Micros = Micros::from_secs(1);
 
 impl Settings {
+    /// Keeps the policies of the settings before whose parameters are the same, with all that they have prepared, or are
+    /// preparing now: a reload that does not concern a policy refuses nobody.
+    pub(super) fn keep_policies(&mut self, before: &Self) {
+        let Policies { built, params, .. } = &mut self.policies;
+        for (name, policy) in built {
+            let same = params.get(name) == before.policies.params.get(name);
+            if let Some(kept) = before.policies.built.get(name).filter(|_| same) {
+                *policy = Arc::clone(kept);
+            }
+        }
+    }
+
     /// Prepares every policy that the configuration names for a queue, a framework or all others. May take seconds.
     pub(super) fn prepare_policies(&self) {
         let of_queues = self.queues.values().filter_map(|queue| queue.policy);

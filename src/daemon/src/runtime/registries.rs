@@ -99,7 +99,7 @@ pub struct FeedRegistries {
     names: Total,
     nodes: Nodes,
     blocks: Blocks,
-    wires: Mutex<NetworkRegistry>,
+    network_registry: Mutex<NetworkRegistry>,
     chains: Mutex<Declared>,
     /// Names that were observed last.
     observed: Mutex<Option<Arc<NodeStatics>>>,
@@ -129,7 +129,7 @@ impl FeedRegistries {
             names: Total::default(),
             nodes: Nodes::default(),
             blocks: Blocks::default(),
-            wires: Mutex::default(),
+            network_registry: Mutex::default(),
             chains: Mutex::default(),
             observed: Mutex::default(),
             measured: Mutex::default(),
@@ -172,8 +172,8 @@ impl FeedRegistries {
             taken
         };
         // A refusal of these has no sender left to tell; `give` has counted it.
-        let wires = self.wires().take();
-        wires.into_iter().for_each(|change| _ = give(change));
+        let changes = self.network_registry().take();
+        changes.into_iter().for_each(|change| _ = give(change));
         let chains = self.chains().take();
         chains.into_iter().for_each(|change| _ = give(change));
         let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -206,7 +206,7 @@ impl FeedRegistries {
             *seen = Some(Arc::clone(&snapshot.statics));
         }
         drop(seen);
-        self.wires().observe(snapshot.topology.network.as_ref());
+        self.network_registry().observe(snapshot.topology.network.as_ref());
     }
 
     /// Lets the registries know which middleboxes and chains are in force, whether they are the configuration's
@@ -221,7 +221,7 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::BadChains`] with every problem, [`Reason::NotOwner`] where the configuration declares them.
     pub fn declare_chains(&self, document: ChainsDocument) -> Result<(), ItemRefusal> {
-        let network = self.wires().network();
+        let network = self.network_registry().network();
         self.chains().declare(document, network.as_deref())?;
         self.wake();
         Ok(())
@@ -284,7 +284,7 @@ impl FeedRegistries {
 
     /// Replaces the network; `None`: it is not known any more. Counters of the old one are forgotten.
     pub fn network(&self, network: Option<Arc<Network>>) {
-        self.wires().replace(network);
+        self.network_registry().replace(network);
         self.measured().loads.clear();
         self.wake();
     }
@@ -294,10 +294,10 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::NotOwner`] where the configuration says what it is, since whenever.
     pub fn fed_network(&self, network: Option<Arc<Network>>) -> Result<(), ItemRefusal> {
-        let mut wires = self.wires();
-        wires.is_fed()?;
-        wires.replace(network);
-        drop(wires);
+        let mut registry = self.network_registry();
+        registry.is_fed()?;
+        registry.replace(network);
+        drop(registry);
         self.measured().loads.clear();
         self.wake();
         Ok(())
@@ -305,7 +305,7 @@ impl FeedRegistries {
 
     /// Replaces the network where it is another one: then counters of links that are in both are kept.
     pub(super) fn network_if_other(&self, network: Option<Arc<Network>>) {
-        let known = self.wires().network();
+        let known = self.network_registry().network();
         let same = match (&known, &network) {
             (Some(known), Some(network)) => known.is_same(network),
             (None, None) => true,
@@ -318,7 +318,7 @@ impl FeedRegistries {
 
     /// Whether the configuration says what the network is.
     pub(super) fn own_network(&self, owned: bool) {
-        self.wires().own(owned);
+        self.network_registry().own(owned);
     }
 
     /// Whether feeds may say what the network is.
@@ -326,7 +326,7 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::NotOwner`] where the configuration does.
     pub fn network_is_fed(&self) -> Result<(), ItemRefusal> {
-        self.wires().is_fed()
+        self.network_registry().is_fed()
     }
 
     /// A link's state or capacity.
@@ -334,7 +334,7 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::UnknownLink`].
     pub fn link(&self, link: &LinkName, up: Option<bool>, capacity: Option<BitsPerSec>) -> Result<(), ItemRefusal> {
-        let changed = self.wires().set_link(link, up, capacity)?;
+        let changed = self.network_registry().set_link(link, up, capacity)?;
         self.changed(changed, Source::Topology);
         Ok(())
     }
@@ -344,7 +344,7 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::UnknownSwitch`].
     pub fn switch(&self, name: &str, up: bool) -> Result<(), ItemRefusal> {
-        let changed = self.wires().set_switch(name, up)?;
+        let changed = self.network_registry().set_switch(name, up)?;
         self.changed(changed, Source::Topology);
         Ok(())
     }
@@ -354,7 +354,7 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::UnknownLink`].
     pub fn remove_link(&self, link: &LinkName) -> Result<(), ItemRefusal> {
-        self.wires().remove_link(link)?;
+        self.network_registry().remove_link(link)?;
         self.measured().loads.remove(link);
         self.wake();
         Ok(())
@@ -365,7 +365,7 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::UnknownLink`].
     pub fn link_load(&self, link: LinkName, load: LinkLoad) -> Result<(), ItemRefusal> {
-        self.wires().check_link(&link)?;
+        self.network_registry().check_link(&link)?;
         self.measured().loads.insert(link, load);
         self.wake();
         Ok(())
@@ -487,8 +487,8 @@ impl FeedRegistries {
         self.chains.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wires(&self) -> MutexGuard<'_, NetworkRegistry> {
-        self.wires.lock().unwrap_or_else(PoisonError::into_inner)
+    fn network_registry(&self) -> MutexGuard<'_, NetworkRegistry> {
+        self.network_registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn measured(&self) -> MutexGuard<'_, Waiting> {

@@ -71,7 +71,8 @@ impl Daemon {
         };
         let current = self.settings();
         let read_and_prepare = move || -> Result<Reloaded, String> {
-            let reloaded = (*hook)(&current)?;
+            let mut reloaded = (*hook)(&current)?;
+            reloaded.settings.keep_policies(&current);
             if !reloaded.changed.is_empty() {
                 reloaded.settings.prepare_policies();
             }

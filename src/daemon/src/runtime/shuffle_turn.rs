@@ -48,7 +48,7 @@ impl Daemon {
         let every = settings.hold_progress.filter(|_| wish.shuffle.bytes == Bytes::ZERO);
         wish.seen = every.and_then(|every| progress.said(attempt, self.clock().now(), every));
         wish.homes = self.0.shared.told_homes.stays(attempt);
-        let proof = self.looked_up(attempt, proof).await?;
+        let proof = self.listed_proof(attempt, proof).await?;
         let found = self.0.engine_handle.ask(|reply| Command::ShuffleTurn { wish, proof, reply }).await??;
         // Only now: a stranger to the attempt is refused, and has nobody asked about it.
         if every.is_some() {

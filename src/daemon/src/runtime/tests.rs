@@ -136,6 +136,7 @@ fn shuffle(application: u32, talks: bool) -> HintRequest {
         name: name.into(),
         role: name.into(),
         count: 30,
+        whole: 0,
         size: memory(1024),
         key: SchedulerKey { priority, allocation_request_id: -1 },
         label: None,

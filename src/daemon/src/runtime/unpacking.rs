@@ -50,7 +50,7 @@ impl Turn {
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] where it panics.
-    pub(super) async fn unpack<T: Send + 'static>(
+    pub async fn unpack<T: Send + 'static>(
         self,
         unpack: impl FnOnce() -> T + Send + 'static,
     ) -> Result<(T, Self), Refusal> {

@@ -1,7 +1,7 @@
 //! Why a decision came out as it did, and what it comes to when it is made again.
 
 use super::convert;
-use crate::runtime::Daemon;
+use crate::runtime::{Daemon, Turn};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::outcome::Outcome;
 use hintd_engine::records::{PolicyComparison, Record, ReplayResult};
@@ -16,6 +16,9 @@ use tonic::Response;
 
 /// A replay under another policy ends its search after so long: an operator waits for it.
 const SEARCH_MAX: Duration = Duration::from_secs(20);
+
+/// Other hosts that are named for a group's containers.
+const ALTERNATIVES: usize = 3;
 
 /// The id of a decision, as callers spell it.
 pub(super) fn decision_id(text: &str) -> Result<DecisionId, Refusal> {
@@ -36,11 +39,11 @@ pub(super) async fn explain(
     let decision = decision_id(decision)?;
     let record = daemon.record(decision).await;
     let (explained, turn) = match daemon.explain(decision).await {
-        Ok((explained, turn)) => (explained, Some(turn)),
+        Ok(found) => found,
         Err(Refusal::Unknown { .. }) => {
             let record = record.clone().map_err(|refusal| not_remembered(daemon, refusal))?;
             match record.answered() {
-                Ok(answer) => (from_record(answer), None),
+                Ok(answer) => (from_record(answer), daemon.explanation_turn().await?),
                 Err(refusal) => {
                     // It gave no token: the attempt has one where another request of it was answered.
                     daemon.may_tell(record.request().attempt, proof.clone()).await?;
@@ -51,7 +54,9 @@ pub(super) async fn explain(
         Err(refusal) => return Err(refusal),
     };
     explained.answer.may_be_seen_by(proof, daemon.settings().engine.legacy_clients)?;
+    let (performance, turn) = performance(daemon, record.as_ref().ok(), turn).await?;
     let decision = &explained.answer.decision;
+    let moves = daemon.moves_told(decision.attempt).await?.iter().map(convert::proposed_move).collect();
     let mut response = Response::new(v1::ExplainResponse {
         decision: Some(convert::hint_set(decision)),
         application_id: decision.attempt.application.to_string(),
@@ -64,9 +69,26 @@ pub(super) async fn explain(
         params_toml: record.map(|record| record.policy().1.params_toml()).unwrap_or_default(),
         outcome: explained.outcome.as_ref().map(convert::outcome),
         input_homes: convert::homed_groups(daemon.homed_groups(decision.attempt)),
+        performance,
+        moves,
     });
-    turn.map(|turn| response.extensions_mut().insert(turn));
+    response.extensions_mut().insert(turn);
     Ok(response)
+}
+
+/// How well a recorded decision's containers were predicted to perform. Compiling its problem takes a moment on a large
+/// cluster, so one at a time does.
+async fn performance(
+    daemon: &Daemon,
+    record: Option<&Arc<Record>>,
+    turn: Turn,
+) -> Result<(Option<v1::PredictedPerformance>, Turn), Refusal> {
+    let predicts =
+        |record: &&Arc<Record>| record.policy().1.as_place().is_some_and(|place| place.as_predict().is_some());
+    let Some(record) = record.filter(predicts).cloned() else { return Ok((None, turn)) };
+    let generation = daemon.generation();
+    let predict = move || record.predict(Some(&generation.snapshot), ALTERNATIVES).map(convert::performance);
+    turn.unpack(predict).await
 }
 
 /// Of a decision that is in neither place.
@@ -110,6 +132,8 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
         params_toml: params.params_toml(),
         outcome: None,
         input_homes: Vec::new(),
+        performance: None,
+        moves: Vec::new(),
     }
 }
 

@@ -475,12 +475,7 @@ fn follow_message(number: u64, told: &FollowEvent) -> v1::FollowMessage {
                 threshold_bytes: threshold.map_or(0, |threshold| threshold.0),
             })
         }
-        FollowPayload::Advice(FollowBody::Move { container, to, gain, chain }) => Advice::Move(v1::MoveAdvice {
-            container_id: container.to_string(),
-            to_host: to.to_string(),
-            gain: *gain,
-            chain: chain.to_string(),
-        }),
+        FollowPayload::Advice(FollowBody::Move(note)) => Advice::Move(convert::move_advice(note)),
         FollowPayload::Advice(FollowBody::Chain { chain, pairs }) => {
             Advice::Chain(v1::ChainState { chain: chain.to_string(), pairs: *pairs })
         }

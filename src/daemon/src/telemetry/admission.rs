@@ -1,7 +1,7 @@
 //! Metrics of who finds no place: connections, streams, messages, and lines of log.
 
 use super::labels::{ConnectionRefusal, LabelValue as _, MessageRefusal};
-use super::metrics::{Counter, Metrics};
+use super::metrics::{Metrics, SharedCounter};
 
 pub(super) const CONNECTIONS_REFUSED: &str = "hintd_connections_refused_total";
 pub(super) const STREAMS_REFUSED: &str = "hintd_streams_refused_total";
@@ -11,10 +11,10 @@ pub(super) const LINES_LEFT_OUT: &str = "hintd_request_lines_left_out_total";
 /// Records who is refused a connection, a stream, the memory of a message, or a line of log.
 #[derive(Clone)]
 pub struct AdmissionMetrics {
-    connections: Vec<Counter>,
-    streams: Counter,
-    messages: Vec<Counter>,
-    lines: Counter,
+    connections: Vec<SharedCounter>,
+    streams: SharedCounter,
+    messages: Vec<SharedCounter>,
+    lines: SharedCounter,
 }
 
 impl Metrics {

@@ -1,6 +1,6 @@
 //! Metrics of an optical switch: circuits, ports, demand.
 
-use super::metrics::{Counter, Metrics};
+use super::metrics::{Metrics, SharedCounter};
 use metrics::Gauge;
 
 pub(super) const CIRCUITS: &str = "hintd_circuits";
@@ -13,9 +13,9 @@ pub(super) const SHUFFLES: &str = "hintd_shuffles_told_total";
 #[derive(Clone)]
 pub struct CircuitMetrics {
     demand: Gauge,
-    changes: Counter,
-    started: Counter,
-    held: Counter,
+    changes: SharedCounter,
+    started: SharedCounter,
+    held: SharedCounter,
     metrics: Metrics,
 }
 

@@ -1,6 +1,6 @@
 //! Metrics of dispatch: what policies were offered, what they launched, and why groups wait.
 
-use super::metrics::{Counter, Metrics};
+use super::metrics::{Metrics, SharedCounter};
 use metrics::Gauge;
 
 pub(super) const DISPATCH_OFFERS: &str = "hintd_dispatch_offers_total";
@@ -12,9 +12,9 @@ pub(super) const DISPATCH_WAITING: &str = "hintd_dispatch_waiting_tasks";
 /// Records dispatch.
 #[derive(Clone)]
 pub struct DispatchMetrics {
-    offers: Counter,
-    launches: Counter,
-    late: Counter,
+    offers: SharedCounter,
+    launches: SharedCounter,
+    late: SharedCounter,
     waiting: Gauge,
     metrics: Metrics,
 }

@@ -1,6 +1,6 @@
 //! Metrics of the adapters to Hadoop.
 
-use super::metrics::{Counter, Metrics};
+use super::metrics::{Metrics, SharedCounter};
 use metrics::Gauge;
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl Metrics {
 impl HadoopMetrics {
     /// A ResourceManager answered, or failed to for a reason out of a closed list.
     pub fn asked(&self, failure: Option<&'static str>) {
-        let result: Counter = self.metrics.counter(HADOOP_ASKED, &[("result", failure.unwrap_or("answered"))]);
+        let result: SharedCounter = self.metrics.counter(HADOOP_ASKED, &[("result", failure.unwrap_or("answered"))]);
         result.add(1);
     }
 

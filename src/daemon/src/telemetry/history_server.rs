@@ -1,6 +1,6 @@
 //! Metrics of the adapter to JobHistoryServers and Spark's history servers.
 
-use super::metrics::{Counter, Metrics};
+use super::metrics::{Metrics, SharedCounter};
 use metrics::Gauge;
 use std::time::Duration;
 
@@ -35,13 +35,14 @@ impl HistoryServerMetrics {
     /// A poll came to its end, or failed for a reason out of a closed list.
     pub fn asked(&self, failure: Option<&'static str>) {
         let labels = [("server", &*self.server), ("result", failure.unwrap_or("answered"))];
-        let result: Counter = self.metrics.counter(HISTORY_ASKED, &labels);
+        let result: SharedCounter = self.metrics.counter(HISTORY_ASKED, &labels);
         result.add(1);
     }
 
     /// Of one job nothing was learnt, for a reason out of a closed list; the others are looked at.
     pub fn passed_over(&self, why: &'static str) {
-        let passed: Counter = self.metrics.counter(HISTORY_PASSED_OVER, &[("server", &*self.server), ("result", why)]);
+        let passed: SharedCounter =
+            self.metrics.counter(HISTORY_PASSED_OVER, &[("server", &*self.server), ("result", why)]);
         passed.add(1);
     }
 

@@ -152,6 +152,8 @@ label! {
     MoveEvent {
         /// An application was told.
         Proposed = "proposed",
+        /// Predicted performance is a reason for one; it is told if the next round finds one as well.
+        Held = "held",
         /// A container of its kind came up there.
         Followed = "followed",
     }

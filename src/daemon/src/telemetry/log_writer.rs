@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::metrics::{Counter, Metrics};
+use super::metrics::{Metrics, SharedCounter};
 
 pub(super) const LOG_LINES_DROPPED: &str = "hintd_log_lines_dropped_total";
 
@@ -45,7 +45,7 @@ struct State {
     /// The thread is at work on lines that it took.
     writing: bool,
     dropped: u64,
-    exported: Option<Counter>,
+    exported: Option<SharedCounter>,
 }
 
 impl std::fmt::Debug for State {

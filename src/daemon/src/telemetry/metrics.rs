@@ -144,7 +144,7 @@ const OF_WORK: &[Metric] = &[
     metric(WORTH_STOPPED, Kind::Gauge, Unit::Count, "Recurring keys without hints, for these made them slower."),
     metric(WORTH_AWAITED, Kind::Gauge, Unit::Count, "Applications that are compared and have not ended."),
     metric(BOXES, Kind::Gauge, Unit::Count, "Middleboxes declared, by whether flows can pass them: usable, down."),
-    metric(MOVES, Kind::Counter, Unit::Count, "Moves of running containers: proposed, followed."),
+    metric(MOVES, Kind::Counter, Unit::Count, "Moves of running containers: proposed, held for a round, followed."),
     metric(ROUTE_CHANGES, Kind::Counter, Unit::Count, "Routes told to watchers, by cause and phase."),
     metric(ROUTE_RESYNCS, Kind::Counter, Unit::Count, "Snapshots sent because an update was not acknowledged."),
     metric(ROUTE_UNACKNOWLEDGED, Kind::Gauge, Unit::Count, "Route updates sent and not yet acknowledged."),
@@ -342,10 +342,10 @@ impl Metrics {
         policy
     }
 
-    pub(super) fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Counter {
+    pub(super) fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> SharedCounter {
         let key = key(name, labels);
         let own = Arc::clone(lock(&self.0.counters).entry(text(name, labels)).or_default());
-        Counter { own, exported: self.0.recorder.register_counter(&key, &METADATA) }
+        SharedCounter { own, exported: self.0.recorder.register_counter(&key, &METADATA) }
     }
 
     pub(super) fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Gauge {
@@ -379,7 +379,7 @@ impl RequestMetrics {
 /// Records one feed's items.
 #[derive(Clone)]
 pub struct FeedMetrics {
-    items: Vec<Counter>,
+    items: Vec<SharedCounter>,
     age: Gauge,
 }
 
@@ -419,8 +419,8 @@ impl PublisherMetrics {
 /// Records what becomes of hints and leases.
 #[derive(Clone)]
 pub struct LedgerMetrics {
-    hints: Vec<Counter>,
-    conflicts: Counter,
+    hints: Vec<SharedCounter>,
+    conflicts: SharedCounter,
     leases: Gauge,
 }
 
@@ -445,9 +445,9 @@ impl LedgerMetrics {
 #[derive(Clone)]
 pub struct StoreMetrics {
     seconds: Histogram,
-    appends: Counter,
-    ops: Counter,
-    failures: Counter,
+    appends: SharedCounter,
+    ops: SharedCounter,
+    failures: SharedCounter,
     healthy: Gauge,
 }
 
@@ -473,12 +473,12 @@ impl StoreMetrics {
 
 /// A counter for the exporter and, beside it, for `hintctl status`.
 #[derive(Clone)]
-pub(super) struct Counter {
+pub(super) struct SharedCounter {
     own: Arc<AtomicU64>,
     exported: metrics::Counter,
 }
 
-impl Counter {
+impl SharedCounter {
     pub(super) fn add(&self, count: u64) {
         self.own.fetch_add(count, Ordering::Relaxed);
         self.exported.increment(count);

@@ -1,7 +1,7 @@
 //! Metrics of routes, middleboxes and moves, and of those who watch routes.
 
 use super::labels::{BoxState, LabelValue, MoveEvent, RouteKind, WatcherKind};
-use super::metrics::{Counter, Metrics};
+use super::metrics::{Metrics, SharedCounter};
 use metrics::Gauge;
 
 pub(super) const ROUTES: &str = "hintd_routes";
@@ -19,12 +19,12 @@ pub(super) const LINKS_DAMPED: &str = "hintd_links_damped_total";
 pub struct RouteMetrics {
     routes: Vec<Gauge>,
     boxes: Vec<Gauge>,
-    moves: Vec<Counter>,
+    moves: Vec<SharedCounter>,
     watchers: Vec<Gauge>,
     unacknowledged: Gauge,
-    resyncs: Counter,
-    refused: Counter,
-    damped: Counter,
+    resyncs: SharedCounter,
+    refused: SharedCounter,
+    damped: SharedCounter,
     metrics: Metrics,
 }
 

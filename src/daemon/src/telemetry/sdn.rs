@@ -1,6 +1,6 @@
 //! Metrics of the adapter to an SDN controller: labels are closed sets of words.
 
-use super::metrics::{Counter, Metrics};
+use super::metrics::{Metrics, SharedCounter};
 use metrics::Gauge;
 
 pub(super) const SDN_ASKED: &str = "hintd_sdn_requests_total";
@@ -83,7 +83,7 @@ impl SdnMetrics {
         self.counter(SDN_RULES, &[("result", result)]).add(count);
     }
 
-    fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Counter {
+    fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> SharedCounter {
         self.metrics.counter(name, labels)
     }
 }

@@ -97,6 +97,7 @@ impl Trial {
             edges: self.edges.clone(),
             senders: self.senders.clone(),
             // Links are not looked at.
+            earlier: Vec::new(),
             scattered: Vec::new(),
             anchors: self.anchors.clone(),
             running: None,

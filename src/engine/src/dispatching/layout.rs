@@ -2,7 +2,7 @@
 
 use super::dispatcher_instance::DispatcherInstance;
 use crate::decision::Hint;
-use crate::placer::{Hints, Row, replacement};
+use crate::placer::{Hints, Row, replacement_asks};
 use crate::plans::PlanNote;
 use hintd_model::cluster::{HintRequest, Snapshot, TaskGroup};
 use hintd_model::units::{AttemptId, NodeIdx, RequestId};
@@ -78,5 +78,5 @@ pub(super) fn table(request: &HintRequest, hints: &Hints) -> Vec<hintd_model::cl
     asked.groups = request.groups.iter().enumerate().map(hinted).filter(|group| group.count > 0).collect();
     let of_group = |key| request.groups.iter().any(|group| group.key == key);
     asked.asks = request.asks.iter().filter(|ask| !of_group(ask.key)).cloned().collect();
-    replacement(&asked, hints)
+    replacement_asks(&asked, hints)
 }

@@ -39,7 +39,7 @@ pub fn check_keys(groups: &[TaskGroup]) -> Result<(), Refusal> {
 }
 
 /// The table to send instead of the one that came.
-pub(crate) fn replacement(request: &HintRequest, hints: &Hints) -> Vec<Ask> {
+pub(crate) fn replacement_asks(request: &HintRequest, hints: &Hints) -> Vec<Ask> {
     let mut keys: Vec<SchedulerKey> = Vec::new();
     for key in request.asks.iter().map(|ask| ask.key).chain(request.groups.iter().map(|group| group.key)) {
         if !keys.contains(&key) {
@@ -129,11 +129,11 @@ mod tests {
         let mut asked = request("r", &[("map", 5)]);
         asked.asks = vec![ask(asked.groups[0].key, "*", 5)];
         let hints = [hint("map", "h1", 3, &["h2"], &["/r1"]), hint("map", "h2", 2, &["h3"], &["/r1", "/r2"])];
-        let table = told(&replacement(&asked, &hints_of(&hints, false)));
+        let table = told(&replacement_asks(&asked, &hints_of(&hints, false)));
         let waiting =
             [("h1", 3), ("h2", 5), ("h3", 2), ("/r1", 5), ("/r2", 2), ("*", 5)].map(|(name, n)| row(name, n, true));
         assert_eq!(table, waiting);
-        let table = told(&replacement(&asked, &hints_of(&hints, true)));
+        let table = told(&replacement_asks(&asked, &hints_of(&hints, true)));
         let leased = [("h1", 3), ("h2", 2), ("/r1", 5), ("/r2", 2), ("*", 5)].map(|(name, n)| row(name, n, true));
         assert_eq!(table, leased, "where room is leased, YARN is not offered a second choice");
     }
@@ -143,7 +143,7 @@ mod tests {
         let mut asked = request("r", &[("map", 1)]);
         let key = asked.groups[0].key;
         asked.asks = vec![ask(key, "h9", 1), ask(key, "/r9", 1), Ask { relax_locality: false, ..ask(key, "*", 1) }];
-        let table = replacement(&asked, &hints_of(&[hint("map", "h1", 1, &[], &["/r1"])], true));
+        let table = replacement_asks(&asked, &hints_of(&[hint("map", "h1", 1, &[], &["/r1"])], true));
         assert_eq!(table, asked.asks);
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let mut asked = request("r", &[("map", 1)]);
         let other = SchedulerKey { priority: 99, allocation_request_id: 4 };
         asked.asks = vec![ask(other, "h7", 2), ask(other, "*", 2)];
-        let table = replacement(&asked, &hints_of(&[hint("map", "h1", 1, &[], &["/r1"])], true));
+        let table = replacement_asks(&asked, &hints_of(&[hint("map", "h1", 1, &[], &["/r1"])], true));
         assert_eq!(table[..2], asked.asks[..]);
         assert_eq!(told(&table[2..]), [row("h1", 1, true), row("/r1", 1, true), row("*", 1, true)]);
     }
@@ -162,7 +162,7 @@ mod tests {
         let mut asked = request("r", &[("map", 2)]);
         let key = asked.groups[0].key;
         asked.asks = vec![ask(key, "h8", 2), ask(key, "*", 2)];
-        let table = told(&replacement(&asked, &hints_of(&[hint("map", "h1", 2, &[], &["/r1"])], true)));
+        let table = told(&replacement_asks(&asked, &hints_of(&[hint("map", "h1", 2, &[], &["/r1"])], true)));
         assert_eq!(table, [("h1", 2), ("h8", 2), ("/r1", 2), ("*", 2)].map(|(name, n)| row(name, n, true)));
     }
 }

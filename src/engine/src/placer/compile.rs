@@ -2,7 +2,7 @@
 
 use super::scan::{Filter, Scanner};
 use super::sources::Sources;
-use super::{PlacerSettings, input};
+use super::{PlacerSettings, input_blocks};
 use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::refusal::Refusal;
@@ -32,6 +32,7 @@ pub(crate) struct Compiled<'a> {
 /// What a group wants, before cutting.
 #[derive(Debug)]
 pub(crate) struct GroupDemand {
+    /// Containers that are asked for now. The problem's group has those that will be asked for later as well.
     pub(crate) count: u32,
     /// Which nodes it may use at all.
     pub(crate) filter: Arc<Filter>,
@@ -63,7 +64,7 @@ pub(crate) fn compile<'a>(
     let learnt = sources.learnt(request, history, edges.len());
     degraded.no_edges = edges.is_empty() && sources.containers == 0;
     let anchors = anchors(generation, request, &sources)?;
-    let mut inputs = input::Inputs::new(snapshot, request, &edges, history, &sources);
+    let mut inputs = input_blocks::Inputs::new(snapshot, request, &edges, history, &sources);
     inputs.on_demand = settings.located.is_some();
     let mut scanner = Scanner::new(snapshot, &generation.leases, &generation.scans);
     let mut groups = Vec::with_capacity(request.groups.len());
@@ -76,7 +77,7 @@ pub(crate) fn compile<'a>(
         groups.push(GroupProblem {
             name: Arc::clone(&group.name),
             role: Arc::clone(&group.role),
-            count: group.count,
+            count: sources.to_place(at, group.count),
             size: scanned.filter.size,
             key: group.key,
             candidates: Arc::clone(&scanned.candidates),
@@ -101,6 +102,7 @@ pub(crate) fn compile<'a>(
         groups,
         edges,
         senders: sources.senders,
+        earlier: sources.earlier,
         scattered: sources.scattered,
         anchors,
         running: Some(&generation.flows),

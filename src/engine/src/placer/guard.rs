@@ -1,6 +1,9 @@
 //! Do no harm: hints are given only where the job's busiest link is done earlier than where YARN would put the containers
 //! by itself, by more than the estimate can be wrong.
 //!
+//! Parts of a group that others come before or after are hinted as the whole is placed, once bytes are known: they are few, and where YARN puts
+//! them one after the other is chance.
+//!
 //! Whoever asks for what YARN can't do by itself (a gang, bounds, racks of a plan, chains of middleboxes) is not held back,
 //! nor is a policy that seeks something else than short transfers ([`Place::weighs_bytes`](hintd_policy::Place::weighs_bytes)).
 
@@ -32,6 +35,12 @@ impl Guard {
         let planned = compiled.problem.groups.iter().any(|group| group.planned.is_some());
         let chained = compiled.problem.snapshot.topology.chains.is_some();
         request.gang == Gang::UpTo && !bound && !planned && !chained
+    }
+
+    /// Whether some of the request's groups are asked for in parts. Where those would come by themselves hangs on which node
+    /// reports next when each is asked for: there is no default placement to compare with.
+    pub(super) fn is_for_parts(request: &HintRequest) -> bool {
+        request.groups.iter().any(|group| group.whole > group.count)
     }
 
     /// Why the placement is kept back; `None`: it is hinted. `default`: where YARN would put the containers, if there was

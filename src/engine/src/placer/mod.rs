@@ -2,10 +2,11 @@
 
 //!
 //! # Code map
-//! - `compile`: names to dense columns; `scan`, the nodes that can; `input`, the blocks; `sources`, what came before.
+//! - `compile`: names to dense columns; `scan`, the nodes that can; `input_blocks`, where the input lies; `sources`, what came before.
 //! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
 //! - `blocked`: what keeps nodes from taking what found no room.
 //! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
+//! - `parts`: groups that are asked for in parts, placed as one.
 //! - `guard`: hints that would do no good are kept back.
 //! - `rate`: two placements under two objectives.
 //! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
@@ -16,8 +17,9 @@ mod chained;
 mod compile;
 mod guard;
 mod hints;
-mod input;
+mod input_blocks;
 mod large;
+mod parts;
 mod rate;
 mod scan;
 mod sources;
@@ -49,7 +51,7 @@ use hints::AnswerContext;
 use std::sync::Arc;
 
 pub use asks::check_keys;
-pub(crate) use asks::replacement;
+pub(crate) use asks::replacement_asks;
 pub(crate) use compile::{edges, may_go};
 pub use guard::Guard;
 pub(crate) use hints::Hints;
@@ -182,9 +184,9 @@ pub fn propose(
     now: Timestamp,
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<Proposal, Refusal> {
+    let context = ProposalContext { generation, request, chosen, settings, now };
     if chosen.mode == Mode::Off {
-        let draft = blank(generation, request, chosen);
-        return Ok(proposal(generation, request, draft, Vec::new()));
+        return Ok(proposal(generation, request, blank(generation, request, chosen), Vec::new()));
     }
     check_keys(&request.groups)?;
     // In shadow nothing is given that could be kept back.
@@ -195,69 +197,170 @@ pub fn propose(
     let names = Names::of(request);
     let mut compiled = compile(generation, (request, names.both()), settings, now)?;
     large::check_sizes(&compiled)?;
-    let place = match place {
-        Ok(place) => place,
-        Err(reason) => return Ok(not_searched(generation, (request, reason), compiled, chosen, settings, now)),
-    };
-    let planned = plan(&mut compiled, request, chosen.policy, settings, now);
-    let guard = settings.guard.filter(|_| place.weighs_bytes() && Guard::applies(request, &compiled));
-    if guard.is_some() && request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
-        let why = (request, WithheldReason::NothingKnown);
-        return Ok(not_searched(generation, why, compiled, chosen, settings, now));
+    match place.and_then(|place| context.approach(place, &mut compiled)) {
+        Err(reason) => Ok(context.not_searched(compiled, reason)),
+        Ok(approach) => context.searched(compiled, &approach, stop),
     }
-    let (placement, met_cut_short) = search(&compiled, place, settings, stop)?;
-    let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
-    let gang_waits = request.gang == Gang::All && !whole;
-    if gang_waits {
-        large::check_gang(&compiled)?;
-    }
-    if request.when_full == WhenFull::Fail && (gang_waits || placement.placed_all() == 0) {
-        return Err(full(&compiled, &placement, gang_waits));
-    }
-    let under = {
-        let budget = Budget::new(0, stop);
-        chained::check(&compiled, request, &placement, &generation.flows, settings, &budget)?
-    };
-    let mut draft = blank(generation, request, chosen);
-    draft.terms = terms::of(&compiled, &placement);
-    let guard = guard.filter(|_| placement.placed_all() > 0);
-    if (settings.baseline || guard.is_some()) && placement.placed_all() > 0 && !stop() {
-        let default = terms::default_placement(&compiled, chosen, settings, stop);
-        if let Some(default) = default.as_ref().filter(|_| settings.baseline) {
-            let both = (&placement, default);
-            (draft.baseline, draft.expected_gain) = terms::compare(&compiled, place, both, &Budget::new(0, stop));
+}
+
+/// What a request is asked with: the arguments of [`propose`].
+struct ProposalContext<'a> {
+    generation: &'a Generation,
+    request: &'a Arc<HintRequest>,
+    chosen: &'a SelectedPolicy<'a>,
+    settings: &'a PlacerSettings,
+    now: Timestamp,
+}
+
+/// What a placement is searched and judged by.
+struct Approach<'a> {
+    place: &'a dyn Place,
+    guard: Option<Guard>,
+    /// The run whose place in the plan in force the policy follows.
+    planned: Option<&'a PlannedRun>,
+}
+
+/// What a search found.
+struct Found {
+    /// Of whole groups, which the comparison with the default placement is of.
+    in_all: Placement,
+    /// What of them is asked for now.
+    placement: Placement,
+    /// It had no time for some paths, or their own search had ended at its bound.
+    met_cut_short: bool,
+    /// The gang has to be whole and is not: what is placed has no room, either.
+    gang_waits: bool,
+}
+
+impl<'a> ProposalContext<'a> {
+    /// How it is searched; else why it is not: no place is known to be better than another.
+    fn approach(&self, place: &'a dyn Place, compiled: &mut Compiled<'_>) -> Result<Approach<'a>, WithheldReason> {
+        let planned = plan(compiled, self.request, self.chosen.policy, self.settings, self.now);
+        let guard = self.settings.guard.filter(|_| place.weighs_bytes() && Guard::applies(self.request, compiled));
+        if guard.is_some() && self.request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
+            return Err(WithheldReason::NothingKnown);
         }
-        draft.withheld = guard.and_then(|guard| guard.judge(&compiled, &placement, default.as_ref()));
-    } else if guard.is_some() {
-        draft.withheld = Some(Withheld { reason: WithheldReason::NotCompared, hinted_s: None, default_s: None });
+        Ok(Approach { place, guard, planned })
     }
-    if draft.withheld.is_some() {
-        return Ok(withheld(generation, request, (compiled, placement), draft, settings, now));
+
+    /// The answer where nothing is searched for, for it would be kept back.
+    fn not_searched(&self, compiled: Compiled<'_>, reason: WithheldReason) -> Proposal {
+        let mut draft = blank(self.generation, self.request, self.chosen);
+        draft.withheld = Some(Withheld { reason, hinted_s: None, default_s: None });
+        let placement = nowhere(&compiled.problem);
+        self.without_hints(compiled, &placement, draft)
     }
-    let on = chosen.mode == Mode::On;
-    let lay = Layout { generation, compiled: &compiled, placement: &placement, lease: on && !gang_waits, gang_waits };
-    let hints = lay.hints(request.when_full, settings, now, &mut draft);
-    draft.blocked = blocked::of(&compiled, &placement, gang_waits);
-    draft.plan = planned.map(|run| note(&compiled, run, &placement));
-    if on {
-        draft.asks = replacement(request, &hints);
+
+    /// The answer by a search.
+    fn searched(
+        &self,
+        compiled: Compiled<'_>,
+        approach: &Approach<'_>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Proposal, Refusal> {
+        let found = self.find(&compiled, approach.place, stop)?;
+        let under = {
+            let (budget, flows) = (Budget::new(0, stop), &self.generation.flows);
+            chained::check(&compiled, self.request, &found.placement, flows, self.settings, &budget)?
+        };
+        let mut draft = blank(self.generation, self.request, self.chosen);
+        draft.terms = terms::of(&compiled, &found.in_all);
+        self.compare(&mut draft, &compiled, &found, approach, stop);
+        if draft.withheld.is_some() {
+            return Ok(self.without_hints(compiled, &found.placement, draft));
+        }
+        draft.plan = approach.planned.map(|run| note(&compiled, run, &found.placement));
+        Ok(self.with_hints(compiled, &found, under, draft, stop))
     }
-    let shares = if on { shares(&hints.rows, compiled.groups.len()) } else { Vec::new() };
-    if ProposedFlows::are_too_many(&compiled.problem.edges, &shares, settings.pairs_max) {
-        draft.degraded.push(TOO_MANY_PAIRS.to_owned());
+
+    /// Searches; refuses what could only wait where its caller does not.
+    fn find(
+        &self,
+        compiled: &Compiled<'_>,
+        place: &dyn Place,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Found, Refusal> {
+        let (in_all, met_cut_short) = search(compiled, place, self.settings, stop)?;
+        let placement = parts::hinted(&compiled.problem, &in_all, compiled.groups.iter().map(|wish| wish.count));
+        let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
+        let gang_waits = self.request.gang == Gang::All && !whole;
+        if gang_waits {
+            large::check_gang(compiled)?;
+        }
+        if self.request.when_full == WhenFull::Fail && (gang_waits || placement.placed_all() == 0) {
+            return Err(full(compiled, &placement, gang_waits));
+        }
+        Ok(Found { in_all, placement, met_cut_short, gang_waits })
     }
-    let mut budget = Budget::new(ROUTE_STEPS, stop);
-    let flows = if on { flows(&compiled, &placement, (shares, under), settings, &mut budget) } else { None };
-    if let Some(flows) = &flows {
-        draft.routes = flows.preview(&generation.snapshot, &generation.flows, settings.chains.transfer, &budget);
-        if met_cut_short || budget.met_cut_short_paths() {
-            draft.degraded.push(PATHS_CUT_SHORT.to_owned());
+
+    /// Holds the placement against the default one, time allowing: what it gains, and whether it is kept back.
+    fn compare(
+        &self,
+        draft: &mut Decision,
+        compiled: &Compiled<'_>,
+        found: &Found,
+        approach: &Approach<'_>,
+        stop: &mut dyn FnMut() -> bool,
+    ) {
+        let Approach { place, guard, .. } = *approach;
+        let placed = found.placement.placed_all() > 0;
+        let guard = guard.filter(|_| placed && !Guard::is_for_parts(self.request));
+        if (self.settings.baseline || guard.is_some()) && placed && !stop() {
+            let default = terms::default_placement(compiled, self.chosen, self.settings, stop);
+            if let Some(default) = default.as_ref().filter(|_| self.settings.baseline) {
+                let budget = Budget::new(0, stop);
+                (draft.baseline, draft.expected_gain) =
+                    terms::compare(compiled, place, (&found.in_all, default), &budget);
+            }
+            draft.withheld = guard.and_then(|guard| guard.judge(compiled, &found.in_all, default.as_ref()));
+        } else if guard.is_some() {
+            draft.withheld = Some(Withheld { reason: WithheldReason::NotCompared, hinted_s: None, default_s: None });
         }
     }
-    describe(&mut draft, &mut compiled, &placement, settings, now);
-    draft.hints = hints.hints;
-    let trial = Trial::of(&compiled.problem, &placement);
-    Ok(Proposal { flows, trial, read: compiled.read, ..proposal(generation, request, draft, hints.rows) })
+
+    /// The answer without the hints that were found.
+    fn without_hints(&self, mut compiled: Compiled<'_>, placement: &Placement, mut draft: Decision) -> Proposal {
+        describe(&mut draft, &mut compiled, placement, self.settings, self.now);
+        Proposal { read: compiled.read, ..proposal(self.generation, self.request, draft, Vec::new()) }
+    }
+
+    /// The answer with them: hints, what replaces the asks, flows and their routes.
+    fn with_hints(
+        &self,
+        mut compiled: Compiled<'_>,
+        found: &Found,
+        under: chained::ChainedPlacement,
+        mut draft: Decision,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Proposal {
+        let Self { generation, request, settings, now, .. } = *self;
+        let (placement, gang_waits) = (&found.placement, found.gang_waits);
+        let on = self.chosen.mode == Mode::On;
+        let lay = Layout { generation, compiled: &compiled, placement, lease: on && !gang_waits, gang_waits };
+        let hints = lay.hints(request.when_full, settings, now, &mut draft);
+        draft.blocked = blocked::of(&compiled, placement, gang_waits);
+        if on {
+            draft.asks = replacement_asks(request, &hints);
+        }
+        let shares = if on { shares(&hints.rows, compiled.groups.len()) } else { Vec::new() };
+        if ProposedFlows::are_too_many(&compiled.problem.edges, &shares, settings.pairs_max) {
+            draft.degraded.push(TOO_MANY_PAIRS.to_owned());
+        }
+        let mut budget = Budget::new(ROUTE_STEPS, stop);
+        let flows = if on { flows(&compiled, placement, (shares, under), settings, &mut budget) } else { None };
+        if let Some(flows) = &flows {
+            draft.routes = flows.preview(&generation.snapshot, &generation.flows, settings.chains.transfer, &budget);
+            if found.met_cut_short || budget.met_cut_short_paths() {
+                draft.degraded.push(PATHS_CUT_SHORT.to_owned());
+            }
+        }
+        describe(&mut draft, &mut compiled, placement, settings, now);
+        draft.hints = hints.hints;
+        // Terms of the whole say nothing of where a part of it came.
+        let in_parts = placement.placed_all() < found.in_all.placed_all();
+        let trial = if in_parts { None } else { Trial::of(&compiled.problem, placement) };
+        Proposal { flows, trial, read: compiled.read, ..proposal(generation, request, draft, hints.rows) }
+    }
 }
 
 /// How the search went and what it went by.
@@ -277,34 +380,6 @@ fn describe(
     let located = settings.located.iter().flat_map(|notes| notes.iter().cloned());
     draft.degraded.splice(0..0, known.map(str::to_owned).chain(located));
     draft.learnt = compiled.learnt.take();
-}
-
-/// The answer where no place is better than another, or no hints are to be given: nothing is searched for to be kept back.
-fn not_searched(
-    generation: &Generation,
-    (request, reason): (&Arc<HintRequest>, WithheldReason),
-    compiled: Compiled<'_>,
-    chosen: &SelectedPolicy<'_>,
-    settings: &PlacerSettings,
-    now: Timestamp,
-) -> Proposal {
-    let mut draft = blank(generation, request, chosen);
-    draft.withheld = Some(Withheld { reason, hinted_s: None, default_s: None });
-    let placement = nowhere(&compiled.problem);
-    withheld(generation, request, (compiled, placement), draft, settings, now)
-}
-
-/// The answer without the hints that were found.
-fn withheld(
-    generation: &Generation,
-    request: &Arc<HintRequest>,
-    (mut compiled, placement): (Compiled<'_>, Placement),
-    mut draft: Decision,
-    settings: &PlacerSettings,
-    now: Timestamp,
-) -> Proposal {
-    describe(&mut draft, &mut compiled, &placement, settings, now);
-    Proposal { read: compiled.read, ..proposal(generation, request, draft, Vec::new()) }
 }
 
 /// Where the plan in force has the groups, for a policy that follows plans; the run that they are of. Who needs all at once,
@@ -415,6 +490,19 @@ impl Proposal {
     pub fn wanted(&self) -> u64 {
         self.rows.iter().filter(|row| row.lease).map(|row| u64::from(row.count)).sum()
     }
+}
+
+/// A request's problem as policies read it.
+///
+/// # Errors
+/// [`Refusal`] where the request can't be compiled.
+pub(crate) fn problem_of<'a>(
+    generation: &'a Generation,
+    request: (&'a HintRequest, [&'a str; 2]),
+    settings: &PlacerSettings,
+    now: Timestamp,
+) -> Result<PlaceProblem<'a>, Refusal> {
+    Ok(compile(generation, request, settings, now)?.problem)
 }
 
 fn placing<'a>(chosen: &SelectedPolicy<'a>) -> Result<&'a dyn Place, Refusal> {

@@ -8,13 +8,17 @@
 //!
 //! Stock applications name no edges, and ask for what sends (maps) long before what receives (reduces). Receivers get
 //! an equal part of what each sender has.
+//!
+//! Receivers may be asked for in parts, as where they are held until it is their turn. Those that were asked for before get
+//! their part where they are, those that are asked for now and later share the rest: see `parts`.
 
+use super::parts::Whole;
 use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::history::{EdgeHistory, JobHistory};
 use hintd_model::cluster::{HintRequest, NodeState, TaskGroup};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
-use hintd_policy::problem::ArrivedSenders;
+use hintd_policy::problem::{ArrivedSenders, EarlierReceivers};
 use std::collections::BTreeMap;
 
 /// See the module.
@@ -22,6 +26,10 @@ use std::collections::BTreeMap;
 pub(crate) struct Sources {
     /// What each node sends to groups of the request.
     pub(crate) senders: Vec<ArrivedSenders>,
+    /// What goes to containers of these groups that were asked for before.
+    pub(crate) earlier: Vec<EarlierReceivers>,
+    /// By group of the request that is asked for in parts: containers that have no place yet.
+    open: BTreeMap<usize, u32>,
     /// By group of the request: others that are not asked for send to it, come or not.
     pub(crate) receives: Vec<bool>,
     /// Senders by node.
@@ -77,12 +85,18 @@ impl Sources {
                 }
             }
             let bytes = edges.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes));
+            let within = history.and_then(|job| Some((job, job.within(&group.name)?)));
             if !came.is_empty() {
-                let from = parts(&came, bytes);
-                sources.senders.push(ArrivedSenders { to: GroupIdx::new(at), from, mutual: false });
+                let whole = if within.is_some() {
+                    Whole::at_once(group)
+                } else {
+                    let held = generation.held.get(&request.attempt).map_or(&[][..], |held| &**held);
+                    Whole::of(group, whereabouts(generation, request, &group.name), held)
+                };
+                sources.send((at, &whole), &came, bytes);
             }
-            if let Some((job, edge)) = history.and_then(|job| Some((job, job.within(&group.name)?))) {
-                let here = whereabouts(generation, request, &group.name);
+            if let Some((job, edge)) = within {
+                let here = running(generation, request, &group.name);
                 sources.divide((at, group.count), edge.bytes, job.count(&group.name), &here);
                 senders.insert(&group.name, here);
             }
@@ -92,6 +106,22 @@ impl Sources {
             sources.containers += u64::from(count);
         }
         sources
+    }
+
+    /// What senders that `came` send to a group: to those of it that were asked for before, and to those that have no place.
+    fn send(&mut self, (at, whole): (usize, &Whole), came: &BTreeMap<NodeIdx, u32>, bytes: Bytes) {
+        let [earlier, open] = whole.divide(bytes, came.values().map(|&count| u64::from(count)).sum());
+        self.senders.push(ArrivedSenders { to: GroupIdx::new(at), from: parts(came, open), mutual: false });
+        if !whole.earlier.is_empty() {
+            let on = whole.earlier.iter().map(|(&node, &count)| (node, count)).collect();
+            self.earlier.push(EarlierReceivers { from: parts(came, earlier), on });
+        }
+        self.open.insert(at, whole.open);
+    }
+
+    /// Containers of a group that are to be placed with those `asked` for now: those asked for later too.
+    pub(crate) fn to_place(&self, at: usize, asked: u32) -> u32 {
+        self.open.get(&at).copied().unwrap_or(asked)
     }
 
     /// Divides what a group sends to itself among pairs of containers, of which some are `here` and `new` are asked for;
@@ -130,10 +160,19 @@ impl Sources {
 
 /// Where the attempt's containers of a group are, or were when they ended; what a lost node had is gone with it.
 fn whereabouts(generation: &Generation, request: &HintRequest, group: &str) -> BTreeMap<NodeIdx, u32> {
-    let state = &generation.snapshot.state;
-    let there = |node: &NodeIdx| state.get(node.at()).is_some_and(|state| *state != NodeState::Lost);
     let arrived = generation.arrived.get(&request.attempt);
-    arrived.into_iter().flat_map(|arrived| arrived.of(group)).filter(|(node, _)| there(node)).collect()
+    arrived.into_iter().flat_map(|arrived| arrived.of(group)).filter(|(node, _)| is_there(generation, *node)).collect()
+}
+
+/// Where the attempt's containers of a group run: those that ended get nothing any more (docs/decisions.md).
+fn running(generation: &Generation, request: &HintRequest, group: &str) -> BTreeMap<NodeIdx, u32> {
+    let arrived = generation.arrived.get(&request.attempt);
+    let running = arrived.into_iter().flat_map(|arrived| arrived.running(group));
+    running.filter(|(node, _)| is_there(generation, *node)).collect()
+}
+
+fn is_there(generation: &Generation, node: NodeIdx) -> bool {
+    generation.snapshot.state.get(node.at()).is_some_and(|state| *state != NodeState::Lost)
 }
 
 /// HDFS keeps a block in two racks: of what lies nobody knows where, as much as a rack that has none of it must fetch.

@@ -4,11 +4,18 @@
 //! elsewhere only its application knows. Later rounds count the room of what was proposed as taken until the container
 //! has come or the advice is old.
 //!
-//! `settings`; `round`: the pure search, on another thread; here, when rounds begin and what is told of what they found.
+//! A move for predicted performance is told when two rounds, one after the other, find one for the container: what is slow for
+//! a moment moves nothing.
+//!
+//! `settings`; `round`: the pure search, on another thread, `rooted`: what it looks at for predicted performance; `note`: what was
+//! told, for who asks; here, when rounds begin and what is told of what they found.
 
+mod note;
+mod rooted;
 mod round;
 pub mod settings;
 
+pub use note::MoveNote;
 pub use round::{ProposedMove, Round, RoundOutcome};
 pub(crate) use round::{RoundApplication, RoundJob};
 pub use settings::RebalanceSettings;
@@ -21,7 +28,8 @@ use super::ledger::Ledger;
 use super::settings::EngineSettings;
 use hintd_model::cluster::{Overlay, ReportedContainer, Resource, Snapshot};
 use hintd_model::units::{ApplicationId, AttemptId, ContainerId, NodeIdx, SchedulerKey, Timestamp};
-use std::collections::BTreeMap;
+use round::Seen;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Why a move is proposed, on Follow.
@@ -36,14 +44,20 @@ pub(crate) struct Rebalancing {
     /// The newest round has not come back.
     searching: bool,
     cooling: BTreeMap<ContainerId, Cooling>,
+    /// Containers that the last round found a better place for by predicted performance.
+    found: BTreeSet<ContainerId>,
+    /// Containers whose performance was predicted, and since when.
+    seen: Arc<Seen>,
 }
 
 /// Why a container stays.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Cooling {
     until: Timestamp,
     /// Where it was proposed to go, until another of its size comes up there.
     promised: Option<PendingMove>,
+    /// What its application was told; `None`: it came where another one was proposed to go.
+    told: Option<Box<MoveNote>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +68,9 @@ struct PendingMove {
 }
 
 impl Rebalancing {
-    pub(super) const fn new(start: Timestamp) -> Self {
-        Self { began: start, number: 0, searching: false, cooling: BTreeMap::new() }
+    pub(super) fn new(start: Timestamp) -> Self {
+        let (cooling, found, seen) = Default::default();
+        Self { began: start, number: 0, searching: false, cooling, found, seen }
     }
 
     /// Leases, and room that was proposed.
@@ -82,8 +97,15 @@ impl Rebalancing {
             return false;
         };
         met.promised = None;
-        self.cooling.insert(container.id, Cooling { until, promised: None });
+        met.told.iter_mut().for_each(|note| note.followed = true);
+        self.cooling.insert(container.id, Cooling { until, promised: None, told: None });
         true
+    }
+
+    /// What an attempt was told and is not cold yet, by container.
+    pub(crate) fn told(&self, attempt: AttemptId) -> Vec<MoveNote> {
+        let (first, last) = (ContainerId { attempt, id: 0 }, ContainerId { attempt, id: u64::MAX });
+        self.cooling.range(first..=last).filter_map(|(_, of)| of.told.as_deref().cloned()).collect()
     }
 
     /// An attempt is over.
@@ -97,6 +119,12 @@ impl Engine {
     /// did, to a node that has room, within all bounds. What comes of an older round is dropped.
     pub fn rebalanced(&mut self, number: u64, found: &RoundOutcome, now: Timestamp) {
         self.move_handler().rebalanced(number, found, now);
+    }
+
+    /// Moves that an attempt was told of within `rebalance.cool_down`, by container.
+    #[must_use]
+    pub fn moves_told(&self, attempt: AttemptId) -> Vec<MoveNote> {
+        self.rebalancing.told(attempt)
     }
 }
 
@@ -113,7 +141,7 @@ pub(crate) struct MoveHandler<'e> {
 }
 
 impl MoveHandler<'_> {
-    /// Begins a round where one is due and something runs under chains.
+    /// Begins a round where one is due and there is something to look at.
     pub(crate) fn tick(&mut self, now: Timestamp) {
         let settings = self.settings.rebalance;
         if !settings.enabled || now.since(self.rebalancing.began) < settings.every {
@@ -121,18 +149,28 @@ impl MoveHandler<'_> {
         }
         self.rebalancing.began = now;
         self.rebalancing.cooling.retain(|_, cooling| cooling.until > now);
-        let applications: Vec<RoundApplication> =
-            self.flows.chained_jobs().filter_map(|of| self.looked_at(of)).collect();
-        if applications.is_empty() || self.snapshot.topology.network.is_none() {
+        let applications: Vec<RoundApplication> = match self.snapshot.topology.network {
+            Some(_) => self.flows.chained_jobs().filter_map(|of| self.looked_at(of)).collect(),
+            None => Vec::new(),
+        };
+        // Without a measurement that counts there is nothing to predict by.
+        let rooted = match settings.latency && self.snapshot.latency.counts(now) {
+            true => rooted::applications(self.attempts.iter(), self.snapshot),
+            false => Vec::new(),
+        };
+        if applications.is_empty() && rooted.is_empty() {
             return;
         }
         self.rebalancing.number += 1;
         self.rebalancing.searching = true;
         self.effects.out.push(Effect::Rebalance(Arc::new(Round {
             number: self.rebalancing.number,
+            began: now,
             snapshot: Arc::clone(self.snapshot),
             taken: self.rebalancing.taken(self.ledger.overlay()),
             applications,
+            rooted,
+            seen: Arc::clone(&self.rebalancing.seen),
             cooling: self.rebalancing.cooling.iter().map(|(id, of)| (*id, of.promised.map(|of| of.to))).collect(),
             chained: Arc::clone(self.flows.chained()),
             settings,
@@ -152,8 +190,11 @@ impl MoveHandler<'_> {
         }
         self.effects.count(Counter::RebalanceRounds, 1);
         self.effects.count(Counter::RebalanceLeftOut, found.left_out);
+        self.rebalancing.seen = Arc::clone(&found.seen);
+        let predicted = found.moves.iter().filter(|step| step.performance.is_some()).map(|step| step.container);
+        let before = std::mem::replace(&mut self.rebalancing.found, predicted.collect());
         let mut by_application: BTreeMap<ApplicationId, usize> = BTreeMap::new();
-        let mut proposed = 0;
+        let (mut proposed, mut held) = (0, 0);
         for step in &found.moves {
             let count = by_application.entry(step.container.attempt.application).or_default();
             let within = proposed < settings.moves_per_round && *count < settings.moves_per_application;
@@ -162,20 +203,22 @@ impl MoveHandler<'_> {
             if !within || !worth || self.rebalancing.cooling.contains_key(&step.container) {
                 continue;
             }
+            if step.performance.is_some() && !before.contains(&step.container) {
+                held += 1;
+                continue;
+            }
             let Some(promised) = self.may_move(step) else { continue };
             *count += 1;
             proposed += 1;
             let until = now.plus(settings.cool_down);
-            self.rebalancing.cooling.insert(step.container, Cooling { until, promised: Some(promised) });
-            let message = FollowBody::Move {
-                container: step.container,
-                to: self.snapshot.host(step.to).clone(),
-                gain: step.gain,
-                chain: Arc::clone(&step.chain),
-            };
+            let note = MoveNote::of(step, self.snapshot, now);
+            let message = FollowBody::Move(Box::new(note.clone()));
+            let cooling = Cooling { until, promised: Some(promised), told: Some(Box::new(note)) };
+            self.rebalancing.cooling.insert(step.container, cooling);
             self.effects.out.push(Effect::Follow { attempt: step.container.attempt, message, cause: CAUSE });
         }
         self.effects.count(Counter::MovesProposed, proposed as u64);
+        self.effects.count(Counter::MovesHeld, held);
     }
 
     fn may_move(&self, step: &ProposedMove) -> Option<PendingMove> {

@@ -1,5 +1,5 @@
-//! One round: what runs under chains, made into problems for policies, and the moves that they propose. Pure; runs on
-//! the worker pool.
+//! One round: what runs under chains or talks with a root, made into problems for policies, and the moves that they propose. Pure;
+//! runs on the worker pool.
 
 use super::settings::RebalanceSettings;
 use crate::decision::RememberedRequest;
@@ -9,24 +9,33 @@ use crate::placer::may_go;
 use hintd_model::cluster::{ChainedFlows, EdgePattern, HintRequest, Overlay, Snapshot, TaskGroup};
 use hintd_model::network::chains::BoxLoads;
 use hintd_model::units::{
-    AttemptId, BitsPerSec, Bytes, ChainIdx, ContainerId, GroupIdx, NodeIdx, RackIdx, SchedulerKey,
+    AttemptId, BitsPerSec, Bytes, ChainIdx, ContainerId, GroupIdx, NodeIdx, RackIdx, SchedulerKey, Timestamp,
 };
-use hintd_policy::advise::{ContainerTraffic, RebalanceProblem, Running};
+use hintd_policy::advise::{ContainerTraffic, MovedPerformance, RebalanceProblem, Running, RunningRoot};
 use hintd_policy::problem::EdgeProblem;
 use hintd_policy::{Budget, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// Containers whose performance rounds have predicted, and since when.
+pub(crate) type Seen = BTreeMap<ContainerId, Timestamp>;
 
 /// What one round looks at: a picture of the engine, so that the search needs nothing of it.
 #[derive(Clone)]
 pub struct Round {
     /// Which; only what the newest one comes to is taken.
     pub number: u64,
+    /// When it began.
+    pub(crate) began: Timestamp,
     pub(crate) snapshot: Arc<Snapshot>,
     /// Leases, and room that was proposed to containers which have not come.
     pub(crate) taken: Overlay,
-    /// Newest job first.
+    /// Those with traffic under chains, newest job first.
     pub(crate) applications: Vec<RoundApplication>,
+    /// Those whose performance may be predicted by latency.
+    pub(crate) rooted: Vec<RoundApplication>,
+    /// What earlier rounds saw of these, and since when.
+    pub(crate) seen: Arc<Seen>,
     /// Containers that stay, and where they were proposed to go and have not come yet.
     pub(crate) cooling: BTreeMap<ContainerId, Option<NodeIdx>>,
     /// What runs under chains.
@@ -52,7 +61,7 @@ impl PartialEq for Round {
     }
 }
 
-/// One attempt with traffic under chains.
+/// One attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct RoundApplication {
     pub(crate) attempt: AttemptId,
@@ -61,7 +70,7 @@ pub(crate) struct RoundApplication {
     pub(crate) jobs: Vec<RoundJob>,
 }
 
-/// A job with traffic under chains.
+/// A job, with its traffic under chains.
 #[derive(Debug, Clone)]
 pub(crate) struct RoundJob {
     pub(crate) request: RememberedRequest,
@@ -81,10 +90,12 @@ pub struct ProposedMove {
     pub from: NodeIdx,
     /// Where to.
     pub to: NodeIdx,
-    /// Share of its application's cost before that the move saves.
+    /// As [`hintd_policy::advise::Move::gain`].
     pub gain: f64,
-    /// Of the chains that its traffic is under, the one with most bytes.
+    /// Of the chains that its traffic is under, the one with most bytes; empty: none.
     pub chain: Arc<str>,
+    /// Where its policy predicts it.
+    pub performance: Option<MovedPerformance>,
 }
 
 /// What a round came to.
@@ -93,8 +104,10 @@ pub struct RoundOutcome {
     /// Moves, by policy and then best first.
     pub moves: Vec<ProposedMove>,
     /// Jobs that were not looked at: their containers make too many pairs, or another request has the same priority and
-    /// nobody can say whose a container is.
+    /// nobody can say whose a container is, or what it talks with.
     pub left_out: u64,
+    /// Containers whose performance was predicted, and since when rounds have seen them.
+    pub(crate) seen: Arc<Seen>,
 }
 
 impl Round {
@@ -107,19 +120,18 @@ impl Round {
         steps: u64,
         stop: &mut dyn FnMut() -> bool,
     ) -> RoundOutcome {
-        let mut by_policy: BTreeMap<&'static str, (Arc<dyn Policy>, Draft<'_>)> = BTreeMap::new();
+        let mut by_policy = Drafts::new();
         let mut found = RoundOutcome::default();
         let mut pairs_left = self.pairs_max;
         for application in &self.applications {
             let containers = self.containers(application);
             for (job, containers) in application.jobs.iter().zip(containers) {
-                let Some((name, policy)) =
-                    policy_of(&job.request).filter(|(_, policy)| policy.as_rebalance().is_some())
+                let Some((name, policy)) = policy_of(&job.request).filter(|(_, policy)| rebalances(&**policy, false))
                 else {
                     continue;
                 };
                 let pairs = job.pairs(&containers);
-                if pairs > pairs_left || application.shares_keys(job) {
+                if pairs > pairs_left || application.shares_keys(job, job.chained_groups()) {
                     found.left_out += 1;
                     continue;
                 }
@@ -128,6 +140,7 @@ impl Round {
                 draft.add(job, &containers);
             }
         }
+        self.add_rooted(policy_of, &mut by_policy, &mut found);
         for (policy, draft) in by_policy.into_values() {
             found.moves.extend(draft.moves(&*policy, &mut Budget::new(steps, stop)));
         }
@@ -135,7 +148,7 @@ impl Round {
     }
 
     /// By job and group of its request: what runs, in the order of ids.
-    fn containers(&self, application: &RoundApplication) -> Vec<Vec<Vec<Running>>> {
+    pub(super) fn containers(&self, application: &RoundApplication) -> Vec<Vec<Vec<Running>>> {
         let jobs = &application.jobs;
         let mut containers: Vec<Vec<Vec<Running>>> =
             jobs.iter().map(|job| vec![Vec::new(); job.request.groups.len()]).collect();
@@ -156,19 +169,32 @@ impl Round {
     }
 }
 
+/// Whether a policy can propose moves, of what talks with a root or of what sends under chains.
+pub(super) fn rebalances(policy: &dyn Policy, rooted: bool) -> bool {
+    policy.as_rebalance().is_some_and(|rebalance| rebalance.reads_roots() == rooted)
+}
+
 impl RoundApplication {
-    /// Whether another request of the attempt has a group of the same key as one of the job's under chains.
-    fn shares_keys(&self, job: &RoundJob) -> bool {
+    /// Whether another request of the attempt has a group of the same key as one of these of the job.
+    pub(super) fn shares_keys(&self, job: &RoundJob, groups: BTreeSet<usize>) -> bool {
         let original = |request: &RememberedRequest| monitor::original(&dispatching::asked(&request.id).into());
-        let groups = job.chained().flat_map(|(edge, _)| [edge.from, edge.to]);
         let keys: BTreeSet<SchedulerKey> =
-            groups.filter_map(|at| job.request.groups.get(at.at())).map(|group| group.key).collect();
+            groups.into_iter().filter_map(|at| job.request.groups.get(at)).map(|group| group.key).collect();
         let others = self.requests.iter().filter(|request| original(request) != job.request.id);
         others.flat_map(|request| &request.groups).any(|group| keys.contains(&group.key))
     }
 }
 
 impl RoundJob {
+    /// One of which no traffic is looked at.
+    pub(super) fn without_traffic(request: RememberedRequest) -> Self {
+        Self { request, edges: Arc::new([]), classes: Vec::new(), placed: Vec::new() }
+    }
+
+    fn chained_groups(&self) -> BTreeSet<usize> {
+        self.chained().flat_map(|(edge, _)| [edge.from.at(), edge.to.at()]).collect()
+    }
+
     fn chained(&self) -> impl Iterator<Item = (&EdgeProblem, &Arc<str>)> {
         self.edges.iter().zip(&self.classes).filter_map(|(edge, class)| Some((edge, class.as_ref()?)))
     }
@@ -186,10 +212,15 @@ impl RoundJob {
     }
 }
 
+/// Problems in the making, by the policy that is to solve each.
+pub(super) type Drafts<'r> = BTreeMap<&'static str, (Arc<dyn Policy>, Draft<'r>)>;
+
 /// A problem in the making.
-struct Draft<'r> {
+pub(super) struct Draft<'r> {
     round: &'r Round,
     running: Vec<Running>,
+    /// By row of `running`; empty where no policy reads them.
+    roots: Vec<Option<RunningRoot>>,
     /// By row of `running`: what bounds where it may go.
     groups: Vec<usize>,
     bounds: Vec<Bounds>,
@@ -205,9 +236,21 @@ struct Bounds {
 }
 
 impl<'r> Draft<'r> {
-    fn new(round: &'r Round) -> Self {
-        let (running, groups) = (Vec::new(), Vec::new());
-        Self { round, running, groups, bounds: Vec::new(), traffic: Vec::new(), chains: Vec::new() }
+    pub(super) fn new(round: &'r Round) -> Self {
+        let (running, roots, groups) = (Vec::new(), Vec::new(), Vec::new());
+        Self { round, running, roots, groups, bounds: Vec::new(), traffic: Vec::new(), chains: Vec::new() }
+    }
+
+    /// Containers of one group that talk with a root.
+    pub(super) fn add_group(&mut self, job: &RoundJob, group: usize, running: &[(Running, RunningRoot)]) {
+        let Some(asked) = job.request.groups.get(group).filter(|_| !running.is_empty()) else { return };
+        let set = self.bounds.len();
+        self.bounds.push(Bounds::of(&self.round.snapshot, &job.request, asked, GroupIdx(group as u32)));
+        for (known, root) in running {
+            self.running.push(Running { set: set as u32, ..*known });
+            self.groups.push(set);
+            self.roots.push(Some(root.clone()));
+        }
     }
 
     fn add(&mut self, job: &RoundJob, containers: &[Vec<Running>]) {
@@ -242,7 +285,7 @@ impl<'r> Draft<'r> {
     fn moves(self, policy: &dyn Policy, budget: &mut Budget<'_>) -> Vec<ProposedMove> {
         let Some(rebalancer) = policy.as_rebalance() else { return Vec::new() };
         let others = self.others();
-        let Self { round, running, groups, bounds, traffic, chains } = self;
+        let Self { round, running, roots, groups, bounds, traffic, chains } = self;
         let problem = RebalanceProblem {
             snapshot: &round.snapshot,
             leases: &round.taken,
@@ -252,6 +295,7 @@ impl<'r> Draft<'r> {
             running,
             traffic,
             chains,
+            roots,
             others,
             gain_min: round.settings.gain_min(),
             seed: round.number,
@@ -264,12 +308,15 @@ impl<'r> Draft<'r> {
         for step in moves {
             let Some(&row) = at.get(&step.container) else { continue };
             let (known, group) = (&problem.running[row], groups[row]);
-            let Some(chain) = chain_of(&problem, row as u32) else { continue };
+            // What neither passes a middlebox nor talks with a root has no reason to move.
+            let chain = chain_of(&problem, row as u32).or_else(|| step.performance.map(|_| "".into()));
+            let Some(chain) = chain else { continue };
             if known.cooling || !crowd.moves(group, &bounds[group], known.node, step.to) {
                 continue;
             }
             let (container, from) = (known.container, known.node);
-            proposed.push(ProposedMove { container, from, to: step.to, gain: step.gain, chain });
+            let (to, gain, performance) = (step.to, step.gain, step.performance);
+            proposed.push(ProposedMove { container, from, to, gain, chain, performance });
         }
         proposed
     }

@@ -7,9 +7,12 @@ use hintd_model::units::Micros;
 pub struct RebalanceSettings {
     /// Whether any are.
     pub enabled: bool,
+    /// Whether what runs is looked at for its predicted performance, too, by policies that place by latency.
+    pub latency: bool,
     /// Time between two rounds. A search that takes longer comes to nothing.
     pub every: Micros,
-    /// Smallest gain worth proposing a move, in millionths of the cost of the application's traffic before.
+    /// Smallest gain worth proposing a move, in millionths: of the cost of the application's traffic before, or of the container's
+    /// own where performance is predicted.
     pub gain_min_per_million: u32,
     /// Moves proposed in one round.
     pub moves_per_round: usize,
@@ -24,6 +27,7 @@ impl Default for RebalanceSettings {
     fn default() -> Self {
         Self {
             enabled: false,
+            latency: false,
             every: Micros::from_secs(60),
             gain_min_per_million: 100_000,
             moves_per_round: 16,

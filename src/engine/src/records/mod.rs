@@ -7,17 +7,19 @@
 //!
 //! # Code map
 //! - `columns`: the columns of nodes, in pieces; `frame`: all that decisions of one generation read.
-//! - `record`: one decision; `replay`: made again, or by another policy.
+//! - `record`: one decision; `replay`: made again, or by another policy; `predict`: what its containers' performance was predicted as.
 //! - `store`: all of them, the oldest of who has most dropped; `tally`, `memory_size`: their bytes.
 
 mod columns;
 mod frame;
 pub(crate) mod memory_size;
+mod predict;
 mod record;
 mod replay;
 mod store;
 mod tally;
 
+pub use predict::{PredictedGroup, PredictedPerformance, PredictedPlace};
 pub use record::{DecidedRequest, Probe, Record, RequestOutcome};
 pub use replay::{Difference, ObjectiveComparison, PolicyComparison, ReplayResult};
 pub use store::{Kept, RecordFilter, Records};

@@ -7,14 +7,13 @@ use crate::answers::Answer;
 use crate::arrivals::Arrived;
 use crate::decision::{Decision, Mode};
 use crate::dispatching::{DetachedDispatcher, StoredDispatcher};
-use crate::generation::Generation;
+use crate::generation::{Generation, HeldContainers};
 use crate::history::JobHistory;
 use crate::placer::{PlacerSettings, Proposal};
 use crate::refusal::Refusal;
 use hintd_model::cluster::{Application, Dataset, HintRequest, Overlay, Shards, Snapshot, dataset};
 use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
 use hintd_policy::Policy;
-use hintd_policy::problem::Anchor;
 use std::sync::Arc;
 
 /// A probe that notes at which look it said to stop, so that a replay stops at the same look.
@@ -104,7 +103,7 @@ pub struct Record {
     pub(super) stopped: Option<u64>,
     pub(super) follows: bool,
     frame: Arc<Frame>,
-    held: Option<Arc<[Anchor]>>,
+    held: Option<Arc<[HeldContainers]>>,
     application: Option<Arc<Application>>,
     arrived: Option<Arc<Arrived>>,
     history: Option<Arc<JobHistory>>,

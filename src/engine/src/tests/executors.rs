@@ -2,12 +2,13 @@
 //! cluster is that of the guard's tests: three racks of two nodes, access links of 100 Mbit/s, uplinks of 10.
 
 use super::guard::{by_rack, cluster, reason};
-use super::harness::{EngineHarness, container};
+use super::harness::{EngineHarness, container, running};
 use crate::decision::WithheldReason;
+use crate::placer::compiled;
 use crate::testing::{attempt, request};
-use crate::{EdgeHistory, LearnedGroup, LearnedRun, TaskWhat};
+use crate::{EdgeHistory, LearnedGroup, LearnedRun, TaskEvent, TaskWhat};
 use hintd_model::cluster::{EdgePattern, HintRequest};
-use hintd_model::units::{Bytes, SchedulerKey, Timestamp};
+use hintd_model::units::{Bytes, Micros, SchedulerKey, Timestamp};
 
 const KEY: &str = "spark:ann:join";
 const EXECUTORS: &str = "p0.0";
@@ -35,7 +36,16 @@ fn asks(id: &str, count: u32) -> HintRequest {
 
 fn comes(harness: &mut EngineHarness, id: u64, host: &str) {
     let container = container(attempt(1, 1), id);
-    harness.event(attempt(1, 1), EXECUTORS, TaskWhat::Allocated { host: host.into(), container, lease: None });
+    tells(harness, id, TaskWhat::Allocated { host: host.into(), container, lease: None });
+}
+
+/// As the ResourceManager's processor tells: a task is named by its container.
+fn tells(harness: &mut EngineHarness, id: u64, what: TaskWhat) {
+    let (attempt, at) = (attempt(1, 1), harness.now);
+    let task = container(attempt, id).to_string().into();
+    let event = TaskEvent { attempt, group: EXECUTORS.into(), task, what, recurring_key: None, at };
+    harness.engine.event(event, harness.now).unwrap();
+    harness.drain();
 }
 
 #[test]
@@ -83,6 +93,46 @@ fn executors_that_are_asked_for_later_go_to_those_that_run() {
         assert!(yarns > 0.0, "rack {rack}");
     }
     assert!(hinted >= 2, "YARN knows nothing of where executors run: by chance it goes to one of three racks");
+}
+
+#[test]
+fn executors_that_ended_are_no_partners_of_those_that_are_asked_for_later() {
+    let (mut harness, hosts) = cluster("joint");
+    ran(&mut harness, 0, 120);
+    for (id, host) in [(2, 0), (3, 0), (4, 2), (5, 3)] {
+        comes(&mut harness, id, &hosts[host]);
+    }
+    // One is told to have ended by whoever tells of tasks, the other by its node alone.
+    let finished = |failed| {
+        let (host, duration) = (hosts[0].as_str().into(), Micros::from_secs(9));
+        TaskWhat::Finished { host, duration, input: Bytes(0), output: Bytes(0), failed }
+    };
+    tells(&mut harness, 2, finished(false));
+    harness.beat(&hosts[0], 1_024, Some(&[running(container(attempt(1, 1), 3))]));
+    harness.publish();
+    let asked = harness.ask(asks("one ran still", 2));
+    assert_eq!(asked.decision.learnt.as_ref().unwrap().sources, 3);
+    harness.beat(&hosts[0], 0, Some(&[]));
+    harness.publish();
+    assert_eq!(harness.ask(asks("more", 2)).decision.learnt.as_ref().unwrap().sources, 2);
+    tells(&mut harness, 4, finished(true));
+    harness.publish();
+    assert_eq!(harness.ask(asks("after a failure", 2)).decision.learnt.as_ref().unwrap().sources, 1);
+}
+
+#[test]
+fn a_run_that_asked_for_its_executors_one_by_one_leaves_the_shares_of_the_next_as_they_were() {
+    let (mut harness, _) = cluster("joint");
+    ran(&mut harness, 0, 120);
+    for number in 0..4 {
+        harness.ask(asks(&format!("one by one {number}"), 1));
+    }
+    harness.event(attempt(1, 1), "", TaskWhat::Done { failed: false });
+    harness.publish();
+    let (next, generation) = (HintRequest { attempt: attempt(2, 1), ..asks("next", 2) }, harness.engine.generation());
+    let problem = compiled(&generation, (&next, ["", ""]), &harness.placer, harness.now).unwrap().problem;
+    // Of the 120 MB of 12 pairs of executors these two have one pair each way.
+    assert_eq!(problem.edges.iter().map(|edge| edge.bytes.0).collect::<Vec<_>>(), [20 * MB]);
 }
 
 #[test]

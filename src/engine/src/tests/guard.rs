@@ -33,7 +33,7 @@ pub(super) fn cluster(policy: &str) -> (EngineHarness, Vec<String>) {
 }
 
 /// An earlier run told what maps send to reduces, and maps came: so many on each host.
-fn maps_came(harness: &mut EngineHarness, hosts: &[String], by_host: &[u64]) {
+pub(super) fn maps_came(harness: &mut EngineHarness, hosts: &[String], by_host: &[u64]) {
     let group = |name: &str| LearnedGroup {
         name: name.into(),
         count: MAPS,
@@ -60,7 +60,7 @@ fn maps_came(harness: &mut EngineHarness, hosts: &[String], by_host: &[u64]) {
 }
 
 /// As the ResourceManager's processor asks for a stock job.
-fn reduces(count: u32, recurs: bool) -> HintRequest {
+pub(super) fn reduces(count: u32, recurs: bool) -> HintRequest {
     let mut asked = request("reduces", &[("p10", count)]);
     asked.groups[0].key = SchedulerKey { priority: 10, allocation_request_id: -1 };
     asked.groups[0].constraints.spread = false;

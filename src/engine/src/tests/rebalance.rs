@@ -3,7 +3,9 @@
 use super::flows::{shuffle, wired};
 use super::harness::{EngineHarness, container};
 use crate::testing::attempt;
-use crate::{Counter, Effect, FollowBody, ProposedMove, RebalanceSettings, Round, RoundOutcome, RouteSettings};
+use crate::{
+    Counter, Effect, FollowBody, MoveNote, ProposedMove, RebalanceSettings, Round, RoundOutcome, RouteSettings,
+};
 use hintd_model::cluster::{Change, HintRequest, NamedContainer, NamedResource};
 use hintd_model::network::build::{self, FatTreeSpec};
 use hintd_model::network::chains::{BoxEntry, ChainEntry, ChainsDocument, Direction};
@@ -19,6 +21,7 @@ const EACH: u64 = 2;
 /// All that is worth anything, and much of it.
 const MANY: RebalanceSettings = RebalanceSettings {
     enabled: true,
+    latency: false,
     every: EVERY,
     gain_min_per_million: 1_000,
     moves_per_round: 100,
@@ -112,7 +115,8 @@ fn take(harness: &mut EngineHarness, number: u64, found: &RoundOutcome) -> Vec<(
     harness.drain();
     let mut told = Vec::new();
     harness.out.retain(|effect| match effect {
-        Effect::Follow { attempt, message: FollowBody::Move { container, to, gain, chain }, cause } => {
+        Effect::Follow { attempt, message: FollowBody::Move(told_of), cause } => {
+            let MoveNote { container, to, gain, chain, .. } = &**told_of;
             assert_eq!((*attempt, *cause, &**chain), (container.attempt, "rebalance", "inbound"));
             told.push((*container, to.to_string(), *gain));
             false
@@ -167,9 +171,9 @@ fn all(harness: &EngineHarness, applications: u32) -> RoundOutcome {
         let container = container(attempt(app, 1), id);
         let from =
             harness.engine.current_snapshot().applications.get(&container.attempt).unwrap().containers[&container].node;
-        ProposedMove { container, from, to, gain: 0.2, chain: "inbound".into() }
+        ProposedMove { container, from, to, gain: 0.2, chain: "inbound".into(), performance: None }
     };
-    RoundOutcome { moves: ids.map(step).collect(), left_out: 0 }
+    RoundOutcome { moves: ids.map(step).collect(), ..RoundOutcome::default() }
 }
 
 #[test]

@@ -443,6 +443,39 @@ fn measured_latency_is_kept_for_the_policy_that_reads_it_alone_and_others_say_th
 }
 
 #[test]
+fn performance_is_predicted_from_the_record_by_the_latency_that_it_was_decided_by() {
+    let (mut busy, _) = with_latency(&["container", "nomora"], HOSTS * (HOSTS - 1));
+    // What is measured afterwards says nothing of it.
+    let [from, to] = [2, 3].map(|at: usize| busy.hosts[at].as_str().into());
+    let rtts = [9_000].into_iter().collect();
+    busy.harness.change(Change::Latency(Measured { from, to, path: 0, rtts, at: busy.harness.now }));
+    busy.harness.publish();
+    let all = busy.all();
+    assert_eq!(all[0].predict(None, 3), None, "container predicts nothing");
+    let live = busy.harness.engine.generation();
+    let found = all[1].predict(Some(&live.snapshot), 3).unwrap();
+    assert_eq!((found.root.as_str(), &found.root_group, &*found.curve), (&*busy.hosts[2], &None, "memcached"));
+    let names: Vec<&str> = found.groups.iter().map(|group| &*group.group).collect();
+    let counts: Vec<u32> = found.groups.iter().map(|group| group.placed.iter().map(|at| at.count).sum()).collect();
+    assert_eq!((names, counts), (vec!["server", "worker"], vec![1, 4]));
+    let pair = |from: usize, to: usize| 30 + (from * (HOSTS - 1) + to - usize::from(to > from)) as u64;
+    for group in &found.groups {
+        assert!(group.alternatives.len() == 3 && group.alternatives.iter().all(|at| at.count == 0), "{group:?}");
+        for place in group.placed.iter().chain(&group.alternatives) {
+            let at = busy.hosts.iter().position(|host| *host == place.host.as_str()).unwrap();
+            let expected = if at == 2 {
+                (10, "same_host", None)
+            } else {
+                (pair(2, at).max(pair(at, 2)), "hosts", Some(Micros::ZERO))
+            };
+            assert_eq!((place.rtt.0, place.basis, place.age), expected, "{}", place.host);
+        }
+        let worst = group.placed.iter().map(|at| at.performance).fold(1.0, f64::min);
+        assert!(group.alternatives.iter().all(|at| at.performance <= worst), "the placement is optimal: {group:?}");
+    }
+}
+
+#[test]
 fn the_same_request_under_another_policy_stands_beside_with_both_objectives() {
     let mut busy = Busy::new(9, RecordSettings::default());
     let mut asked = request("one", &[("map", 6), ("reduce", 2)]);

@@ -352,6 +352,7 @@ fn every_policy_that_rebalances_ends_soon_after_its_probe() {
             allowed: Vec::new(),
             chains: vec![chains.find_chain("all"); traffic.len()],
             traffic,
+            roots: Vec::new(),
             others: None,
             moves_max: 100,
             application_moves_max: 100,

@@ -68,6 +68,10 @@ pub struct TaskGroup {
     pub role: Arc<str>,
     /// Containers wanted, at least 1.
     pub count: u32,
+    /// Containers of the group in all, where it is asked for in parts: these, those asked for before, and those that will be
+    /// asked for later. All are placed as one. 0: not said.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub whole: u32,
     /// Size of each.
     pub size: NamedResource,
     /// Scheduler key.
@@ -142,6 +146,11 @@ pub enum WhenFull {
     Advise,
     /// `RESOURCE_EXHAUSTED`.
     Fail,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl TaskGroup {

@@ -2,6 +2,7 @@
 
 pub mod anneal;
 pub mod bipartite;
+pub mod isotonic;
 pub mod matching;
 pub mod mincost;
 mod nearest;

@@ -193,6 +193,7 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
         groups,
         edges,
         senders,
+        earlier: Vec::new(),
         scattered: Vec::new(),
         anchors,
         running: None,

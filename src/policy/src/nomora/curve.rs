@@ -3,10 +3,10 @@
 use hintd_model::units::Micros;
 
 /// Distance of the table's entries, µs (§6: predictions are discretised in steps of 10 µs).
-const STEP_US: u64 = 10;
+pub(super) const STEP_US: u64 = 10;
 
 /// Entries of the table: 0 to 1,000 µs.
-const ENTRIES: usize = 101;
+pub(super) const ENTRIES: usize = 101;
 
 /// What a performance of 1 costs; lower performance costs as much more.
 pub const LEAST_COST: u32 = 100;
@@ -143,7 +143,7 @@ impl Curve {
 
 /// The nearest entry; a curve is smallest at its last.
 #[inline]
-fn entry(rtt: Micros) -> usize {
+pub(super) fn entry(rtt: Micros) -> usize {
     (rtt.0.saturating_add(STEP_US / 2) / STEP_US).min(ENTRIES as u64 - 1) as usize
 }
 

@@ -12,10 +12,16 @@
 //! Latency is as measured between hosts; pairs that nobody measured have that of their distance: same host, same rack, beyond.
 //!
 //! # Code map
-//! `curve`: performance by latency. `round`: many jobs by one flow; `taker` reads it. `request`: a request's groups as rounds. `params`.
+//! `curve`: performance by latency; `fit`: one from measurements. `round`: many jobs by one flow; `taker` reads it. `request`: a request's groups as rounds.
+//! `predict`: performance of a placement's containers and elsewhere. `migrate`: what runs and would perform better elsewhere. `params`.
 
 pub mod curve;
+pub mod fit;
+mod migrate;
+#[cfg(test)]
+mod migrate_tests;
 mod params;
+mod predict;
 mod request;
 pub mod round;
 #[cfg(test)]
@@ -26,7 +32,9 @@ mod tests;
 
 pub use params::NomoraParams;
 
-use crate::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
+use crate::advise::{Move, Rebalance, RebalanceProblem};
+use crate::predict::Prediction;
+use crate::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement, Predict};
 
 /// Its name.
 pub const NAME: &str = "nomora";
@@ -52,7 +60,7 @@ impl Definition for Nomora {
     }
 
     fn capabilities(&self) -> Capabilities<'_> {
-        Capabilities { place: Some(self), ..Capabilities::default() }
+        Capabilities { place: Some(self), rebalance: Some(self), ..Capabilities::default() }
     }
 }
 
@@ -75,5 +83,24 @@ impl Place for Nomora {
 
     fn reads_latency(&self) -> bool {
         true
+    }
+    fn as_predict(&self) -> Option<&dyn Predict> {
+        Some(self)
+    }
+}
+
+impl Rebalance for Nomora {
+    fn rebalance(&self, problem: &RebalanceProblem<'_>, budget: &mut Budget<'_>) -> Result<Vec<Move>, PlaceError> {
+        Ok(migrate::moves(&self.params, problem, budget))
+    }
+
+    fn reads_roots(&self) -> bool {
+        true
+    }
+}
+
+impl Predict for Nomora {
+    fn predict(&self, problem: &PlaceProblem<'_>, placement: &Placement, alternatives: usize) -> Option<Prediction> {
+        request::Asked::new(&self.params, problem).predict(placement, alternatives)
     }
 }

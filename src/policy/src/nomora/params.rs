@@ -26,6 +26,10 @@ pub struct NomoraParams {
     pub gamma: u32,
     /// What each second that a task has run takes off the cost of where it is, in rounds that may move tasks.
     pub beta: f64,
+    /// What runs at a lower predicted performance than this is proposed to move, where moves are looked for (`[rebalance]`).
+    pub migrate_below: f64,
+    /// It is proposed to go only where it is predicted to perform better than `migrate_below` by at least this.
+    pub migrate_margin: f64,
     /// Places drawn for a root that a request brings, of which the one with the best room around it is taken; 1: the first, as
     /// the paper.
     pub root_choices: u32,
@@ -56,6 +60,8 @@ impl Default for NomoraParams {
             omega: 1.0,
             gamma: MOST_COST + 1,
             beta: 1.0,
+            migrate_below: 0.7,
+            migrate_margin: 0.1,
             root_choices: 8,
             same_host_us: same_host.0,
             same_rack_us: same_rack.0,
@@ -116,6 +122,17 @@ impl Params for NomoraParams {
             if !(0.0..=1e6).contains(&factor) {
                 return invalid(key, format!("{factor} is not within 0 and 1000000"));
             }
+        }
+        for (key, share) in [("migrate_below", self.migrate_below), ("migrate_margin", self.migrate_margin)] {
+            if !(0.0..=1.0).contains(&share) {
+                return invalid(key, format!("{share} is not within 0 and 1"));
+            }
+        }
+        let enough = self.migrate_below + self.migrate_margin;
+        if enough > 1.0 {
+            let message =
+                format!("with migrate_below {} that is {enough}: no place is better than 1", self.migrate_below);
+            return invalid("migrate_margin", message);
         }
         if self.gamma <= MOST_COST || self.gamma > 1_000_000 {
             return invalid("gamma", format!("{} is not above {MOST_COST} and at most 1000000", self.gamma));

@@ -4,6 +4,7 @@ use super::curve::{Curve, MOST_COST};
 use super::params::NomoraParams;
 use super::round::{Around, Bounds, JobAnswer, LOOK_UP, Machine, Round, RoundJob, Waiting, solve};
 use crate::placement_builder::{PlacementBuilder, by_priority};
+use crate::predict::root_group;
 use crate::{Budget, Ended, Objective, PlaceProblem, Placement, Work};
 use hintd_model::cluster::Snapshot;
 use hintd_model::network::latency::{DistanceClasses, Estimate, Latencies, LatencyTable};
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 pub(super) const MOST_ARCS: usize = 200_000;
 
 /// What nobody measured, by racks and by distance; the rest as measured.
-struct Measured<'a> {
+pub(super) struct Measured<'a> {
     snapshot: &'a Snapshot,
     nothing: LatencyTable,
     classes: DistanceClasses,
@@ -25,8 +26,12 @@ struct Measured<'a> {
     known: bool,
 }
 
-impl Measured<'_> {
-    fn estimate(&self, a: NodeIdx, b: NodeIdx) -> Estimate {
+impl<'a> Measured<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, classes: DistanceClasses, known: bool) -> Self {
+        Self { snapshot, nothing: LatencyTable::default(), classes, known }
+    }
+
+    pub(super) fn estimate(&self, a: NodeIdx, b: NodeIdx) -> Estimate {
         let end = |node| (node, self.snapshot.rack(node));
         let table = if self.known { &self.snapshot.latency } else { &self.nothing };
         table.estimate(end(a), end(b), &self.classes, self.snapshot.taken_at)
@@ -41,7 +46,7 @@ impl Latencies for Measured<'_> {
 
 /// Whom all others talk with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Root {
+pub(super) enum Root {
     /// It runs already.
     Runs(NodeIdx),
     /// The first container of a group.
@@ -51,12 +56,13 @@ enum Root {
 /// A request with what the policy knows of it.
 pub(super) struct Asked<'p, 's> {
     params: &'p NomoraParams,
-    problem: &'p PlaceProblem<'s>,
-    curve: Curve,
-    latency: Measured<'p>,
+    pub(super) problem: &'p PlaceProblem<'s>,
+    pub(super) curve_name: &'p str,
+    pub(super) curve: Curve,
+    pub(super) latency: Measured<'p>,
     /// Groups as they are served.
     order: Vec<usize>,
-    root: Option<Root>,
+    pub(super) root: Option<Root>,
 }
 
 /// Containers of a group that are still to be placed.
@@ -74,13 +80,12 @@ struct Outcome {
 impl<'p, 's> Asked<'p, 's> {
     pub(super) fn new(params: &'p NomoraParams, problem: &'p PlaceProblem<'s>) -> Self {
         let queue = problem.owner.and_then(|owner| params.queues.get(owner.queue));
-        let curve = params.curve_named(queue.unwrap_or(&params.curve)).expect("validated: each name has a curve");
-        let (snapshot, classes) = (problem.snapshot, params.classes());
-        let latency =
-            Measured { snapshot, nothing: LatencyTable::default(), classes, known: !problem.degraded.no_latency };
+        let curve_name = queue.unwrap_or(&params.curve);
+        let curve = params.curve_named(curve_name).expect("validated: each name has a curve");
+        let latency = Measured::new(problem.snapshot, params.classes(), !problem.degraded.no_latency);
         let order = by_priority(problem);
         let root = root_of(problem, &order);
-        Self { params, problem, curve, latency, order, root }
+        Self { params, problem, curve_name, curve, latency, order, root }
     }
 
     pub(super) fn place(&self, budget: &Budget<'_>) -> Placement {
@@ -131,19 +136,13 @@ impl<'p, 's> Asked<'p, 's> {
     }
 
     /// The root's group, and the others: where it finds no room, the first container that does stands in.
-    fn first_of(&self, group: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn first_of(&self, group: usize) -> impl Iterator<Item = usize> {
         std::iter::once(group).chain(self.order.iter().copied().filter(move |other| *other != group))
     }
 
     /// Σ cost ÷ 100 of all containers but the root.
     pub(super) fn objective(&self, placement: &Placement) -> Option<Objective> {
-        let (root, of) = match self.root? {
-            Root::Runs(node) => (node, None),
-            Root::Of(group) => {
-                let group = self.first_of(group).find(|&group| !placement.groups[group].is_empty())?;
-                (placement.groups[group][0].node, Some(group))
-            }
-        };
+        let (root, of) = self.root_in(placement)?;
         let (mut cost, mut count) = (0.0, 0.0);
         let mut predicted = Predicted::default();
         for (group, shares) in placement.groups.iter().enumerate() {
@@ -350,10 +349,9 @@ impl Predicted {
 
 /// The group of one container that most edges name; else the node with most of what runs; else the first container.
 fn root_of(problem: &PlaceProblem<'_>, order: &[usize]) -> Option<Root> {
-    let edges =
-        |group: usize| problem.edges.iter().filter(|edge| (edge.from.at() == group) != (edge.to.at() == group)).count();
-    let alone = order.iter().copied().filter(|&group| problem.groups[group].count == 1 && edges(group) > 0);
-    let named = alone.min_by_key(|&group| Reverse(edges(group))).map(Root::Of);
+    let edges: Vec<(usize, usize)> = problem.edges.iter().map(|edge| (edge.from.at(), edge.to.at())).collect();
+    let counts = order.iter().map(|&group| (group, problem.groups[group].count));
+    let named = root_group(counts, &edges).map(Root::Of);
     let running = || problem.anchors.iter().min_by_key(|anchor| (Reverse(anchor.count), anchor.node));
     named.or_else(|| running().map(|anchor| Root::Runs(anchor.node))).or_else(|| order.first().copied().map(Root::Of))
 }

@@ -2,12 +2,13 @@
 
 use super::{Nomora, NomoraParams};
 use crate::params::{self, Params};
+use crate::predict::PlacePrediction;
 use crate::problem::{Anchor, EdgeProblem, Owner};
 use crate::sample::{Sample, cluster};
-use crate::{Budget, Definition, Ended, GroupProblem, Place, PlaceProblem, Placement, check};
+use crate::{Budget, Definition, Ended, GroupProblem, Place, PlaceProblem, Placement, Predict, Share, check};
 use hintd_model::cluster::{EdgePattern, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
-use hintd_model::network::latency::LatencyModel;
+use hintd_model::network::latency::{Basis, LatencyModel};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx};
 use proptest::prelude::*;
 
@@ -183,6 +184,53 @@ fn a_pair_that_nobody_measured_counts_as_its_racks_do() {
         [0.0, 2.0, 0.0].map(Some)
     );
     assert_eq!((part("lowest_performance"), part("latency_age_s")), (part("mean_performance"), Some(0.0)));
+}
+
+fn placed_as(groups: &[&[(u32, u32)]]) -> Placement {
+    let shares = |of: &&[(u32, u32)]| of.iter().map(|&(node, count)| Share { node: NodeIdx(node), count }).collect();
+    let (objective, ended, gap, steps) = (0.0, Ended::Complete, None, 0);
+    let groups = groups.iter().map(shares).collect();
+    Placement { groups, routes: vec![], objective, parts: vec![], ended, gap, steps }
+}
+
+#[test]
+fn performance_is_predicted_where_containers_are_and_at_the_best_nodes_with_room_left() {
+    let mut sample = testbed();
+    measure(&mut sample, &[(5, 15, 20), (12, 5, 300)]);
+    let mut problem = sample.problem(vec![sample.group("worker", 4, UNIT)], vec![], AT_5.to_vec());
+    let policy = Nomora::default();
+    let predicted = |problem: &PlaceProblem<'_>| policy.predict(problem, &placed_as(&[&[(5, 2), (15, 1), (13, 1)]]), 3);
+    let found = predicted(&problem).unwrap();
+    assert_eq!((&*found.curve, found.root, found.root_group), ("memcached", NodeIdx(5), None));
+    let seen = |places: &[PlacePrediction]| -> Vec<(u32, u32, u64, Basis)> {
+        places.iter().map(|at| (at.node.0, at.count, at.latency.rtt.0, at.latency.basis)).collect()
+    };
+    let (by_hosts, by_racks, by_distance) = (Basis::Hosts, Basis::Racks, Basis::Distance);
+    // The racks' other pairs count as nine tenths of the two hosts that measured do.
+    assert_eq!(seen(&found.groups[0].placed), [(5, 2, 10, by_distance), (15, 1, 20, by_hosts), (13, 1, 300, by_racks)]);
+    let others = &found.groups[0].alternatives;
+    assert_eq!(seen(others), [(15, 0, 20, by_hosts), (4, 0, 50, by_distance), (6, 0, 50, by_distance)]);
+    for (place, expected) in found.groups[0].placed.iter().chain(others).zip([1.0, 1.0, 0.455_414, 1.0, 0.922_323]) {
+        assert!((place.performance - expected).abs() < 1e-6, "{place:?}, not {expected}");
+    }
+    problem.groups[0].max_per_node = 1;
+    assert_eq!(seen(&predicted(&problem).unwrap().groups[0].alternatives)[0].0, 4, "node 15 may have no other one");
+}
+
+#[test]
+fn a_root_that_is_placed_with_the_others_has_no_prediction_of_its_own() {
+    let sample = testbed();
+    let groups = vec![sample.group("master", 1, UNIT), sample.group("worker", 3, UNIT)];
+    let problem = sample.problem(groups, vec![star(1)], vec![]);
+    let predict = |groups: &[&[(u32, u32)]]| Nomora::default().predict(&problem, &placed_as(groups), 1);
+    let found = predict(&[&[(9, 1)], &[(9, 1), (8, 2)]]).unwrap();
+    assert_eq!((found.root, found.root_group, found.groups[0].placed.len()), (NodeIdx(9), Some(0), 0));
+    assert_eq!(found.groups[1].placed.iter().map(|at| at.count).collect::<Vec<_>>(), [1, 2]);
+    // Without its master's room the first worker stands in.
+    let found = predict(&[&[], &[(9, 2), (8, 1)]]).unwrap();
+    let counts: Vec<(u32, u32)> = found.groups[1].placed.iter().map(|at| (at.node.0, at.count)).collect();
+    assert_eq!((found.root_group, counts), (Some(1), vec![(9, 1), (8, 1)]));
+    assert_eq!(predict(&[&[], &[]]), None);
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn chosen(problem: &RebalanceProblem<'_>, field: &Field<KINDS_MAX>, moves: &[Can
             left[server as usize].left[kind] -= size;
             left[mover.server as usize].left[kind] += size;
         }
-        chosen.push(Move { container: running.container, to: NodeIdx(server), gain });
+        chosen.push(Move { container: running.container, to: NodeIdx(server), gain, performance: None });
     }
     chosen
 }

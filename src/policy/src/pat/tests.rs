@@ -377,6 +377,7 @@ fn running_containers_are_advised_towards_their_boxes_within_bounds() {
         allowed: Vec::new(),
         traffic: traffic.clone(),
         chains: vec![Some(ChainIdx(0)); 12],
+        roots: Vec::new(),
         others: None,
         moves_max,
         application_moves_max,

@@ -127,7 +127,7 @@ pub(crate) fn link_bytes(problem: &PlaceProblem<'_>, placement: &Placement) -> L
     let groups = places_of(problem, placement);
     let mut bytes = LinkBytes::default();
     let inputs = transfers::inputs(problem, &groups).into_iter();
-    let arrived = transfers::arrived(problem, &groups).into_iter();
+    let arrived = transfers::arrived(problem, &groups).into_iter().chain(transfers::earlier(problem));
     for transfer in inputs.chain(arrived).chain(transfers::edges(problem, placement, &groups)) {
         bytes.lay(problem.snapshot, &transfer);
     }

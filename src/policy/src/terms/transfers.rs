@@ -2,7 +2,7 @@
 
 use super::{GroupPlaces, all_to_all_within, one_to_one, used_racks};
 use crate::place::Placement;
-use crate::problem::{ArrivedSenders, EdgeProblem, InputBlock, PlaceProblem};
+use crate::problem::{ArrivedSenders, EarlierReceivers, EdgeProblem, InputBlock, PlaceProblem};
 use hintd_model::cluster::EdgePattern;
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
 use std::collections::BTreeMap;
@@ -79,6 +79,20 @@ pub(super) fn arrived(problem: &PlaceProblem<'_>, groups: &[GroupPlaces]) -> Vec
         out.push(Transfer { from: there, to: new, bytes });
     }
     out
+}
+
+/// To receivers that were asked for before: the same for every placement.
+pub(super) fn earlier(problem: &PlaceProblem<'_>) -> Vec<Transfer> {
+    let of = |EarlierReceivers { from, on }: &EarlierReceivers| {
+        let bytes: f64 = from.iter().map(|(_, bytes)| bytes.as_f64()).sum();
+        let there: Side = from.iter().map(|&(node, part)| (node, part.as_f64() / bytes)).collect();
+        (bytes > 0.0 && !on.is_empty()).then(|| Transfer {
+            from: there,
+            to: shares(on.iter().map(|(node, count)| (node, count))),
+            bytes,
+        })
+    };
+    problem.earlier.iter().filter_map(of).collect()
 }
 
 /// What is read by nodes, of places that are not known: bytes that come out of other racks.

@@ -20,6 +20,14 @@ use std::sync::Arc;
 /// Nobody falls silent here: heartbeats that tell nothing new are left out.
 const NEVER: Micros = Micros::from_secs(1_000_000_000);
 
+/// Reduces that hosts are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reduces {
+    pub(super) count: u32,
+    /// All that the application asked for so far, where the processor may hold some of them; else 0.
+    pub(super) whole: u32,
+}
+
 #[derive(Debug)]
 pub(super) struct Hintd {
     engine: Engine,
@@ -180,12 +188,12 @@ impl Hintd {
     pub(super) fn ask(
         &mut self,
         deployed: &Deployed<'_>,
-        (attempt, user, count): (AttemptId, &Arc<str>, u32),
+        (attempt, user, reduces): (AttemptId, &Arc<str>, Reduces),
         snapshot: &Snapshot,
         now: Timestamp,
     ) -> Vec<(NodeIdx, u32)> {
         let id = format!("{attempt:?}-{}", self.asked + 1);
-        let answer = self.decide(deployed, (&id, attempt, user, count), snapshot, now);
+        let answer = self.decide(deployed, (&id, attempt, user, reduces), snapshot, now);
         drop(self.engine.take_effects());
         let Some(answer) = answer else { return Vec::new() };
         let place = |hint: &hintd_engine::Hint| {
@@ -199,7 +207,7 @@ impl Hintd {
     pub(super) fn decide(
         &mut self,
         deployed: &Deployed<'_>,
-        (id, attempt, user, count): (&str, AttemptId, &Arc<str>, u32),
+        (id, attempt, user, reduces): (&str, AttemptId, &Arc<str>, Reduces),
         snapshot: &Snapshot,
         now: Timestamp,
     ) -> Option<Arc<Answer>> {
@@ -208,7 +216,7 @@ impl Hintd {
         self.asked += 1;
         self.engine.tick(now);
         self.engine.publish(now);
-        let request = Arc::new(self.request(id, (attempt, user, count), &deployed.cluster.container));
+        let request = Arc::new(self.request(id, (attempt, user, reduces), &deployed.cluster.container));
         let chosen = SelectedPolicy { policy, baseline, mode: Mode::On, name: policy.name() };
         let generation = self.engine.generation();
         let mut proposal = propose(&generation, &request, &chosen, &deployed.placer, now, &mut || false).ok()?;
@@ -233,11 +241,12 @@ impl Hintd {
         (self.engine.take_effects().out, held)
     }
 
-    fn request(&self, id: &str, (attempt, user, count): (AttemptId, &Arc<str>, u32), size: &Resource) -> HintRequest {
+    fn request(&self, id: &str, (attempt, user, of): (AttemptId, &Arc<str>, Reduces), size: &Resource) -> HintRequest {
         let group = TaskGroup {
             name: "p10".into(),
             role: "reduce".into(),
-            count,
+            count: of.count,
+            whole: of.whole,
             size: named(size),
             key: REDUCES,
             label: None,

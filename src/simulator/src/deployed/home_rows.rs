@@ -74,6 +74,11 @@ impl HomeRows {
         }
     }
 
+    /// Whether its input was written to homes.
+    pub(super) fn has(&self, attempt: AttemptId) -> bool {
+        self.jobs.contains_key(&attempt)
+    }
+
     pub(super) fn forget(&mut self, attempt: AttemptId) {
         self.jobs.remove(&attempt);
     }

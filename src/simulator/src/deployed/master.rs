@@ -146,6 +146,12 @@ impl Master {
         self.passed + self.running_reduces()
     }
 
+    /// Reduces that it asked for so far, those that came among them.
+    pub(super) fn asked_in_all(&self) -> u32 {
+        let unasked = (self.waiting_reduces.len() as u32).saturating_sub(self.asked_reduces);
+        self.reduces_in_all.saturating_sub(unasked)
+    }
+
     fn running_reduces(&self) -> u32 {
         self.containers.keys().filter(|(map, _)| !map).count() as u32
     }

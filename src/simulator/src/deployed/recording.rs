@@ -1,7 +1,7 @@
 //! What a daemon was told, played to the engine as runs of this module have it: both come to the same.
 
 use super::Deployed;
-use super::hintd::Hintd;
+use super::hintd::{Hintd, Reduces};
 use hintd_engine::{Answer, Effect};
 use hintd_model::cluster::Resource;
 use hintd_model::units::{AttemptId, HostName, Timestamp};
@@ -62,6 +62,8 @@ pub enum Told {
         user: Arc<str>,
         /// How many.
         count: u32,
+        /// Of how many in all, where they are asked for in parts; 0: not said.
+        whole: u32,
     },
 }
 
@@ -105,8 +107,9 @@ pub fn play(deployed: &Deployed<'_>, recording: &[(Timestamp, Told)]) -> Vec<Dec
                 }
             }
             Told::Done(attempt) => hintd.done(*attempt, at),
-            Told::Asked { id, attempt, user, count } => {
-                let answer = hintd.decide(deployed, (id, *attempt, user, *count), &snapshot, at);
+            Told::Asked { id, attempt, user, count, whole } => {
+                let reduces = Reduces { count: *count, whole: *whole };
+                let answer = hintd.decide(deployed, (id, *attempt, user, reduces), &snapshot, at);
                 let (effects, leases) = hintd.left_behind();
                 decided.push(Decided { answer, leases, effects });
             }

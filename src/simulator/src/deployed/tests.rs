@@ -4,7 +4,7 @@ use super::Deployed;
 use super::rows::{HintRows, Stage};
 use crate::job_model::JobModel;
 use crate::report::RunReport;
-use crate::settings::{FlowGrain, SimSettings};
+use crate::settings::{FlowGrain, Part, SimSettings};
 use crate::shape::Shipped;
 use crate::trace::job::TraceJob;
 use crate::yarn::{Progress, SimCluster, SimRun, simulate};
@@ -106,6 +106,19 @@ fn an_earlier_run_reaches_the_engine_and_moves_receivers() {
     assert_eq!((with.0.jobs, with.0.unfinished), (12, 0));
     assert_ne!(with, without, "no receiver was placed otherwise");
     assert_eq!(run("capacity", 1.0), run("capacity", 0.0), "nobody knows anything where nobody hints");
+}
+
+#[test]
+fn maps_wait_for_hosts_of_their_blocks_where_somebody_hints() {
+    let run = |policy: &str, without: &[Part]| {
+        let common = SimSettings { seed: 3, grain: FlowGrain::Nodes, ..SimSettings::default() };
+        run_with(policy, SimSettings { without: without.iter().copied().collect(), ..common }, &jobs(24)).0
+    };
+    let elsewhere = |report: &RunReport| report.maps_by_locality[1] + report.maps_by_locality[2];
+    let (with, without) = (run("joint", &[]), run("joint", &[Part::Blocks]));
+    assert_eq!((with.jobs, with.unfinished), (24, 0));
+    assert!(elsewhere(&with) < elsewhere(&without), "{} and {}", elsewhere(&with), elsewhere(&without));
+    assert_eq!(run("capacity", &[]), run("capacity", &[Part::Blocks]), "nobody is asked to wait where nobody hints");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
 
-use super::hintd::Hintd;
+use super::block_rows::BlockRows;
+use super::hintd::{Hintd, Reduces};
 use super::home_rows::HomeRows;
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
@@ -79,6 +80,7 @@ pub(super) struct World {
     masters: BTreeMap<AttemptId, Master>,
     hints: BTreeMap<AttemptId, HintRows>,
     homes: HomeRows,
+    blocks: BlockRows,
     by_app: BTreeMap<AppIdx, AttemptId>,
     agenda: BinaryHeap<Reverse<(Timestamp, u64, Happening)>>,
     turns: u64,
@@ -136,6 +138,7 @@ impl World {
             masters: BTreeMap::new(),
             hints: BTreeMap::new(),
             homes: HomeRows::default(),
+            blocks: BlockRows::default(),
             by_app: BTreeMap::new(),
             agenda: BinaryHeap::new(),
             turns: 0,
@@ -251,14 +254,20 @@ impl World {
         for place in master.asked.keys() {
             rows.entry(*place).or_insert(0);
         }
-        let narrowed = self.homes.narrow(attempt, &mut rows, snapshot, now);
+        let by_blocks = self.hintd.is_some() && !self.without.contains(&Part::Blocks) && !self.homes.has(attempt);
+        let strict = if by_blocks {
+            self.blocks.strict(attempt, &rows, now)
+        } else {
+            self.homes.narrow(attempt, &mut rows, snapshot, now)
+        };
         let changed: Vec<(Place, u32)> = rows.into_iter().collect();
         master.asked = changed.iter().filter(|(_, count)| *count > 0).copied().collect();
         let (app, user) = (master.app, Arc::clone(&master.user));
         let more = master.more_reduces(free, early);
         master.asked_reduces += more;
-        ask(&mut self.scheduler, app, (MAPS, self.size), changed, !narrowed);
-        if narrowed {
+        let whole = if self.hold.is_some() { master.asked_in_all() } else { 0 };
+        ask(&mut self.scheduler, app, (MAPS, self.size), changed, !strict);
+        if strict {
             self.wake(attempt, now);
         }
         let more = self.pass(attempt, now);
@@ -270,7 +279,7 @@ impl World {
                 let hosts = if self.without.contains(&Part::Receivers) {
                     Vec::new()
                 } else {
-                    hintd.ask(deployed, (attempt, &user, more), snapshot, now)
+                    hintd.ask(deployed, (attempt, &user, Reduces { count: more, whole }), snapshot, now)
                 };
                 let hosts = self.homes.fill(attempt, more, hosts);
                 self.at(now.plus(ANSWER), Happening::Answer(attempt, hosts));
@@ -493,6 +502,7 @@ impl World {
         self.by_app.remove(&master.app);
         self.hints.remove(&attempt);
         self.homes.forget(attempt);
+        self.blocks.forget(attempt);
         self.held.remove(&attempt);
         self.holding.end(attempt);
         self.turn(now);

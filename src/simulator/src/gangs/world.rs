@@ -173,6 +173,7 @@ impl<'a> World<'a> {
             groups,
             edges: Vec::new(),
             senders: Vec::new(),
+            earlier: Vec::new(),
             scattered: Vec::new(),
             anchors,
             running: Some(&self.running),

@@ -20,6 +20,8 @@ pub fn experiments() -> &'static [Experiment] {
         pat::NETWORK_USE,
         pat::VIOLATIONS,
         nomora::QUALITY,
+        nomora::RUNTIME,
+        nomora::LATENCY,
         nas::THROUGHPUT,
         nas::COMPLETION,
         nas::TRAFFIC,

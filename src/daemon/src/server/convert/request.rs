@@ -139,6 +139,7 @@ fn groups_of_asks(asks: &[Ask]) -> Result<Vec<TaskGroup>, Refusal> {
             name: name.into(),
             role: "".into(),
             count: row.count,
+            whole: 0,
             size: row.size.clone(),
             key,
             label: optional(Arc::clone(&row.label)),
@@ -166,6 +167,7 @@ fn groups(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<Vec<
             name,
             role: text(format_args!("{path}.role"), &group.role, limits)?,
             count: count(&format!("{path}.count"), u64::from(group.count), limits.containers)?,
+            whole: whole(&path, group.whole, limits)?,
             size: size(&format!("{path}.resource"), group.resource.as_ref(), limits)?,
             key: SchedulerKey {
                 priority: group.priority,
@@ -178,6 +180,14 @@ fn groups(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<Vec<
     }
     check_keys(&groups)?;
     Ok(groups)
+}
+
+/// A whole is no more than what could be asked for at once.
+fn whole(path: &str, containers: u32, limits: &RequestLimits) -> Result<u32, Refusal> {
+    if containers == 0 {
+        return Ok(0);
+    }
+    count(&format!("{path}.whole"), u64::from(containers), limits.containers)
 }
 
 fn edges(

@@ -2,7 +2,7 @@
 
 use super::disk::Reply;
 use super::state::{Call, World};
-use crate::{Effect, FollowBody, Round};
+use crate::{Effect, FollowBody, MoveNote, Round};
 use hintd_model::units::ContainerId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ impl World {
     pub(super) fn check_moves(&self, out: &[Effect]) {
         let mut by_application: BTreeMap<_, usize> = BTreeMap::new();
         for effect in out {
-            if let Effect::Follow { message: FollowBody::Move { container, to, .. }, .. } = effect {
+            if let Effect::Follow { message: FollowBody::Move(told), .. } = effect {
+                let MoveNote { container, to, .. } = &**told;
                 *by_application.entry(container.attempt.application).or_default() += 1;
                 let runs = self.engine.current_snapshot().applications.get(&container.attempt);
                 let runs = runs.and_then(|of| of.containers.get(container)).expect("only what runs is to move");

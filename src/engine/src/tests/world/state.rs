@@ -253,7 +253,7 @@ impl World {
                 let live: Vec<_> = leases.iter().filter(|id| self.book.live.contains_key(id)).collect();
                 assert!(live.is_empty(), "{live:?} were withdrawn and hold");
             }
-            Effect::Follow { message: FollowBody::Move { container, gain, .. }, .. } => self.proposed(container, gain),
+            Effect::Follow { message: FollowBody::Move(told), .. } => self.proposed(told.container, told.gain),
             Effect::Follow { .. } | Effect::RunLeftOut { .. } | Effect::Count(..) | Effect::AdherenceFinalized(_) => {}
             Effect::Verdict(_) => panic!("nobody is held out here"),
             Effect::Hints { answer, .. } => self.reply(Reply::Answer(answer)),
@@ -364,6 +364,7 @@ pub(super) fn settings(which: u8) -> EngineSettings {
     let secs = Micros::from_secs;
     let rebalance = RebalanceSettings {
         enabled: true,
+        latency: false,
         every: secs(5),
         gain_min_per_million: 50_000,
         moves_per_round: 3,

@@ -84,6 +84,9 @@ pub struct GroupEntry {
     pub role: String,
     /// Containers, at least 1.
     pub count: u32,
+    /// Containers of the group in all, where it is asked for in parts; left out or 0: not said.
+    #[serde(default)]
+    pub whole: u32,
     /// Scheduler key: priority; left out: the group's position, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i32>,
@@ -151,6 +154,7 @@ impl RequestDocument {
             name: group.name.to_string(),
             role: group.role.to_string(),
             count: group.count,
+            whole: group.whole,
             priority: Some(group.key.priority),
             allocation_request_id: group.key.allocation_request_id,
             label: group.label.as_ref().map(ToString::to_string),
@@ -244,6 +248,7 @@ impl RequestDocument {
                 name: entry.name.as_str().into(),
                 role: entry.role.as_str().into(),
                 count: entry.count,
+                whole: entry.whole,
                 size: entry.size.size(&format!("{field}.size"), problems),
                 key: SchedulerKey {
                     priority: entry.priority.unwrap_or(position),

@@ -219,6 +219,7 @@ fn beside<'a>(
         groups: left.iter().map(group).collect(),
         edges: Vec::new(),
         senders: Vec::new(),
+        earlier: Vec::new(),
         scattered: Vec::new(),
         ..problem.clone()
     }

@@ -2,11 +2,13 @@
 //!
 //! # Code map
 //! - `series`: synthetic latency of all pairs of machines over time. `workload`: jobs, of the Google trace where it is there.
-//! - `run`: rounds of one policy over the jobs. `quality`: Figure 5, performance of jobs.
+//! - `run`: rounds of one policy over the jobs. `quality`: Figure 5, performance of jobs. `time`: Figures 6 and 8.
 
 mod quality;
 mod run;
 mod series;
+mod time;
 mod workload;
 
 pub use quality::QUALITY;
+pub use time::{LATENCY, RUNTIME};

@@ -14,6 +14,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::time::Instant;
 
 /// How tasks are placed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,6 +78,15 @@ impl Outcome {
     }
 }
 
+/// How long rounds took, and tasks waited for them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Timing {
+    /// Of each round, the building of its network and the reading of its answer included, s.
+    pub(super) rounds_s: Vec<f64>,
+    /// From a task's submission to its place: how long it waited, and the round that placed it took, s; and how many tasks.
+    pub(super) placed_s: Vec<(f64, u32)>,
+}
+
 /// Tasks that run together.
 #[derive(Debug, Clone, Copy)]
 struct Running {
@@ -136,7 +146,8 @@ struct Cluster<'w> {
     ends: BinaryHeap<Reverse<u64>>,
     random: ChaCha8Rng,
     outcome: Outcome,
-    waits: (u64, u64),
+    waits: Waits,
+    timing: Timing,
     moved: Vec<f64>,
 }
 
@@ -147,6 +158,21 @@ pub(super) fn run(system: System, scale: Scale, seed: u64) -> Result<Outcome, Fa
 
 /// The same for so many seconds.
 pub(super) fn run_for(system: System, scale: Scale, seed: u64, span_s: u64) -> Result<Outcome, Failure> {
+    drive(system, scale, seed, span_s, |cluster| cluster.finish())
+}
+
+/// How long the rounds of the same run take on this machine.
+pub(super) fn timed(system: System, scale: Scale, seed: u64, span_s: u64) -> Result<Timing, Failure> {
+    drive(system, scale, seed, span_s, |cluster| cluster.timing)
+}
+
+fn drive<T>(
+    system: System,
+    scale: Scale,
+    seed: u64,
+    span_s: u64,
+    end: impl FnOnce(Cluster<'_>) -> T,
+) -> Result<T, Failure> {
     let (Workload { jobs, slots }, machines) = (workload(scale, seed, span_s), Machines::of(scale));
     let (_, tick_s) = times(scale);
     let series = Series::new(machines, span_s, tick_s, seed);
@@ -162,7 +188,8 @@ pub(super) fn run_for(system: System, scale: Scale, seed: u64, span_s: u64) -> R
         ends: BinaryHeap::new(),
         random: ChaCha8Rng::seed_from_u64(seed ^ 0x0063_6c75_7374_6572),
         outcome: Outcome::default(),
-        waits: (0, 0),
+        waits: Waits::default(),
+        timing: Timing::default(),
         moved: Vec::new(),
     };
     let moves = matches!(system, System::Nomora { moves: true, .. });
@@ -175,7 +202,7 @@ pub(super) fn run_for(system: System, scale: Scale, seed: u64, span_s: u64) -> R
         }
         let mut again = false;
         if cluster.end(now) || next > before || cluster.asks(now) || (tick && moves) {
-            again = cluster.round(system, &series, now, tick)?;
+            again = cluster.timed_round(system, &series, now, tick)?;
         }
         if tick {
             cluster.jobs.values_mut().for_each(|job| job.look(&series.at(now)));
@@ -186,7 +213,7 @@ pub(super) fn run_for(system: System, scale: Scale, seed: u64, span_s: u64) -> R
         let due = if again { now + 1 } else { span_s };
         now = arrival.min(end).min((now / tick_s + 1) * tick_s).min(due).max(now + 1);
     }
-    Ok(cluster.finish())
+    Ok(end(cluster))
 }
 
 impl Cluster<'_> {
@@ -228,6 +255,17 @@ impl Cluster<'_> {
     fn asks(&self, now: u64) -> bool {
         let fresh = |job: &LiveJob<'_>| job.root.is_some() && job.running.is_empty() && job.arrived_s < now;
         self.jobs.values().any(|job| fresh(job) && job.looks == 0)
+    }
+
+    /// As [`Self::round`], and notes how long it took.
+    fn timed_round(&mut self, system: System, series: &Series, now: u64, tick: bool) -> Result<bool, Failure> {
+        let began = Instant::now();
+        let again = self.round(system, series, now, tick)?;
+        let took_s = began.elapsed().as_secs_f64();
+        self.timing.rounds_s.push(took_s);
+        let placed = self.waits.latest.drain(..).map(|(waited_s, count)| (waited_s as f64 + took_s, count));
+        self.timing.placed_s.extend(placed);
+        Ok(again)
     }
 
     /// Whether another round is due at once.
@@ -439,10 +477,20 @@ impl Cluster<'_> {
     fn finish(mut self) -> Outcome {
         let live: Vec<usize> = self.jobs.keys().copied().collect();
         live.into_iter().for_each(|at| self.leave(at));
-        self.outcome.waited_s = self.waits.0 as f64 / self.waits.1.max(1) as f64;
+        self.outcome.waited_s = self.waits.sum_s as f64 / self.waits.tasks.max(1) as f64;
         self.outcome.moved = self.moved.iter().sum::<f64>() / self.moved.len().max(1) as f64;
         self.outcome
     }
+}
+
+/// How long tasks waited that began.
+#[derive(Debug, Default)]
+struct Waits {
+    /// Of all.
+    sum_s: u64,
+    tasks: u64,
+    /// Of those that began in this round, with how many of each.
+    latest: Vec<(u64, u32)>,
 }
 
 /// Tasks that wait for longest begin on these machines.
@@ -450,7 +498,7 @@ fn start(
     job: &mut LiveJob<'_>,
     machines: &[(u32, u32)],
     now: u64,
-    (ends, waits): (&mut BinaryHeap<Reverse<u64>>, &mut (u64, u64)),
+    (ends, waits): (&mut BinaryHeap<Reverse<u64>>, &mut Waits),
 ) {
     job.waiting.sort_by_key(|queued| queued.since_s);
     let mut first = 0;
@@ -460,8 +508,10 @@ fn start(
             let ends_s = now + queued.left_s;
             job.running.push(Running { machine, since_s: now, ends_s, count: begin });
             ends.push(Reverse(ends_s));
-            waits.0 += u64::from(begin) * now.saturating_sub(queued.since_s);
-            waits.1 += u64::from(begin);
+            let waited_s = now.saturating_sub(queued.since_s);
+            waits.sum_s += u64::from(begin) * waited_s;
+            waits.tasks += u64::from(begin);
+            waits.latest.push((waited_s, begin));
             queued.count -= begin;
             count -= begin;
             first += usize::from(queued.count == 0);

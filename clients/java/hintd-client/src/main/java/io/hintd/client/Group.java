@@ -15,6 +15,7 @@ public final class Group {
   private final int count;
   private final long memoryMb;
   private final int vcores;
+  private int whole;
   private String role = "";
   private Integer priority;
   private long allocationRequestId = -1;
@@ -28,6 +29,15 @@ public final class Group {
     this.count = count;
     this.memoryMb = memoryMb;
     this.vcores = vcores;
+  }
+
+  /**
+   * Containers of the group in all, where it is asked for in parts: these, those asked for before, and those that will be
+   * asked for later. hintd places all as one. 0: not said.
+   */
+  public Group whole(int value) {
+    whole = value;
+    return this;
   }
 
   /** map, reduce, worker, ... */
@@ -109,6 +119,7 @@ public final class Group {
             .setName(name)
             .setRole(role)
             .setCount(count)
+            .setWhole(whole)
             .setResource(size)
             .setPriority(priorityAt(position))
             .setNodeLabelExpression(label)

@@ -230,6 +230,7 @@ final class Hinted {
     int count = Math.min(want.count, settings.containersMax);
     Group group =
         new Group(want.key.group(), count, size.getMemorySize(), size.getVirtualCores())
+            .whole(Math.min(turns.inAll(want.key), settings.containersMax))
             .priority(want.key.priority)
             .allocationRequestId(want.key.allocationRequestId)
             .role(Roles.of(app.framework(), want.key.priority));

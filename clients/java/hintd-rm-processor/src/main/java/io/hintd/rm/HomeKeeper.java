@@ -5,12 +5,15 @@ import io.hintd.rm.Settings.Mode;
 import io.hintd.v1.InputHomesRequest;
 import io.hintd.v1.InputHomesResponse;
 import io.hintd.v1.RackHosts;
+import java.util.Arrays;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
@@ -31,10 +34,18 @@ import org.slf4j.LoggerFactory;
  * most; at once where not all maps that are outstanding have a row at home, no node of the homes can take them, hintd
  * refuses or is silent or says that there are no homes any more, or the queue is switched off. Maps then go elsewhere for
  * good, reduces until all that were asked for have come. That homes are full is no reason.
+ *
+ * <p>Maps of a job whose input was sent nowhere stay by their blocks: their own rows are left as they are, and {@code *} is
+ * strict until none came for {@code blocks-for-ms}. YARN relaxes {@code *} of a small job after a heartbeat or two.
  */
 final class HomeKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(HomeKeeper.class);
   static final long AGAIN_MS = 1_000;
+  /** For who stays by its blocks, hintd is asked only whether it is there and still says yes: twice while an answer holds. */
+  private static final long BLOCKS_AGAIN_MS = 2_500;
+  /** Answers of a hintd that advises the application, and knows no homes of its input. */
+  private static final Set<String> NO_HOMES =
+      Collections.unmodifiableSet(new HashSet<>(Arrays.asList("no_key", "none_given", "racks_gone", "not_at_home")));
   /** Where hintd says homes and not how long to wait there: it is older than that. */
   private static final int PATIENCE_MS = 30_000;
   /** All usable hosts of the homes have rows by then. */
@@ -56,6 +67,8 @@ final class HomeKeeper {
     boolean held;
     /** Whether its reduces were counted as held since then. */
     boolean counted;
+    /** It stays by its blocks, for its input has no homes. */
+    boolean blocks;
     /** Containers that came, by host. */
     final Map<String, Integer> came = new HashMap<>();
 
@@ -141,11 +154,17 @@ final class HomeKeeper {
       holdsUntil = Math.max(holdsUntil, now + settings.deadlineMs); // nobody asked meanwhile: by then hintd has answered
     }
     went = going;
-    if (going && answer == null && (racks == null || !racks.isEmpty() || reads == null) && now >= again) {
+    boolean blocks = reads != null && byBlocks(settings);
+    if (going && answer == null && (racks == null || !racks.isEmpty() || reads == null || blocks) && now >= again) {
       ask(reads, settings);
-      again = now + AGAIN_MS;
+      again = now + (blocks ? BLOCKS_AGAIN_MS : AGAIN_MS);
     }
     return fresh && going && answer != null && racks == null;
+  }
+
+  /** Whether maps may stay by their blocks: hintd advises the application, and knows no homes of its input. */
+  private boolean byBlocks(Settings settings) {
+    return settings.blocksForMs > 0 && racks != null && racks.isEmpty() && NO_HOMES.contains(reason);
   }
 
   /** Of keys that got all their containers, reduces begin anew with the next. */
@@ -250,9 +269,13 @@ final class HomeKeeper {
     return mostMapsAtHome() ? homes.racks() : new TreeSet<>();
   }
 
+  private static boolean staysAtHome(Stay stay) {
+    return stay.maps && stay.kept && !stay.blocks;
+  }
+
   /** Reduces leave maps of their job the room: YARN serves them first, and MapReduce takes them back after minutes only. */
   private void hold(Key key, Stay stay, boolean narrowed, long now) {
-    boolean holds = !stay.maps && rows.open().stream().anyMatch(other -> stays.get(other).maps && stays.get(other).kept);
+    boolean holds = !stay.maps && rows.open().stream().anyMatch(other -> staysAtHome(stays.get(other)));
     if (holds && narrowed && !stay.counted) {
       stay.counted = true;
       counters.homes("reduces_held", rows.outstanding(key));
@@ -266,9 +289,9 @@ final class HomeKeeper {
   }
 
   private void decide(Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
-    String why = stay.maps ? notMaps(key) : notReduces(key, stay);
+    String why = stay.maps ? notMaps(key, stay, settings) : notReduces(key, stay);
     hold(key, stay, why == null, now);
-    boolean late = now - stay.since >= waitMs(patienceMs, settings);
+    boolean late = now - stay.since >= (stay.blocks ? settings.blocksForMs : waitMs(patienceMs, settings));
     if (NOT_YET.equals(why)) {
       if (late) {
         end(key, stay, "no_answer");
@@ -282,7 +305,7 @@ final class HomeKeeper {
       return; // all of it was given, and is on its way to the application
     }
     TreeMap<String, String> hosts = homes.usable(blacklisted, rows.last(key).getCapability());
-    if (why != null || late || hosts.isEmpty()) {
+    if (why != null || late || hosts.isEmpty() && !stay.blocks) {
       end(key, stay, why != null ? why : late ? "waited" : "no_nodes");
     } else {
       stay(key, stay, target(key, stay, hosts, settings, now), mode == Mode.ON && !shadow, settings, now);
@@ -290,18 +313,25 @@ final class HomeKeeper {
   }
 
   /** Why maps do not stay; null: they do. */
-  private String notMaps(Key key) {
+  private String notMaps(Key key, Stay stay, Settings settings) {
     if (racks == null) {
       return NOT_YET;
     }
-    if (racks.isEmpty() || rows.leftAlone(key) != null) {
-      return racks.isEmpty() ? reason : rows.leftAlone(key);
+    if (rows.leftAlone(key) != null) {
+      return rows.leftAlone(key);
     }
-    int near = 0;
-    for (int count : rows.byRack(key, racks).values()) {
-      near += count;
+    stay.blocks |= !stay.narrowed && byBlocks(settings);
+    if (stay.blocks) {
+      // Homes that hintd found meanwhile are those of later runs.
+      boolean advised = !racks.isEmpty() || byBlocks(settings);
+      return !advised ? reason : asked(key, new HashSet<>(cluster.racks().values())) < rows.outstanding(key) ? "no_rows" : null;
     }
-    return near < rows.outstanding(key) ? "not_at_home" : null;
+    return racks.isEmpty() ? reason : asked(key, racks) < rows.outstanding(key) ? "not_at_home" : null;
+  }
+
+  /** Containers that the key's rows ask for in those racks, one that names several counted in each. */
+  private long asked(Key key, Set<String> racks) {
+    return rows.byRack(key, racks).values().stream().mapToLong(count -> count).sum();
   }
 
   /** Why reduces do not stay; null: they do. */
@@ -332,6 +362,9 @@ final class HomeKeeper {
   }
 
   private HomeRows.Target target(Key key, Stay stay, TreeMap<String, String> hosts, Settings settings, long now) {
+    if (stay.blocks) {
+      return new HomeRows.Target(rows.names(key), new TreeMap<>());
+    }
     // Hosts of its blocks alone may never have room, whatever is set for hints.
     boolean early = !stay.narrowed || now - stay.began < Math.min(settings.hostsForMs, HOSTS_FOR_MAX_MS);
     TreeMap<String, Integer> added = new TreeMap<>();
@@ -386,10 +419,12 @@ final class HomeKeeper {
     if (!stay.narrowed) {
       stay.narrowed = true;
       stay.began = now;
-      counters.homes((used ? "" : "shadow_") + (stay.maps ? "narrowed" : "reduces"), rows.outstanding(key));
+      String what = stay.blocks ? "blocks" : stay.maps ? "narrowed" : "reduces";
+      counters.homes((used ? "" : "shadow_") + what, rows.outstanding(key));
       LOG.info(
-          "hintd: {} of {}, {} containers, {} asked for in {} alone, until none came for {} ms", key, attempt,
-          rows.outstanding(key), used ? "are" : "would be", homes, waitMs(patienceMs, settings));
+          "hintd: {} of {}, {} containers, {} asked for {} alone, until none came for {} ms", key, attempt,
+          rows.outstanding(key), used ? "are" : "would be", stay.blocks ? "on hosts of their blocks" : "in " + homes,
+          stay.blocks ? settings.blocksForMs : waitMs(patienceMs, settings));
     }
     stay.kept = used;
     rows.keepTo(key, used ? target : null);
@@ -405,8 +440,10 @@ final class HomeKeeper {
     if (!stay.maps && !stay.narrowed) {
       return; // it never was to stay
     }
-    counters.homes((stay.maps ? "ended_" : "reduces_ended_") + why, 1);
-    if (racks != null && !racks.isEmpty()) {
+    counters.homes((stay.blocks ? "blocks_ended_" : stay.maps ? "ended_" : "reduces_ended_") + why, 1);
+    if (stay.blocks) {
+      LOG.info("hintd: {} of {} are asked for everywhere again: {}, {} outstanding", key, attempt, why, rows.outstanding(key));
+    } else if (racks != null && !racks.isEmpty()) {
       LOG.info(
           "hintd: {} of {} are asked for everywhere{}: {}, {} outstanding, asked for in {} of {}", key, attempt,
           stay.narrowed ? " again" : "", why, rows.outstanding(key), rows.byRack(key, racks), racks);
@@ -443,7 +480,7 @@ final class HomeKeeper {
     if (stay.maps) {
       maps.merge(host, 1, Integer::sum);
     }
-    if (stay.narrowed) {
+    if (stay.narrowed && !stay.blocks) {
       String where = homes.hasRack(rack) ? "at_home" : "elsewhere";
       counters.homes((shadow ? "shadow_" : "") + (stay.maps ? "" : "reduces_") + where, 1);
     }

@@ -184,6 +184,11 @@ final class HomeRows {
     return found;
   }
 
+  /** Hosts and racks of the application's own rows. */
+  Set<String> names(Key key) {
+    return new TreeSet<>(states.get(key).own.keySet());
+  }
+
   /** Whether the key's rows name hosts or racks by the application's own word. */
   boolean namesPlaces(Key key) {
     return states.get(key).own.values().stream().anyMatch(row -> row.getNumContainers() > 0);

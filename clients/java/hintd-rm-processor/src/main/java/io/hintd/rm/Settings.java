@@ -47,6 +47,8 @@ final class Settings {
   final long holdMaxMs;
   /** Maps and reduces are asked for in the homes of the input alone until none came for as long as hintd says; for so long at most, ms. */
   final long homesWaitMs;
+  /** Maps whose input has no homes are asked for on hosts of their blocks alone until none came for so long, ms; 0: not at all. */
+  final long blocksForMs;
   private final boolean homes;
   private final Map<String, Boolean> homesOf;
   private final boolean hold;
@@ -70,6 +72,7 @@ final class Settings {
     mode = from.word("mode", Mode.SHADOW);
     holdMaxMs = from.number("hold-max-ms", 3_600_000, 0, 86_400_000);
     homesWaitMs = from.number("homes-wait-ms", 3_600_000, 0, 3_600_000);
+    blocksForMs = from.number("blocks-for-ms", 3_000, 0, 60_000);
     homes = from.flag("homes", true);
     homesOf = from.each("homes.", key -> from.flag(key, true));
     hold = from.flag("hold", false);

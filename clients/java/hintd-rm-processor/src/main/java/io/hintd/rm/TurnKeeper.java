@@ -155,6 +155,11 @@ final class TurnKeeper {
     turns.most(key, Turns.ALL);
   }
 
+  /** Receivers of the key in all, those that are held among them; 0: they never wait here. */
+  int inAll(Key key) {
+    return turns.receivers(key);
+  }
+
   void delivered(Key key) {
     turns.delivered(key);
   }

@@ -411,15 +411,77 @@ class HomeKeeperTest {
     assertEquals(1, count("ended_silent"), () -> counters.getCounts().toString());
   }
 
-  @Test
-  void ofAJobWhoseDataWasSentNowhereAllPasses() throws Exception {
+  /** A job whose data was sent nowhere registers, and the answer is there. */
+  private void registerOther() throws Exception {
     Cluster.App other = new Cluster.App("root.q", "ann", "MAPREDUCE", "another", "", false);
-    keeper = new HomeKeeper(new Attempt("application_1700000000000_0077", 1), other, cluster, daemon, counters);
+    keeper = new HomeKeeper(new Attempt("application_1700000000000_01" + ++applications, 1), other, cluster, daemon, counters);
     keeper.registered(Mode.ON, settings, now);
     keeper.pending().get(PATIENCE_S, TimeUnit.SECONDS);
+  }
+
+  @Test
+  void ofAJobWhoseDataWasSentNowhereAllPassesWhereNobodyWaitsForBlocks() throws Exception {
+    use("blocks-for-ms=0");
+    registerOther();
     assertEquals(rows(3, 3, "*=3"), allocate(maps(3)));
     assertEquals(1, count("ended_none_given"));
     assertEquals(1, count("asked"), "and nobody asks again");
+  }
+
+  @Test
+  void mapsWhoseDataWasSentNowhereWaitForHostsOfTheirBlocksUntilNoneComesForThreeSeconds() throws Exception {
+    registerOther();
+    assertEquals(rows(3, 3, "*=3!"), allocate(maps(3)), "their rows stay as they came");
+    assertEquals(3, count("blocks"));
+    assertEquals("", pass(2));
+    keeper.delivered(MAPS, host(0, false), away(), now);
+    assertEquals("", pass(2), "no row of another host is added, for it would read from elsewhere");
+    assertEquals("*=2", pass(1), "none came for 3 s");
+    assertEquals(1, count("blocks_ended_waited"));
+    assertEquals(0, count("narrowed") + count("at_home") + count("elsewhere"));
+    assertEquals(rows(2, 2, "*=2"), allocate(maps(2)), "for good");
+  }
+
+  @Test
+  void reducesOfAJobThatWaitsForItsBlocksAreNotHeldAndHintsHaveTheirSay() throws Exception {
+    registerOther();
+    allocate(maps(3));
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    assertEquals("*=2", allocate(Yarn.row(REDUCES, "*", 2)));
+    assertTrue(keeper.keeps(MAPS) && !keeper.keeps(REDUCES));
+    assertEquals(0, count("reduces_held") + count("reduces"));
+  }
+
+  @Test
+  void nobodyWaitsForBlocksOfMapsThatHaveNoneOrWhereTheQueueIsOffOrInShadow() throws Exception {
+    registerOther();
+    assertEquals("*=3", allocate(Yarn.row(MAPS, "*", 3)));
+    assertEquals(1, count("blocks_ended_no_rows"));
+    registerOther();
+    assertEquals(rows(3, 3, "*=3"), allocate(Mode.SHADOW, maps(3)));
+    assertEquals(3, count("shadow_blocks"));
+    assertEquals(rows(3, 3, "*=3!"), allocate(maps(3)));
+    now += 1_000;
+    assertEquals("*=3", allocate(Mode.OFF), "back at once");
+    assertEquals(1, count("blocks_ended_off"));
+  }
+
+  @Test
+  void aDaemonThatDiesEndsTheWaitForBlocks() throws Exception {
+    use("deadline-ms=500", "breaker-failures=1", "blocks-for-ms=60000");
+    registerOther();
+    assertEquals(rows(3, 3, "*=3!"), allocate(maps(3)));
+    hintd.kill();
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
+    String sent = "";
+    now += 5_000;
+    while (sent.isEmpty()) {
+      assertTrue(System.nanoTime() < end, "in time");
+      Thread.sleep(10);
+      sent = allocate();
+    }
+    assertEquals("*=3", sent);
+    assertEquals(1, count("blocks_ended_silent"), () -> counters.getCounts().toString());
   }
 
   /** Its last run shuffled so much that hintd is patient; seconds, up. */

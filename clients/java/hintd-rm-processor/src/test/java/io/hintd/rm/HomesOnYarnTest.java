@@ -42,7 +42,7 @@ class HomesOnYarnTest {
   /** homes-wait-ms, and what heartbeats of nodes and of the application take to ask and to tell. */
   private static final int BOUND_S = 33;
 
-  private final Cluster.App app = new Cluster.App("root.q", "ann", "MAPREDUCE", "daily 2026-11-21", "", false);
+  private Cluster.App app = new Cluster.App("root.q", "ann", "MAPREDUCE", "daily 2026-11-21", "", false);
   private final Counters counters = new Counters();
   private final Daemon daemon = new Daemon(counters);
   private final List<Job> jobs = new ArrayList<>();
@@ -63,11 +63,7 @@ class HomesOnYarnTest {
     String rack = HomeKeeperTest.runReader(client, nodes, app.recurringKey());
     assertFalse(rack.isEmpty());
     home = Integer.parseInt(rack.substring("/rack".length()));
-    Properties properties = new Properties();
-    properties.setProperty("address", hintd.address());
-    properties.setProperty("deadline-ms", "20000");
-    properties.setProperty("mode", "on");
-    settings = Settings.of(properties);
+    settings = Settings.of(settings("mode", "on"));
     daemon.use(settings);
     yarn = new RealYarn();
     for (int i = 0; i < NODES; i++) {
@@ -90,6 +86,15 @@ class HomesOnYarnTest {
     if (hintd != null) { // without a daemon the test was skipped
       hintd.close();
     }
+  }
+
+  private Properties settings(String key, String value) {
+    Properties properties = new Properties();
+    properties.setProperty("address", hintd.address());
+    properties.setProperty("deadline-ms", "20000");
+    properties.setProperty("mode", "on");
+    properties.setProperty(key, value);
+    return properties;
   }
 
   private String host(int nth) {
@@ -324,6 +329,41 @@ class HomesOnYarnTest {
       sent = turns.before(Collections.emptyList(), true, settings, now);
     }
     return sent.get(0).getNumContainers();
+  }
+
+  /** A job whose input was sent nowhere; with so much to do on the hosts of its blocks that they have room for one map in 2 s. */
+  private Job elsewhere(String what) throws Exception {
+    settings = Settings.of(settings("blocks-for-ms", what));
+    daemon.use(settings);
+    Cluster.App before = app;
+    app = new Cluster.App("root.q", "ann", "MAPREDUCE", "another", "", false);
+    Job other = new Job(2, 1024, 0).maps(6, host(0), away());
+    app = before;
+    return other;
+  }
+
+  @Test
+  void mapsOfAJobWithoutHomesComeOnHostsOfTheirBlocksWhereYarnAloneGivesThemAnywhere() throws Exception {
+    for (String wait : new String[] {"3000", "0"}) {
+      jobs.clear();
+      Job busy = new Job(2, 1024, 0).maps(2 * ROOM, host(0), away());
+      run(1, () -> false);
+      Job job = elsewhere(wait);
+      assertTrue(run(60, this::allDone) < 40, job::say);
+      long local = job.mapsAt.stream().filter(host -> host.equals(host(0)) || host.equals(away())).count();
+      assertEquals(wait.equals("3000"), local == 6, () -> wait + ": " + job.say() + " / " + busy.say());
+    }
+  }
+
+  @Test
+  void aJobWhoseBlocksLieOnBusyHostsGoesAnywhereAfterThreeSeconds() throws Exception {
+    Job hog = new Job(600, 1024, 0).maps(ROOM, host(0)).maps(ROOM, away());
+    run(8, () -> hog.waiting.isEmpty());
+    Job job = elsewhere("3000");
+    assertTrue(run(60, job::done) < 30, job::say);
+    assertEquals(6, job.mapsAt.size(), job::say);
+    assertEquals(1, count("blocks_ended_waited"), job::say);
+    assertTrue(job.longest <= 6_000, job::say);
   }
 
   @Test

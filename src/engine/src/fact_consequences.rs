@@ -57,7 +57,7 @@ impl Engine {
                     left.looked_at.insert(node);
                 }
                 Applied::NodeReported { node, was, appeared, ended, named, used, .. } => {
-                    let report = Report { was, appeared, ended, named, used };
+                    let report = NodeReport { was, appeared, ended, named, used };
                     self.node_handler().node_reported(node, &report, now);
                     left.looked_at.insert(node);
                 }
@@ -82,7 +82,7 @@ struct Consequences {
 }
 
 /// A heartbeat, as the model applied it.
-pub(crate) struct Report {
+pub(crate) struct NodeReport {
     pub(crate) was: NodeState,
     pub(crate) appeared: Vec<ReportedContainer>,
     pub(crate) ended: Vec<ReportedContainer>,
@@ -92,14 +92,14 @@ pub(crate) struct Report {
 
 /// How nodes have reported since the start.
 #[derive(Debug, Default)]
-pub(crate) struct Reports {
+pub(crate) struct NodeReports {
     /// Nodes whose first report was seen: only from then on does a rise of use mean something.
     reported: Vec<bool>,
     /// Nodes whose last report named its containers; means something where one was seen.
     naming: Vec<bool>,
 }
 
-impl Reports {
+impl NodeReports {
     /// Has a row for each node.
     pub(crate) fn resize(&mut self, nodes: usize) {
         self.reported.resize(nodes, false);
@@ -114,14 +114,14 @@ impl Reports {
 }
 
 /// Containers that failed with their node, by group: what is to be placed anew of each request.
-type Hit = BTreeMap<(AttemptId, RequestId), BTreeMap<usize, u32>>;
+type LostContainers = BTreeMap<(AttemptId, RequestId), BTreeMap<usize, u32>>;
 
 /// Nodes that report, and nodes that are gone: containers that came end leases and tasks, what was lost is placed anew.
 /// Beside what [`AttemptHandler`] borrows it writes how nodes have reported and which containers are expected to end, and
 /// reads the history, and who is held out.
 pub(crate) struct NodeHandler<'e> {
     pub(crate) attempts: AttemptHandler<'e>,
-    pub(crate) reports: &'e mut Reports,
+    pub(crate) reports: &'e mut NodeReports,
     pub(crate) expected: &'e mut Expected,
     pub(crate) history: &'e History,
     pub(crate) worth: &'e Worth,
@@ -140,10 +140,11 @@ impl NodeHandler<'_> {
     }
 
     /// A node reported.
-    pub(crate) fn node_reported(&mut self, node: NodeIdx, report: &Report, now: Timestamp) {
+    pub(crate) fn node_reported(&mut self, node: NodeIdx, report: &NodeReport, now: Timestamp) {
         self.node_up(report.was);
         for container in &report.ended {
             self.expected.remove(node, container.id);
+            self.attempts.arrivals.ended(container.id);
         }
         self.attempts.leases.dispatch().vanished(&report.ended, now);
         for container in &report.appeared {
@@ -225,30 +226,30 @@ impl NodeHandler<'_> {
             on_node.iter().copied().filter(|&id| leases.dispatching.holds(id)).collect();
         let mut ended = leases.withdraw(node, on_node, cause, now);
         ended.retain(|lease| !dispatched.contains(&lease.id)); // their tasks wait again
-        let mut hit = Hit::new();
-        let unknown = containers.iter().filter(|container| !self.container_lost(container, &mut hit, now)).count();
+        let mut lost = LostContainers::new();
+        let unknown = containers.iter().filter(|container| !self.container_lost(container, &mut lost, now)).count();
         for lease in ended {
-            self.lease_lost(lease, &mut hit, now);
+            self.lease_lost(lease, &mut lost, now);
         }
         self.effects().count(Counter::TasksUnknown, unknown as u64);
-        self.replace(node, hit, cause);
+        self.replace(node, lost, cause);
     }
 
     /// A container went with its node; false: nobody knows whose task it ran.
-    fn container_lost(&mut self, container: &ReportedContainer, hit: &mut Hit, now: Timestamp) -> bool {
+    fn container_lost(&mut self, container: &ReportedContainer, lost: &mut LostContainers, now: Timestamp) -> bool {
         let attempt = container.id.attempt;
         let waits_again = self.attempts.leases.dispatch().lost(container.id, now);
         let Some(known) = self.attempts.known.get_mut(attempt) else { return false };
         let Some((request, group)) = known.request_of(container.key) else { return false };
         let key = (attempt, request.id.clone());
         if known.replaced(container.id) && !waits_again {
-            *hit.entry(key).or_default().entry(group).or_default() += 1;
+            *lost.entry(key).or_default().entry(group).or_default() += 1;
         }
         true
     }
 
     /// A lease went with its node.
-    fn lease_lost(&mut self, lease: Lease, hit: &mut Hit, now: Timestamp) {
+    fn lease_lost(&mut self, lease: Lease, lost: &mut LostContainers, now: Timestamp) {
         let mut dispatch = self.attempts.leases.dispatch();
         let waits_again = lease.confirmed.is_some_and(|container| dispatch.lost(container, now));
         // A confirmed lease's container never showed itself; should it, it is not to be placed again.
@@ -256,23 +257,23 @@ impl NodeHandler<'_> {
         let Some(request) = known.request(&lease.request) else { return };
         let Some(group) = request.groups.iter().position(|group| group.name == lease.group) else { return };
         if lease.confirmed.is_none_or(|container| known.replaced(container)) && !waits_again {
-            *hit.entry((lease.attempt, lease.request)).or_default().entry(group).or_default() += 1;
+            *lost.entry((lease.attempt, lease.request)).or_default().entry(group).or_default() += 1;
         }
     }
 
-    fn replace(&mut self, node: NodeIdx, hit: Hit, cause: &'static str) {
+    fn replace(&mut self, node: NodeIdx, lost: LostContainers, cause: &'static str) {
         let snapshot = self.attempts.leases.snapshot;
         let (host, chained) = (snapshot.host(node).clone(), snapshot.topology.chains.is_some());
-        for ((attempt, id), groups) in hit {
-            let known = self.attempts.known.get_mut(attempt).expect("hits are counted by known attempts");
-            let request = known.request(&id).cloned().expect("hits are counted by remembered requests");
+        for ((attempt, id), groups) in lost {
+            let known = self.attempts.known.get_mut(attempt).expect("losses are counted by known attempts");
+            let request = known.request(&id).cloned().expect("losses are counted by remembered requests");
             if self.worth.is_kept_back(&request, chained) {
                 continue;
             }
             let answers = &*self.attempts.leases.answers;
             let taken =
                 |id: &RequestId| answers.contains(id) || known.has_replacement(id) || known.request(id).is_some();
-            let again = Arc::new(monitor::replacement(&request, &groups, &host, taken));
+            let again = Arc::new(monitor::replacement_request(&request, &groups, &host, taken));
             known.replaces_by(again.id.clone());
             self.effects().count(Counter::TasksReplaced, again.containers());
             self.effects().out.push(Effect::Replace { request: again, cause, node: host.clone() });

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// One poll after the other.
-pub(super) struct Watch {
+pub(super) struct NodePoller {
     options: ResourceManagerOptions,
     daemon: Daemon,
     metrics: HadoopMetrics,
@@ -39,7 +39,7 @@ pub(super) struct Watch {
 /// What a ResourceManager could not say.
 type Failure = RestError<BadAnswer>;
 
-impl Watch {
+impl NodePoller {
     pub(super) fn new(
         options: ResourceManagerOptions,
         trust: Option<&Trust>,
@@ -49,7 +49,7 @@ impl Watch {
         let rest = |address: &Address| options.servers.rest(address, trust);
         let (addresses, gauges) = (options.servers.addresses.iter().map(Address::to_string), metrics.clone());
         let gauges = move |answers, age| gauges.age(answers, age);
-        let mut watch = Self {
+        let mut poller = Self {
             managers: options.servers.addresses.iter().map(rest).collect(),
             active: 0,
             group: daemon.servers().group("resource_manager", addresses, gauges),
@@ -64,12 +64,12 @@ impl Watch {
             metrics,
         };
         // What the scheduler has given away; which containers these are it does not say.
-        watch.tell(v1::heartbeat_item::Item::Hello(v1::FeedHello {
+        poller.tell(v1::heartbeat_item::Item::Hello(v1::FeedHello {
             source: "rm-rest".to_owned(),
             used_means: v1::UsedMeans::Allocated.into(),
             names_containers: false,
         }));
-        watch
+        poller
     }
 
     /// Who leads, and its changes.

@@ -43,7 +43,7 @@ impl Failure {
 }
 
 /// One job after the other, some at a time.
-pub(super) struct JobProgressWatch {
+pub(super) struct JobProgressPoller {
     servers: ServerOptions,
     trust: Option<Trust>,
     daemon: Daemon,
@@ -52,7 +52,7 @@ pub(super) struct JobProgressWatch {
     seldom: RateLimitedLog,
 }
 
-impl JobProgressWatch {
+impl JobProgressPoller {
     pub(super) fn new(
         servers: ServerOptions,
         trust: Option<Trust>,
@@ -65,18 +65,18 @@ impl JobProgressWatch {
     }
 
     pub(super) async fn run(self) {
-        let watch = Arc::new(self);
+        let poller = Arc::new(self);
         // Ends all of them when this ends.
         let mut under_way = JoinSet::new();
         loop {
             while under_way.len() < AT_ONCE
-                && let Some((at, attempt, every)) = watch.next()
+                && let Some((at, attempt, every)) = poller.next()
             {
-                under_way.spawn(Arc::clone(&watch).look(at, attempt, every));
+                under_way.spawn(Arc::clone(&poller).look(at, attempt, every));
             }
             tokio::select! {
                 Some(_) = under_way.join_next() => {}
-                () = watch.table().news() => {}
+                () = poller.table().news() => {}
                 () = tokio::time::sleep(TICK) => {}
             }
         }

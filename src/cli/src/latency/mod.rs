@@ -1,19 +1,25 @@
-//! `hintctl latency`: round trips between racks, and those of one host.
+//! `hintctl latency`: round trips between racks, those of one host, and those that something else has measured.
 
-use super::connect::DaemonArgs;
-use super::failure::Failure;
-use super::output::{self, Output};
-use clap::Args;
+mod import;
+mod rows;
+
+use crate::connect::DaemonArgs;
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use clap::{Args, Subcommand};
 use hintd_client::wire::v1;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What to show.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  hintctl latency\n  hintctl latency --host node17\n  \
     hintctl --json latency | jq -r '.racks[] | select(.rtt_us > 500) | .a + \" \" + .b'\n\n\
     Round trips are measured by hintd-agent on the nodes. Between racks counts the quantile (latency.quantile) of one value\n\
     a host that measured, the median of its pairs: one slow host of ten does not make its rack slow. What is older than model.max_age.latency counts no more.")]
 pub struct LatencyArgs {
+    #[command(subcommand)]
+    command: Option<LatencyCommand>,
     /// What this host measured, and what others measured to it
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
@@ -25,6 +31,13 @@ pub struct LatencyArgs {
     limit: u32,
 }
 
+/// What else to do with round trips.
+#[derive(Debug, Subcommand)]
+pub enum LatencyCommand {
+    /// Round trips of a file, such as Pingmesh's or an answer of Prometheus, told to the daemon
+    Import(import::ImportArgs),
+}
+
 /// Racks whose matrix is legible.
 const MATRIX_RACKS: usize = 12;
 
@@ -33,6 +46,9 @@ const MATRIX_RACKS: usize = 12;
 /// # Errors
 /// [`Failure`] where no daemon answers, or it has no such host.
 pub fn run(args: &LatencyArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    if let Some(LatencyCommand::Import(args)) = &args.command {
+        return import::run(args, daemon, output);
+    }
     if args.host.as_deref() == Some("") {
         return Err(Failure::Input("--host is empty".to_owned()));
     }

@@ -75,7 +75,7 @@ impl<'a> Inputs<'a> {
         } else {
             return Ok(Arc::clone(&self.none));
         };
-        self.look_up(paths, &field)
+        self.blocks_of(paths, &field)
     }
 
     /// The application's paths, for a group that reads them: one that gets nothing from another group, for what
@@ -88,7 +88,7 @@ impl<'a> Inputs<'a> {
         if !receives(at) || (all_receive && at == 0) { paths } else { &[] }
     }
 
-    fn look_up(&mut self, paths: &'a [Arc<str>], field: &str) -> Result<Arc<InputBlocks>, Refusal> {
+    fn blocks_of(&mut self, paths: &'a [Arc<str>], field: &str) -> Result<Arc<InputBlocks>, Refusal> {
         if paths.is_empty() {
             return Ok(Arc::clone(&self.none));
         }
@@ -129,7 +129,7 @@ impl<'a> Inputs<'a> {
         if paths.is_empty() {
             return Arc::clone(&self.none);
         }
-        if let Ok(input) = self.look_up(paths, "input_paths") {
+        if let Ok(input) = self.blocks_of(paths, "input_paths") {
             self.from_history = true;
             return input;
         }
