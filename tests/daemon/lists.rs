@@ -211,7 +211,7 @@ async fn lists_are_sorted_by_what_a_column_holds_in_tables_and_for_scripts() {
     let order: Vec<_> = ["_0003", "_0001", "_0002"].iter().map(|app| table.find(app).unwrap()).collect();
     assert!(order.is_sorted(), "{table}");
     for (command, column, words) in
-        [("links", "lode", ["did you mean load?", "a-to-b"]), ("nodes", "-x", ["no column \"x\"", "containers"])]
+        [("links", "loda", ["did you mean load?", "a-to-b"]), ("nodes", "-x", ["no column \"x\"", "containers"])]
     {
         let output = hintctl(&world, &[command, "--sort", column]).await;
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));

@@ -95,29 +95,6 @@ async fn keeps_leases(world: &World, what: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_that_it_refuses_to_tell_of_keeps_no_other_from_its_end() {
-    let both = "{\"app\":[{\"id\":\"application_1_0001\",\"state\":\"RUNNING\",\"amContainerLogs\":\
-                \"http://w1:8042/node/containerlogs/container_1_0001_01_000001/u\"},\
-                {\"id\":\"application_1_0002\",\"state\":\"RUNNING\",\"amContainerLogs\":\
-                \"http://w1:8042/node/containerlogs/container_1_0002_01_000001/u\"}]}";
-    for (status, body) in [("500 Internal Server Error", ""), ("403 Forbidden", ""), ("200 OK", "{\"app\":7}")] {
-        let server = Server::start(manager(Knows { live: both, ..NOTHING })).await;
-        let world = leased(&server).await;
-        world.hints(request("other", 2, 1, 1_024)).await;
-        assert_eq!(world.status().await.leases, 3);
-        let ended = "{\"app\":{\"id\":\"application_1_0002\",\"state\":\"FINISHED\",\"finalStatus\":\"SUCCEEDED\"}}";
-        let others = manager(NOTHING);
-        server.says(move |path| match path {
-            path if path.contains("/application_1_0001") => http(status, body),
-            path if path.contains("/application_1_0002") => http("200 OK", ended),
-            path => others(path),
-        });
-        world.until("application 2 is over", |status| status.leases == 2).await;
-        keeps_leases(&world, status).await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn only_attempts_that_are_listed_get_tokens() {
     let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
     let world = leased(&server).await;

@@ -187,22 +187,15 @@ impl ApplicationQueries {
             self.end(attempt, How::Failed).await;
         }
         self.turn = self.turn.wrapping_add(ONE_BY_ONE);
-        // What it refuses to tell of one application keeps none of the others waiting.
-        let mut refused = Ok(());
         for application in some(&doubtful, self.turn) {
-            match self.judge(at, application).await {
-                Ok(None) => {}
-                Ok(Some((how, took))) => {
-                    if awaited.binary_search(&application).is_ok() {
-                        let took = took.filter(|_| how == How::Finished).map(micros);
-                        _ = self.daemon.application_ended(application, took).await; // refused only where the daemon ends
-                    }
-                    for attempt in known.iter().filter(|attempt| attempt.application == application) {
-                        self.end(*attempt, how).await;
-                    }
+            if let Some((how, took)) = self.judge(at, application).await? {
+                if awaited.binary_search(&application).is_ok() {
+                    let took = took.filter(|_| how == How::Finished).map(micros);
+                    _ = self.daemon.application_ended(application, took).await; // refused only where the daemon ends
                 }
-                Err(error) if is_of_one(&error) => refused = refused.and(Err(error)),
-                Err(error) => return Err(error),
+                for attempt in known.iter().filter(|attempt| attempt.application == application) {
+                    self.end(*attempt, how).await;
+                }
             }
         }
         let generation = self.daemon.generation();
@@ -211,12 +204,9 @@ impl ApplicationQueries {
             .filter(|attempt| generation.held.get(attempt).is_some_and(|held| !held.is_empty()))
             .collect();
         for attempt in some(&held, self.turn) {
-            match self.containers(at, attempt).await {
-                Err(error) if is_of_one(&error) => refused = refused.and(Err(error)),
-                told => told?,
-            }
+            self.containers(at, attempt).await?;
         }
-        refused
+        Ok(())
     }
 
     /// How an application ended, if it did, and how long it took.
@@ -265,11 +255,6 @@ impl ApplicationQueries {
         // It is refused only where the daemon ends.
         _ = self.daemon.event(event, Proof::Trusted).await;
     }
-}
-
-/// Whether it answered, if not with what was asked for: it may answer for others.
-const fn is_of_one(error: &Failure) -> bool {
-    matches!(error, RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. })
 }
 
 fn micros(time: Duration) -> Micros {
