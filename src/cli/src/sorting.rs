@@ -53,11 +53,14 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// A column's name and what a row has in it.
-pub(super) type Column<R> = (&'static str, fn(&R) -> Cell);
+/// What a row has in a column.
+pub(super) type CellOf<R> = fn(&R) -> Cell;
 
-/// How rows are sorted; `None`: as they come.
-pub(super) struct Order<R>(Option<(fn(&R) -> Cell, bool)>);
+/// A column's name and what a row has in it.
+pub(super) type Column<R> = (&'static str, CellOf<R>);
+
+/// How rows are sorted, and whether down; `None`: as they come.
+pub(super) struct Order<R>(Option<(CellOf<R>, bool)>);
 
 impl SortArgs {
     /// What is wanted of these columns.
