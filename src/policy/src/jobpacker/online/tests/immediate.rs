@@ -232,8 +232,12 @@ fn progress_says_of_each_job_who_has_its_place_and_how_far_that_one_is() {
     harness.asks(1, Some("nightly"), [6, 0]);
     let job = first(&mut harness);
     assert_eq!((job.state, job.attempt, job.came), (JobState::Running, Some(attempt(1)), Some(harness.now)));
-    let maps = StageProgress { tasks: 6, ..StageProgress::default() };
-    assert_eq!(job.stages, [maps, StageProgress::default()], "nobody tells which of them were launched");
+    let stage = |tasks| StageProgress { tasks, ..StageProgress::default() };
+    assert_eq!(
+        job.stages,
+        [stage(6), stage(1)],
+        "nobody tells which were launched; its reduce is planned and not asked for"
+    );
     harness.asks(1, Some("nightly"), [7, 0]);
     assert_eq!(first(&mut harness).deviations, [Deviation::MapCount], "thirteen where six were planned");
     harness.tell(&DispatchEvent::Done(attempt(1)));
