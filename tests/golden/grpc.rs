@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 use tonic::codegen::{Bytes, http};
 
 /// The longest wait for something that should happen right away.
-pub(crate) const SOON: Duration = Duration::from_secs(180);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// The declarations in `proto/`.
 pub(crate) static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::of_set(hintd_client::wire::DESCRIPTORS));
