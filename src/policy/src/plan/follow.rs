@@ -141,7 +141,7 @@ impl JobState {
 /// How far one stage of a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageProgress {
-    /// Tasks that the run has, as far as it told.
+    /// Tasks that the run has, as far as it told; of one that is answered at once those planned where it asked for none yet.
     pub tasks: u32,
     /// Of these launched in racks of the plan; none: nobody tells, as of a run that is answered at once.
     pub launched: Option<u32>,
