@@ -6,6 +6,7 @@ use super::explain;
 use super::listing;
 use super::placement::hints;
 use super::status_report::status_report;
+use super::while_awaited::while_awaited;
 use crate::runtime::Daemon;
 use crate::runtime::options::Settings;
 use hintd_client::wire::v1;
@@ -70,16 +71,7 @@ impl AdminService {
         work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let place = places.acquire_owned().await.expect("the semaphore is never closed");
-        // Dropped with this future when the call's time is over.
-        let caller = Arc::new(());
-        let gone = Arc::downgrade(&caller);
-        let done = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            work(&mut || gone.strong_count() == 0)
-        });
-        let done = done.await;
-        drop(caller);
-        done.unwrap_or_else(|_| Err(failed(&format!("{what} ended in a panic"))))
+        while_awaited(place, what, work).await
     }
 }
 

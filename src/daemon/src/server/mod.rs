@@ -22,6 +22,7 @@ pub mod routes;
 mod start;
 pub mod status;
 mod status_report;
+mod while_awaited;
 
 pub use start::{Running, Starting, start};
 pub use status_report::status_report;

@@ -13,6 +13,7 @@ use super::admin::{node_view, policy_view};
 use super::convert;
 use super::explain;
 use super::status_report::status_report;
+use super::while_awaited::while_awaited;
 use crate::runtime::Daemon;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
@@ -356,15 +357,7 @@ pub async fn page_replay(
     place: impl Send + 'static,
 ) -> Result<v1::ReplayResponse, Refusal> {
     let work = explain::replay_of(daemon, decision, policy).await?;
-    let caller = Arc::new(());
-    let gone = Arc::downgrade(&caller);
-    let done = tokio::task::spawn_blocking(move || {
-        let _place = place;
-        work(&mut || gone.strong_count() == 0)
-    });
-    let done = done.await;
-    drop(caller);
-    done.unwrap_or_else(|_| Err(ended()))
+    while_awaited(place, "making the page's document", work).await
 }
 
 /// Bytes of compared decisions whose hints were given, summed since the start: as YARN would have placed them by itself, as
