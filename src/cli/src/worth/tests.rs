@@ -87,8 +87,8 @@ fn the_committed_page_is_as_the_generator_writes_it_and_names_every_lever() {
     }
     let rows = chosen(&["where".to_owned(), "when".to_owned()]);
     for row in [rows[0].row(Some("joint")), rows[1].row(Some("joint")), rows[1].row(None)] {
-        // Six cells and the table of all.
-        assert_eq!(page.matches(&format!("\n| {row} | ")).count(), 7, "{row}");
+        // Nine cells and the table of all.
+        assert_eq!(page.matches(&format!("\n| {row} | ")).count(), 10, "{row}");
     }
     assert_eq!(LEVERS[4].row(Some("joint")), "places by joint, data placed, receivers held");
 }
