@@ -17,6 +17,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Predicate;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -202,7 +203,7 @@ final class HomeKeeper {
             .setRecurringJobKey(app.recurringKey())
             .setGroup(key == null ? new Key(Roles.readInput(app.framework()), -1).group() : key.group());
     if (key != null) {
-      request.setOutstanding(rows.outstanding(key)).putAllByRack(rows.byRack(key, new HashSet<>(cluster.racks().values())));
+      request.setOutstanding(rows.outstanding(key)).putAllByRack(rows.counts(key, new HashSet<>(cluster.racks().values())));
     }
     answer = daemon.homes(request, settings);
   }
@@ -289,7 +290,7 @@ final class HomeKeeper {
   }
 
   private void decide(Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
-    String why = stay.maps ? notMaps(key, stay, settings) : notReduces(key, stay);
+    String why = stay.maps ? notMaps(key, stay, blacklisted, settings) : notReduces(key, stay);
     hold(key, stay, why == null, now);
     boolean late = now - stay.since >= (stay.blocks ? settings.blocksForMs : waitMs(patienceMs, settings));
     if (NOT_YET.equals(why)) {
@@ -313,7 +314,7 @@ final class HomeKeeper {
   }
 
   /** Why maps do not stay; null: they do. */
-  private String notMaps(Key key, Stay stay, Settings settings) {
+  private String notMaps(Key key, Stay stay, Collection<String> blacklisted, Settings settings) {
     if (racks == null) {
       return NOT_YET;
     }
@@ -324,14 +325,30 @@ final class HomeKeeper {
     if (stay.blocks) {
       // Homes that hintd found meanwhile are those of later runs.
       boolean advised = !racks.isEmpty() || byBlocks(settings);
-      return !advised ? reason : asked(key, new HashSet<>(cluster.racks().values())) < rows.outstanding(key) ? "no_rows" : null;
+      return !advised ? reason : askedOfHosts(key, blacklisted) < rows.outstanding(key) ? "no_rows" : null;
     }
     return racks.isEmpty() ? reason : asked(key, racks) < rows.outstanding(key) ? "not_at_home" : null;
   }
 
   /** Containers that the key's rows ask for in those racks, one that names several counted in each. */
   private long asked(Key key, Set<String> racks) {
-    return rows.byRack(key, racks).values().stream().mapToLong(count -> count).sum();
+    return rows.counts(key, racks).values().stream().mapToLong(count -> count).sum();
+  }
+
+  /**
+   * Containers that the key's rows ask for on hosts that can take them, one that names several counted in each. A host of a
+   * block need be no node of YARN's.
+   */
+  private long askedOfHosts(Key key, Collection<String> blacklisted) {
+    Map<String, String> all = cluster.racks();
+    Predicate<String> takes = cluster.takes(rows.last(key).getCapability());
+    long asked = 0;
+    for (Map.Entry<String, Integer> row : rows.counts(key, all.keySet()).entrySet()) {
+      String host = row.getKey();
+      boolean usable = !blacklisted.contains(host) && !blacklisted.contains(all.get(host)) && takes.test(host);
+      asked += usable ? row.getValue() : 0;
+    }
+    return asked;
   }
 
   /** Why reduces do not stay; null: they do. */
@@ -446,7 +463,7 @@ final class HomeKeeper {
     } else if (racks != null && !racks.isEmpty()) {
       LOG.info(
           "hintd: {} of {} are asked for everywhere{}: {}, {} outstanding, asked for in {} of {}", key, attempt,
-          stay.narrowed ? " again" : "", why, rows.outstanding(key), rows.byRack(key, racks), racks);
+          stay.narrowed ? " again" : "", why, rows.outstanding(key), rows.counts(key, racks), racks);
     }
   }
 

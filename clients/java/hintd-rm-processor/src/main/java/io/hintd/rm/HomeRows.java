@@ -173,11 +173,11 @@ final class HomeRows {
     return states.get(key).last;
   }
 
-  /** Containers that the key's rows ask for by rack; {@code racks}: names that are racks. */
-  TreeMap<String, Integer> byRack(Key key, Set<String> racks) {
+  /** Containers that the key's rows of these hosts or racks ask for. */
+  TreeMap<String, Integer> counts(Key key, Set<String> names) {
     TreeMap<String, Integer> found = new TreeMap<>();
     states.get(key).own.forEach((name, row) -> {
-      if (row.getNumContainers() > 0 && racks.contains(name)) {
+      if (row.getNumContainers() > 0 && names.contains(name)) {
         found.put(name, row.getNumContainers());
       }
     });

@@ -467,6 +467,21 @@ class HomeKeeperTest {
   }
 
   @Test
+  void nobodyWaitsForBlocksOnHostsThatAreNoNodesOrCanNotTakeMaps() throws Exception {
+    registerOther();
+    ResourceRequest[] elsewhere = {Yarn.row(MAPS, "*", 3), Yarn.row(MAPS, rack(), 3), Yarn.row(MAPS, "localhost", 3)};
+    assertEquals("*=3 " + told(Arrays.asList(elsewhere[1], elsewhere[2])), allocate(elsewhere), "as object stores have it");
+    assertEquals(1, count("blocks_ended_no_rows"));
+    registerOther();
+    assertEquals(rows(3, 3, "*=3!"), allocate(maps(3)));
+    cluster.unusable.add(host(0, true));
+    assertEquals("", pass(1), "the other replica's host can take all of them");
+    blacklisted = Collections.singleton(host(0, false));
+    assertEquals("*=3", pass(1));
+    assertEquals(2, count("blocks_ended_no_rows"));
+  }
+
+  @Test
   void aDaemonThatDiesEndsTheWaitForBlocks() throws Exception {
     use("deadline-ms=500", "breaker-failures=1", "blocks-for-ms=60000");
     registerOther();

@@ -223,7 +223,7 @@ class HomeRowsTest {
   void ofAMapWithReplicasInTwoHomesBothRacksSayItAndTheRowForAnyNodeCountsIt() {
     Set<String> both = new HashSet<>(Arrays.asList("/r1", "/r2", "h1", "h2", "h3"));
     homes.came(asks(3), key -> key.priority == 20);
-    assertEquals("{/r1=3, /r2=3}", homes.byRack(MAPS, new HashSet<>(Arrays.asList("/r1", "/r2"))).toString(), "six, of three");
+    assertEquals("{/r1=3, /r2=3}", homes.counts(MAPS, new HashSet<>(Arrays.asList("/r1", "/r2"))).toString(), "six, of three");
     homes.keepTo(MAPS, only(both));
     assertEquals("*=1 *=3! /r1=3 /r2=1 /r2=3 h1=3 h3=3", told(allocate(-1, array(asks(3)))));
     assertEquals(3, with.getPendingAsk(MAPS.atScheduler(), "*").getCount(), "YARN gives no more");
