@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Version 0.1.0 and this one, each other's clients and daemons, by their real programs.
 
-    tests/upgrade/run.py --programs target/debug [--old FOLDER] [--python PYTHON] [--java] [--keep]
+    tests/upgrade/run.py --programs target/debug [--old FOLDER] [--python PYTHON] [--java] [--build-only]
 
 0.1.0 is commit 660a7fd of this repository: its sources are taken from the history into target/0.1.0/source and its `hintd` and
 `hintctl` are built into target/0.1.0/debug, once. `--old` names a folder that has both instead; its sources are wanted all the
@@ -351,6 +351,7 @@ def options():
     parser.add_argument("--old", metavar="FOLDER", help="folder of 0.1.0's, instead of building them")
     parser.add_argument("--python", help="a Python that has grpcio and grpcio-tools [target/python, of clients/python/test]")
     parser.add_argument("--java", action="store_true", help="the Java clients as well: Maven builds both")
+    parser.add_argument("--build-only", action="store_true", help="0.1.0 is built, if it is not yet, and nothing tried")
     return parser.parse_args()
 
 
@@ -360,6 +361,9 @@ def main():
     if not shutil.which("cargo") and not chosen.old:
         skip("no cargo to build 0.1.0 with")
     fetched()
+    if chosen.build_only:
+        built()
+        return
     python = with_python(chosen.python)
     if python is None:
         skip("no Python with grpcio: clients/python/test makes one in target/python")
