@@ -1,7 +1,7 @@
 //! Applications and scheduler settings from ResourceManagers that answer as real ones do (shapes of Hadoop 3.4.2).
 
 use crate::hadoop_server::{Said, Server, asked, http, tls};
-use crate::world::{World, request};
+use crate::world::{SOON, World, request};
 use hintd::hadoop::{ResourceManagerOptions, start};
 use hintd::telemetry::metrics::Metrics;
 use hintd_client::wire::v1;
@@ -139,11 +139,21 @@ async fn an_application_at_which_it_breaks_off_keeps_no_lease_of_others_from_bei
     let server = Server::start(manager(Knows { live: BOTH, ..NOTHING })).await;
     let world = leased(&server).await;
     world.hints(request("other", 2, 1, 1_024)).await;
-    let others = manager(Knows { live: FIRST, containers: CONTAINERS, ..NOTHING });
-    server.says(move |path| match path.contains("/application_1_0002") {
-        true => Said(String::new(), Duration::ZERO),
-        false => others(path),
-    });
+    let broken = |others: Knows| {
+        let others = manager(others);
+        move |path: &str| match path.contains("/application_1_0002") {
+            true => Said(String::new(), Duration::ZERO),
+            false => others(path),
+        }
+    };
+    server.says(broken(Knows { live: FIRST, ..NOTHING }));
+    let asked = || server.asked().iter().filter(|path| path.contains("/application_1_0002?")).count();
+    let (before, began) = (asked(), Instant::now());
+    while asked() < before + 2 {
+        assert!(began.elapsed() < SOON, "it is asked for by itself, turn by turn");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    server.says(broken(Knows { live: FIRST, containers: CONTAINERS, ..NOTHING }));
     let followed = |status: &v1::StatusResponse| status.counters.get("hints_followed") == Some(&1);
     world.until("a lease of application 1 is met", followed).await;
 }
