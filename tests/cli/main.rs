@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod fit;
 mod hostile;
+mod latency;
 mod operators;
 mod plans;
 mod solve;

@@ -301,11 +301,16 @@ fn map(app: u32, sequence: u32, host: &str, ends: bool) -> Vec<v1::EventItem> {
 
 /// What is said of history once it begins so.
 async fn until_said(world: &World, app: u32, start: &str) -> v1::HintSet {
+    until_said_of(world, (app, KEY), start).await
+}
+
+async fn until_said_of(world: &World, (app, key): (u32, &str), start: &str) -> v1::HintSet {
     let began = Instant::now();
     loop {
         // Another question each time: one that was answered keeps its answer.
         let number = ASKED.fetch_add(1, Ordering::Relaxed);
-        let found = world.hints(reduces(&format!("r{number}"), app)).await;
+        let asked = reduces(&format!("r{number}"), app);
+        let found = world.hints(v1::RequestHintsRequest { recurring_job_key: key.to_owned(), ..asked }).await;
         let release = v1::ReleaseRequest {
             application_id: format!("application_1_{app:04}"),
             attempt: 1,
@@ -448,4 +453,39 @@ async fn jobs_that_ended_before_the_lookback_are_not_asked_for() {
     let asked = history.asked()[0].rsplit_once("finishedTimeBegin=").unwrap().1.parse::<u64>().unwrap();
     let hour = 3_600_000;
     assert!((before - hour..=now_ms() - hour).contains(&asked), "{asked}, begun at {before}");
+}
+
+/// Without its configuration a job has the name that the list has, perhaps cut short, and no paths.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_can_not_be_told_now_is_asked_for_at_three_polls_at_most() {
+    for (status, failing, key, polls) in [
+        ("503 Service Unavailable", 2, KEY, 3),
+        ("500 Internal Server Error", u64::MAX, "mapreduce:ann:et", 3),
+        ("401 Unauthorized", u64::MAX, "mapreduce:ann:et", 1),
+    ] {
+        let (script, asked) = (Script::default(), AtomicU64::new(0));
+        runs(&script, now_ms() - 60_000, 1..2);
+        let body = script.lock().unwrap()[JOBS].replace("etl 20", "et");
+        script.lock().unwrap().insert(JOBS.to_owned(), body);
+        let history = crate::hadoop_server::Server::start(move |path: &str| {
+            let path = path.split('?').next().unwrap();
+            let found =
+                script.lock().unwrap().iter().find(|(end, _)| path.ends_with(*end)).map(|(_, body)| body.clone());
+            match found {
+                _ if path.ends_with("/conf") && asked.fetch_add(1, Ordering::Relaxed) < failing => {
+                    crate::hadoop_server::http(status, "")
+                }
+                Some(body) => crate::hadoop_server::http("200 OK", &body),
+                None => crate::hadoop_server::http("404 Not Found", ""),
+            }
+        })
+        .await;
+        let world = World::start().await;
+        let _feed = world.cluster(1, 2, 8_192).await;
+        let options = options(history.address.authority.clone());
+        start_history_server(&options, &world.running().daemon, &Metrics::new()).unwrap();
+        until_said_of(&world, (1, key), &format!("edges from 1 earlier run of {key}, last at")).await;
+        let asked = history.asked().iter().filter(|path| path.contains("/conf")).count() as u64;
+        assert_eq!(asked, polls, "{status}");
+    }
 }

@@ -30,6 +30,7 @@ mod lifecycle;
 mod limits;
 mod lists;
 mod load;
+mod migration;
 mod name_node;
 mod network_file;
 mod page;

@@ -1,7 +1,7 @@
 //! Applications and scheduler settings from ResourceManagers that answer as real ones do (shapes of Hadoop 3.4.2).
 
 use crate::hadoop_server::{Said, Server, asked, http, tls};
-use crate::world::{World, request};
+use crate::world::{SOON, World, request};
 use hintd::hadoop::{ResourceManagerOptions, start};
 use hintd::telemetry::metrics::Metrics;
 use hintd_client::wire::v1;
@@ -50,6 +50,8 @@ fn manager(knows: Knows) -> impl Fn(&str) -> Said + Send + Sync + 'static {
             {
                 ok(&knows.live.replace(['[', ']'], ""))
             }
+            "/ws/v1/cluster/apps/application_1_0001" if knows.live == BOTH => ok(&FIRST.replace(['[', ']'], "")),
+            "/ws/v1/cluster/apps/application_1_0002" if knows.live == BOTH => ok(&OTHER.replace(['[', ']'], "")),
             _ => match knows.one {
                 None => http(
                     "404 Not Found",
@@ -68,6 +70,18 @@ const FIRST: &str = "{\"app\":[{\"id\":\"application_1_0001\",\"state\":\"RUNNIN
     \"amContainerLogs\":\"http://w1:8042/node/containerlogs/container_1_0001_01_000001/u\"}]}";
 const SECOND: &str = "{\"app\":{\"id\":\"application_1_0001\",\"state\":\"ACCEPTED\",\
     \"amContainerLogs\":\"http://w1:8042/node/containerlogs/container_1_0001_02_000001/u\"}}";
+/// Attempt 1 of application 2.
+const OTHER: &str = "{\"app\":[{\"id\":\"application_1_0002\",\"state\":\"RUNNING\",\"amContainerLogs\":\
+    \"http://w1:8042/node/containerlogs/container_1_0002_01_000001/u\"}]}";
+/// Both of them.
+const BOTH: &str = "{\"app\":[{\"id\":\"application_1_0001\",\"state\":\"RUNNING\",\"amContainerLogs\":\
+    \"http://w1:8042/node/containerlogs/container_1_0001_01_000001/u\"},\
+    {\"id\":\"application_1_0002\",\"state\":\"RUNNING\",\"amContainerLogs\":\
+    \"http://w1:8042/node/containerlogs/container_1_0002_01_000001/u\"}]}";
+/// What runs of [`FIRST`]: its ApplicationMaster, and one more.
+const CONTAINERS: &str = "{\"container\":[{\"containerId\":\"container_1_0001_01_000001\",\"assignedNodeId\":\"w1:8041\",\
+    \"elapsedTime\":\"9000\",\"containerState\":\"RUNNING\"},{\"containerId\":\"container_1_0001_01_000002\",\
+    \"assignedNodeId\":\"w2:8041\",\"elapsedTime\":\"9000\",\"containerState\":\"RUNNING\"}]}";
 
 fn options(server: &Server) -> ResourceManagerOptions {
     ResourceManagerOptions {
@@ -92,6 +106,74 @@ async fn leased(server: &Server) -> World {
 async fn keeps_leases(world: &World, what: &str) {
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(world.status().await.leases, 2, "{what}");
+}
+
+/// Nor does one at which it breaks off, or for which it takes too long.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_that_it_refuses_to_tell_of_keeps_no_other_from_its_end() {
+    for (what, said) in [
+        ("500", http("500 Internal Server Error", "")),
+        ("403", http("403 Forbidden", "")),
+        ("nonsense", http("200 OK", "{\"app\":7}")),
+        ("broken", Said(String::new(), Duration::ZERO)),
+        ("late", Said(http("200 OK", "{}").0, Duration::from_secs(3))),
+    ] {
+        let server = Server::start(manager(Knows { live: BOTH, ..NOTHING })).await;
+        let world = leased(&server).await;
+        world.hints(request("other", 2, 1, 1_024)).await;
+        assert_eq!(world.status().await.leases, 3);
+        let ended = "{\"app\":{\"id\":\"application_1_0002\",\"state\":\"FINISHED\",\"finalStatus\":\"SUCCEEDED\"}}";
+        let others = manager(NOTHING);
+        server.says(move |path| match path {
+            path if path.contains("/application_1_0001") => said.clone(),
+            path if path.contains("/application_1_0002") => http("200 OK", ended),
+            path => others(path),
+        });
+        world.until("application 2 is over", |status| status.leases == 2).await;
+        keeps_leases(&world, what).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_at_which_it_breaks_off_keeps_no_lease_of_others_from_being_confirmed() {
+    let server = Server::start(manager(Knows { live: BOTH, ..NOTHING })).await;
+    let world = leased(&server).await;
+    world.hints(request("other", 2, 1, 1_024)).await;
+    let broken = |others: Knows| {
+        let others = manager(others);
+        move |path: &str| match path.contains("/application_1_0002") {
+            true => Said(String::new(), Duration::ZERO),
+            false => others(path),
+        }
+    };
+    server.says(broken(Knows { live: FIRST, ..NOTHING }));
+    let asked = || server.asked().iter().filter(|path| path.contains("/application_1_0002?")).count();
+    let (before, began) = (asked(), Instant::now());
+    while asked() < before + 2 {
+        assert!(began.elapsed() < SOON, "it is asked for by itself, turn by turn");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    server.says(broken(Knows { live: FIRST, containers: CONTAINERS, ..NOTHING }));
+    let followed = |status: &v1::StatusResponse| status.counters.get("hints_followed") == Some(&1);
+    world.until("a lease of application 1 is met", followed).await;
+}
+
+/// As of a web interface that keeps `/conf` for admins.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resource_manager_that_keeps_its_settings_to_itself_tells_of_applications_all_the_same() {
+    let but_conf = |knows: Knows| {
+        let knows = manager(knows);
+        move |path: &str| match path.starts_with("/conf") {
+            true => http("403 Forbidden", "no admin"),
+            false => knows(path),
+        }
+    };
+    let server = Server::start(but_conf(Knows { live: FIRST, ..NOTHING })).await;
+    let world = leased(&server).await;
+    server.says(but_conf(Knows { one: Some(["FINISHED", "SUCCEEDED"]), ..NOTHING }));
+    world.until("it is over", |status| status.leases == 0).await;
+    let status = world.until("it is said", |status| !status.notices.is_empty()).await;
+    assert!(status.notices[0].contains("403"), "{:?}", status.notices);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -179,9 +261,6 @@ async fn answers_that_are_none_end_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn containers_that_run_confirm_their_leases_without_any_feed() {
-    const CONTAINERS: &str = "{\"container\":[{\"containerId\":\"container_1_0001_01_000001\",\"assignedNodeId\":\"w1:8041\",\
-        \"elapsedTime\":\"9000\",\"containerState\":\"RUNNING\"},{\"containerId\":\"container_1_0001_01_000002\",\
-        \"assignedNodeId\":\"w2:8041\",\"elapsedTime\":\"9000\",\"containerState\":\"RUNNING\"}]}";
     let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
     let world = leased(&server).await;
     assert_eq!(world.counter("hints_followed").await, 0);

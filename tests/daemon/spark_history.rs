@@ -1,9 +1,9 @@
 //! Recurring Spark applications from a Spark history server that answers as a real one does, and as broken ones do. Beside
 //! a real one: tests/hadoop/worth.
 
-use crate::hadoop_server::{Said, Server, http};
+use crate::hadoop_server::{Said, Server, asked, http};
 use crate::world::{SOON, World, request};
-use hintd::hadoop::{HistoryServerOptions, ResourceManagerOptions, ServerOptions, start_spark_history_server};
+use hintd::hadoop::{HistoryServerOptions, ResourceManagerOptions, start_spark_history_server};
 use hintd::telemetry::metrics::Metrics;
 use hintd_client::wire::v1;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,17 @@ static ASKED: AtomicU64 = AtomicU64::new(0);
 const KEY: &str = "spark:ann:io.hintd.Join #";
 /// The same of what its driver calls itself.
 const DRIVERS_KEY: &str = "spark:ann:join of day #";
+/// What a ResourceManager says of an application of [`KEY`].
+const NAMED: &str = "{\"app\":{\"user\":\"ann\",\"name\":\"io.hintd.Join 7\",\"applicationType\":\"SPARK\"}}";
+const UNKNOWN: &str = "{\"RemoteException\":{\"exception\":\"NotFoundException\"}}";
+
+/// A ResourceManager that leads, and says this of applications.
+fn leading(says: impl Fn(&str) -> Said + Send + Sync + 'static) -> impl Fn(&str) -> Said {
+    move |path: &str| match path {
+        "/ws/v1/cluster/info" => http("200 OK", "{\"clusterInfo\":{\"id\":1,\"haState\":\"ACTIVE\"}}"),
+        path => says(path),
+    }
+}
 
 fn now_ms() -> u64 {
     u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
@@ -57,25 +68,14 @@ fn spark(
     }
 }
 
-fn servers(server: &Server) -> ServerOptions {
-    ServerOptions {
-        addresses: vec![server.address.clone()],
-        ca_file: None,
-        user: String::new(),
-        poll: Duration::from_millis(20),
-        timeout: Duration::from_millis(500),
-        backoff: Duration::from_millis(100),
-        answer_bytes: 1 << 20,
-    }
-}
-
 fn options(server: &Server) -> HistoryServerOptions {
-    HistoryServerOptions { servers: servers(server), lookback: Duration::from_secs(3_600), jobs_per_poll: 100 }
+    let servers = asked([server], "", Duration::from_millis(20));
+    HistoryServerOptions { servers, lookback: Duration::from_secs(3_600), jobs_per_poll: 100 }
 }
 
-fn managers(server: &Server) -> ResourceManagerOptions {
+fn managers<'a>(servers: impl IntoIterator<Item = &'a Server>) -> ResourceManagerOptions {
     ResourceManagerOptions {
-        servers: servers(server),
+        servers: asked(servers, "", Duration::from_millis(20)),
         unheard_kept: SOON,
         absent_kept: SOON,
         applications: None,
@@ -113,6 +113,38 @@ async fn until_said(world: &World, key: &str, start: &str) -> v1::HintSet {
         assert!(began.elapsed() < SOON, "not in time: {start}; {}", hints.history);
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Applications that were passed over for that reason.
+fn passed_over(metrics: &Metrics, server: &Server, reason: &str) -> u64 {
+    let page = metrics.render();
+    let labels = [format!("server=\"{}\"", server.address.authority), format!("result=\"{reason}\"")];
+    let counted = |line: &&str| {
+        line.starts_with("hintd_history_server_passed_over_total{") && labels.iter().all(|label| line.contains(label))
+    };
+    page.lines().find(counted).map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+}
+
+/// Waits until so many applications were passed over for that reason.
+async fn until_passed_over(metrics: &Metrics, server: &Server, (reason, count): (&str, u64)) {
+    let began = Instant::now();
+    while passed_over(metrics, server, reason) < count {
+        assert!(began.elapsed() < SOON, "not in time: {reason}; {}", metrics.render());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until a server was asked so often for such a path.
+async fn until_asked(server: &Server, part: &str, times: usize) {
+    let began = Instant::now();
+    while count(&server.asked(), part) < times {
+        assert!(began.elapsed() < SOON, "it is asked for as long as it takes: {:?}", server.asked());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn count(asked: &[String], part: &str) -> usize {
+    asked.iter().filter(|path| path.contains(part)).count()
 }
 
 fn racks(hints: &v1::HintSet) -> std::collections::BTreeSet<&str> {
@@ -163,18 +195,15 @@ async fn what_a_real_history_server_says_becomes_an_edge_among_executors() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_is_known_by_the_name_under_which_it_was_submitted() {
     let server = Server::start(spark(1..3, |_| None)).await;
-    let unknown = "{\"RemoteException\":{\"exception\":\"NotFoundException\"}}";
     // The first is not known to the ResourceManager any more, and nobody knows another name for it.
     let manager = Server::start(move |path: &str| match path.contains("application_1_0002") {
-        true => {
-            http("200 OK", "{\"app\":{\"user\":\"ann\",\"name\":\"io.hintd.Join 7\",\"applicationType\":\"SPARK\"}}")
-        }
-        false => http("404 Not Found", unknown),
+        true => http("200 OK", NAMED),
+        false => http("404 Not Found", UNKNOWN),
     })
     .await;
     let world = World::start().await;
     let _feed = world.cluster(3, 2, 8_192).await;
-    let (options, managers) = (options(&server), managers(&manager));
+    let (options, managers) = (options(&server), managers([&manager]));
     start_spark_history_server(&options, Some(&managers), &world.running().daemon, &Metrics::new()).unwrap();
     until_said(&world, KEY, "edges from 1 earlier run of").await;
     until_said(&world, DRIVERS_KEY, "edges from 1 earlier run of").await;
@@ -185,22 +214,105 @@ async fn an_application_is_known_by_the_name_under_which_it_was_submitted() {
 async fn while_no_resource_manager_answers_nothing_is_learnt_and_nothing_lost() {
     let server = Server::start(spark(1..3, |_| None)).await;
     let manager = Server::start(|_: &str| http("503 Service Unavailable", "")).await;
+    let (world, metrics) = (World::start().await, Metrics::new());
+    let _feed = world.cluster(3, 2, 8_192).await;
+    let (options, managers) = (options(&server), managers([&manager]));
+    start_spark_history_server(&options, Some(&managers), &world.running().daemon, &metrics).unwrap();
+    world.until("it answers", |status| status.servers.iter().any(|server| server.in_use)).await;
+    until_asked(&manager, "_0001?", 6).await; // at more polls than one that is refused
+    assert_eq!(count(&manager.asked(), "_0002?"), 0, "nobody answers for another either");
+    assert_eq!(world.counter("history_runs").await, 0);
+    manager.says(leading(|_| http("200 OK", NAMED)));
+    until_said(&world, KEY, "edges from 2 earlier runs of").await;
+    assert_eq!(passed_over(&metrics, &server, "refused"), 0);
+}
+
+/// Neither does one at which it breaks off, or for which a proxy before it answers: it leads, so others are asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_application_that_the_resource_manager_does_not_tell_of_holds_up_no_other_and_is_passed_over() {
+    for (reason, said, at_once) in [
+        ("refused", http("500 Internal Server Error", ""), 1),
+        ("refused", http("401 Unauthorized", ""), 1),
+        ("refused", http("403 Forbidden", ""), 1),
+        ("nonsense", http("200 OK", "{\"app\":{\"name\":\"whose?\"}}"), 1),
+        ("refused", http("503 Service Unavailable", ""), 2), // once more when it is known that it leads
+        ("nonsense", http("200 OK", "<html>"), 2),
+        ("broken", Said(String::new(), Duration::ZERO), 2),
+    ] {
+        let server = Server::start(spark(1..4, |_| None)).await;
+        let manager = Server::start(leading(move |path: &str| match path.contains("application_1_0001") {
+            true => said.clone(),
+            false => http("200 OK", NAMED),
+        }))
+        .await;
+        let (world, metrics) = (World::start().await, Metrics::new());
+        let _feed = world.cluster(3, 2, 8_192).await;
+        let (options, managers) = (options(&server), managers([&manager]));
+        start_spark_history_server(&options, Some(&managers), &world.running().daemon, &metrics).unwrap();
+        until_said(&world, KEY, "edges from 2 earlier runs of").await;
+        until_passed_over(&metrics, &server, (reason, 1)).await;
+        // It is over: another application comes, and nobody asks for the first one any more.
+        server.says(spark(1..5, |_| None));
+        until_said(&world, KEY, "edges from 3 earlier runs of").await;
+        let asked = manager.asked();
+        assert_eq!((count(&asked, "_0001?"), count(&asked, "_0002?")), (3 * at_once, 1), "{reason}: {asked:?}");
+        let (first, again) = asked.split_at(asked.iter().position(|path| path.contains("_0002?")).unwrap());
+        assert_eq!(
+            (count(first, "_0001?"), count(again, "_0001?")),
+            (at_once, 2 * at_once),
+            "in the same poll: {asked:?}"
+        );
+        assert_eq!(passed_over(&metrics, &server, reason), 1, "{}", metrics.render());
+    }
+}
+
+/// Three runs at a time: of more the last three come first, and an older one is told too late.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_resource_managers_the_one_that_answered_last_is_asked_first() {
+    let server = Server::start(spark(1..4, |_| None)).await;
+    let standby = |_: &str| http("307 Temporary Redirect", "This is standby RM.");
+    let [first, second] = [Server::start(standby).await, Server::start(leading(|_: &str| http("200 OK", NAMED))).await];
     let world = World::start().await;
     let _feed = world.cluster(3, 2, 8_192).await;
-    let (options, managers) = (options(&server), managers(&manager));
+    let (options, managers) = (options(&server), managers([&first, &second]));
     start_spark_history_server(&options, Some(&managers), &world.running().daemon, &Metrics::new()).unwrap();
-    world.until("it answers", |status| status.servers.iter().any(|server| server.in_use)).await;
-    let before = manager.asked().len();
-    let began = Instant::now();
-    while manager.asked().len() < before + 3 {
-        assert!(began.elapsed() < SOON, "it asks again");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    until_said(&world, KEY, "edges from 3 earlier runs of").await;
+    assert_eq!((first.asked().len(), second.asked().len()), (1, 3));
+    // Now the other one leads.
+    first.says(leading(|_| http("200 OK", NAMED)));
+    second.says(standby);
+    server.says(spark(1..7, |_| None));
+    until_said(&world, KEY, "edges from 6 earlier runs of").await;
+    assert_eq!((first.asked().len(), second.asked().len()), (4, 4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_server_that_fails_at_one_application_is_asked_again_at_three_polls_at_most() {
+    // It answers at the third poll, or never. It is the last run that fails: older ones would be told too late.
+    for (reason, recovers, said) in [
+        ("refused", true, http("500 Internal Server Error", "")),
+        ("refused", true, http("503 Service Unavailable", "")),
+        ("refused", false, http("503 Service Unavailable", "")),
+        ("broken", true, Said(String::new(), Duration::ZERO)),
+        ("broken", false, Said("what is this?".to_owned(), Duration::ZERO)),
+    ] {
+        let asked = AtomicU64::new(0);
+        let broken = move |path: &str| {
+            let last = path.contains("_0003/1/allexecutors");
+            let fails = last && (!recovers || asked.fetch_add(1, Ordering::Relaxed) < 2);
+            fails.then(|| said.clone())
+        };
+        let server = Server::start(spark(1..4, broken)).await;
+        let (world, metrics) = (World::start().await, Metrics::new());
+        let _feed = world.cluster(1, 2, 8_192).await;
+        start_spark_history_server(&options(&server), None, &world.running().daemon, &metrics).unwrap();
+        let lost = u64::from(!recovers);
+        until_passed_over(&metrics, &server, (reason, lost)).await;
+        until_said(&world, DRIVERS_KEY, &format!("edges from {} earlier runs of", 3 - lost)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await; // for one more than it should
+        assert_eq!(count(&server.asked(), "_0003/1/allexecutors"), 3, "{reason}");
+        assert_eq!(passed_over(&metrics, &server, reason), lost, "{reason}");
     }
-    assert_eq!(world.counter("history_runs").await, 0);
-    manager.says(|_| {
-        http("200 OK", "{\"app\":{\"user\":\"ann\",\"name\":\"io.hintd.Join 7\",\"applicationType\":\"SPARK\"}}")
-    });
-    until_said(&world, KEY, "edges from 2 earlier runs of").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -218,16 +330,7 @@ async fn one_application_that_makes_no_sense_is_passed_over_and_counted() {
         let _feed = world.cluster(1, 2, 8_192).await;
         start_spark_history_server(&options(&server), None, &world.running().daemon, &metrics).unwrap();
         until_said(&world, DRIVERS_KEY, "edges from 2 earlier runs of").await;
-        let counted = format!(
-            "hintd_history_server_passed_over_total{{result=\"{reason}\",server=\"{}\"}} 1",
-            server.address.authority
-        );
-        let page = metrics.render();
-        let labels = format!("server=\"{}\",result=\"{reason}\"", server.address.authority);
-        assert!(
-            page.contains(&counted) || page.contains(&format!("passed_over_total{{{labels}}} 1")),
-            "{reason}: {page}"
-        );
+        assert_eq!(passed_over(&metrics, &server, reason), 1, "{reason}");
         assert_eq!(world.counter("history_runs").await, 2, "{reason}");
     }
 }

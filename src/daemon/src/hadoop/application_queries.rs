@@ -40,11 +40,14 @@ pub(super) struct ApplicationQueries {
     read: Active,
     /// The errands that failed last, if they did.
     trouble: Option<FailureStreak>,
-    /// Where the next turn begins among those that are asked for one by one.
-    turn: usize,
+    /// Who was asked for last, one by one: the next turn begins behind them, also where the last one ended early.
+    last: (Option<ApplicationId>, Option<AttemptId>),
 }
 
 type Failure = RestError<BadAnswer>;
+
+/// How an application ended, and how long it took.
+type Over = (How, Option<Duration>);
 
 /// Errands that fail one after the other.
 struct FailureStreak {
@@ -75,7 +78,7 @@ impl ApplicationQueries {
             started,
             read: None,
             trouble: None,
-            turn: 0,
+            last: (None, None),
         }
     }
 
@@ -94,9 +97,11 @@ impl ApplicationQueries {
                         every
                     }
                     Err(error) => {
-                        failures = failures.saturating_add(1);
                         self.missed(at, &error);
-                        backoff(failures, self.options.servers.backoff, rand::random()).max(every)
+                        // Who answers, if not with all that was asked for, is asked as often as ever: for the rest.
+                        failures = if is_answer(&error) { 0 } else { failures.saturating_add(1) };
+                        let rest = backoff(failures, self.options.servers.backoff, rand::random());
+                        if failures > 0 { rest.max(every) } else { every }
                     }
                 },
             };
@@ -129,13 +134,24 @@ impl ApplicationQueries {
     }
 
     async fn go(&mut self, at: usize, active: Active) -> Result<(), Failure> {
+        // A web interface may keep its settings for admins, and tell of applications all the same.
+        let settings = match self.settings(at, active).await {
+            Err(error) if !is_answer(&error) => return Err(error),
+            settings => settings,
+        };
+        let applications = if self.options.applications.is_some() { self.applications(at).await } else { Ok(()) };
+        settings.and(applications)
+    }
+
+    /// Reads the scheduler's settings, once in each life of the ResourceManager.
+    async fn settings(&mut self, at: usize, active: Active) -> Result<(), Failure> {
         if self.read != active {
             let mut seen = self.ask(at, scheduler::CONF, scheduler::conf).await?;
             seen.effective(self.ask(at, scheduler::SCHEDULER, scheduler::maximum).await?);
             self.heed(&seen);
             self.read = active;
         }
-        if self.options.applications.is_some() { self.applications(at).await } else { Ok(()) }
+        Ok(())
     }
 
     async fn ask<T>(
@@ -186,35 +202,67 @@ impl ApplicationQueries {
         for attempt in superseded {
             self.end(attempt, How::Failed).await;
         }
-        self.turn = self.turn.wrapping_add(ONE_BY_ONE);
-        for application in some(&doubtful, self.turn) {
-            if let Some((how, took)) = self.judge(at, application).await? {
-                if awaited.binary_search(&application).is_ok() {
-                    let took = took.filter(|_| how == How::Finished).map(micros);
-                    _ = self.daemon.application_ended(application, took).await; // refused only where the daemon ends
-                }
-                for attempt in known.iter().filter(|attempt| attempt.application == application) {
-                    self.end(*attempt, how).await;
-                }
-            }
-        }
+        let told = self.end_what_is_over(at, &doubtful, (&known, &awaited)).await;
         let generation = self.daemon.generation();
-        let held: Vec<AttemptId> = running
+        let held: BTreeSet<AttemptId> = running
             .into_iter()
             .filter(|attempt| generation.held.get(attempt).is_some_and(|held| !held.is_empty()))
             .collect();
-        for attempt in some(&held, self.turn) {
-            self.containers(at, attempt).await?;
+        told.and(self.confirm_leases(at, &held.into_iter().collect::<Vec<_>>()).await)
+    }
+
+    /// What it refuses to tell of one keeps none of the others waiting. Where no whole answer comes the others have their
+    /// turn next: it is asked for no more now. So with leases.
+    async fn end_what_is_over(
+        &mut self,
+        at: usize,
+        doubtful: &[ApplicationId],
+        (known, awaited): (&[AttemptId], &[ApplicationId]),
+    ) -> Result<(), Failure> {
+        let mut refused = Ok(());
+        for application in behind(doubtful, self.last.0) {
+            self.last.0 = Some(application);
+            match self.judge(at, application).await {
+                Ok(None) => {}
+                Ok(Some(over)) => self.ended((application, over), known, awaited).await,
+                Err(error) if is_answer(&error) => refused = refused.and(Err(error)),
+                Err(error) => return Err(error),
+            }
         }
-        Ok(())
+        refused
+    }
+
+    async fn confirm_leases(&mut self, at: usize, held: &[AttemptId]) -> Result<(), Failure> {
+        let mut refused = Ok(());
+        for attempt in behind(held, self.last.1) {
+            self.last.1 = Some(attempt);
+            match self.containers(at, attempt).await {
+                Ok(()) => {}
+                Err(error) if is_answer(&error) => refused = refused.and(Err(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        refused
+    }
+
+    /// An application is over: whoever awaits its end hears of it, and its attempts end.
+    async fn ended(
+        &self,
+        (application, (how, took)): (ApplicationId, Over),
+        known: &[AttemptId],
+        awaited: &[ApplicationId],
+    ) {
+        if awaited.binary_search(&application).is_ok() {
+            let took = took.filter(|_| how == How::Finished).map(micros);
+            _ = self.daemon.application_ended(application, took).await; // refused only where the daemon ends
+        }
+        for attempt in known.iter().filter(|attempt| attempt.application == application) {
+            self.end(*attempt, how).await;
+        }
     }
 
     /// How an application ended, if it did, and how long it took.
-    async fn judge(
-        &mut self,
-        at: usize,
-        application: ApplicationId,
-    ) -> Result<Option<(How, Option<Duration>)>, Failure> {
+    async fn judge(&mut self, at: usize, application: ApplicationId) -> Result<Option<Over>, Failure> {
         let seen = match self.ask(at, &applications::one(application), applications::alone).await {
             Ok(seen) => Some(seen),
             Err(RestError::Status { status, body, .. }) if applications::is_unknown(status.as_u16(), &body) => None,
@@ -257,12 +305,36 @@ impl ApplicationQueries {
     }
 }
 
+/// Whether it answered, if not with what was asked for: it may answer for others. Where no whole answer comes the turn ends.
+const fn is_answer(error: &Failure) -> bool {
+    matches!(error, RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. })
+}
+
 fn micros(time: Duration) -> Micros {
     Micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// So many of them from a place on, around the end.
-fn some<T: Copy>(all: &[T], from: usize) -> Vec<T> {
-    let start = if all.len() > ONE_BY_ONE { from % all.len() } else { 0 };
-    all.iter().cycle().skip(start).take(all.len().min(ONE_BY_ONE)).copied().collect()
+/// At most [`ONE_BY_ONE`] of them, which ascend: those behind the last one first, then on from the beginning.
+fn behind<T: Copy + Ord>(all: &[T], last: Option<T>) -> Vec<T> {
+    let start = last.map_or(0, |last| all.partition_point(|one| *one <= last));
+    all[start..].iter().chain(&all[..start]).take(ONE_BY_ONE).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_begins_behind_the_last_one_that_was_asked_for_and_all_have_theirs() {
+        assert_eq!(behind(&[1, 3, 5], None), [1, 3, 5]);
+        assert_eq!(behind(&[1, 3, 5], Some(1)), [3, 5, 1]);
+        assert_eq!(behind(&[1, 3, 5], Some(4)), [5, 1, 3], "the last one is gone");
+        assert_eq!(behind(&[1, 3, 5], Some(5)), [1, 3, 5]);
+        assert!(behind::<u32>(&[], Some(5)).is_empty());
+        let all: Vec<usize> = (0..150).collect();
+        let first = behind(&all, None);
+        let second = behind(&all, first.last().copied());
+        let third = behind(&all, second.last().copied());
+        assert_eq!([first, second, third].concat(), (0..150).chain(0..42).collect::<Vec<_>>());
+    }
 }

@@ -1,10 +1,10 @@
 //! What is asked of each kind of history server: MapReduce's JobHistoryServer and Spark's.
 
 use super::applications;
-use super::history_poller::{HistoryKind, HistoryServer, Listed, Look};
+use super::history_poller::{HistoryKind, HistoryServer, Listed, Look, Trouble};
 use super::history_server::{self, JOBS, JobConf, JobSeen, jobs_path};
 use super::options::ResourceManagerOptions;
-use super::resource_manager::BadAnswer;
+use super::resource_manager::{self, BadAnswer, INFO};
 use super::spark_history::{self, SparkRun};
 use crate::rest_client::{RestError, TrustError};
 use hintd_model::units::{ApplicationId, Micros};
@@ -46,19 +46,32 @@ impl HistoryKind for MapReduceHistory {
         history_server::jobs(body)
     }
 
-    async fn look(&mut self, server: &mut HistoryServer, job: &JobSeen) -> Result<Look, RestError<BadAnswer>> {
+    async fn look(
+        &mut self,
+        server: &mut HistoryServer,
+        job: &JobSeen,
+        last: bool,
+    ) -> Result<Look, RestError<BadAnswer>> {
         let of = |part: &str| format!("{JOBS}/{}/{part}", job.id);
+        // What may be there at the next poll is waited for, as long as there is one.
+        let is_gone = |error: &RestError<BadAnswer>| last || Trouble::of(error) == Trouble::Job;
         let conf = match server.get(&of("conf"), history_server::conf).await {
             Ok(conf) => conf,
             // Configurations have access lists of their own, and may be large: then there are no paths.
-            Err(RestError::Status { .. } | RestError::TooLarge { .. }) => JobConf::default(),
+            Err(error @ (RestError::Status { .. } | RestError::TooLarge { .. })) if is_gone(&error) => {
+                JobConf::default()
+            }
             Err(error) => return Err(error),
         };
         let counted = server.get(&of("counters"), history_server::counted).await?;
         let times = match server.get(&format!("{JOBS}/{}", job.id), history_server::times).await {
             Ok(times) => times,
             // Edges and paths are known all the same.
-            Err(RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. }) => None,
+            Err(error @ (RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. }))
+                if is_gone(&error) =>
+            {
+                None
+            }
             Err(error) => return Err(error),
         };
         let key = history_server::key(&job.user, conf.name.as_deref().unwrap_or(&job.name));
@@ -71,29 +84,85 @@ impl HistoryKind for MapReduceHistory {
 pub(super) struct SparkHistory {
     /// None: the name is Spark's own.
     managers: Vec<HistoryServer>,
+    /// Which one answered last.
+    active: usize,
+}
+
+/// Why an application's key is not known.
+enum KeyFailure {
+    /// No ResourceManager leads now, whichever application is asked for.
+    Nobody(RestError<BadAnswer>),
+    /// One leads, and does not tell of this application.
+    Refused(RestError<BadAnswer>),
 }
 
 impl SparkHistory {
     pub(super) fn new(managers: Option<&ResourceManagerOptions>) -> Result<Self, TrustError> {
-        let Some(ResourceManagerOptions { servers, .. }) = managers else { return Ok(Self { managers: Vec::new() }) };
+        let Some(ResourceManagerOptions { servers, .. }) = managers else {
+            return Ok(Self { managers: Vec::new(), active: 0 });
+        };
         let trust = servers.trust()?;
         let manager = |address| HistoryServer::new(address, trust.as_ref(), servers);
-        Ok(Self { managers: servers.addresses.iter().map(manager).collect() })
+        Ok(Self { managers: servers.addresses.iter().map(manager).collect(), active: 0 })
     }
 
-    /// The key of the application; `None`: no ResourceManager answers now. One that none of them knows any more has Spark's.
-    async fn key(&mut self, run: &SparkRun) -> Option<Arc<str>> {
-        let mut unknown = self.managers.is_empty();
-        for manager in &mut self.managers {
-            match manager.get(&applications::one(run.application), applications::named).await {
-                Ok(named) => return Some(history_server::recurring_key(&named.framework(), &named.user, &named.name)),
-                Err(RestError::Status { status, body, .. }) => {
-                    unknown |= applications::is_unknown(status.as_u16(), &body);
+    /// The key of the application. One that no ResourceManager knows any more has Spark's.
+    async fn key(&mut self, run: &SparkRun) -> Result<Arc<str>, KeyFailure> {
+        match self.ask(run).await {
+            // Perhaps one leads since a moment ago. Else it fails at this application, and may answer for others.
+            Err(KeyFailure::Nobody(_)) if self.one_leads().await => match self.ask(run).await {
+                Err(KeyFailure::Nobody(error)) => Err(KeyFailure::Refused(error)),
+                told => told,
+            },
+            told => told,
+        }
+    }
+
+    /// Asks one after the other, the one that answered last first.
+    async fn ask(&mut self, run: &SparkRun) -> Result<Arc<str>, KeyFailure> {
+        let (first, count) = (self.active, self.managers.len());
+        let path = applications::one(run.application);
+        let (mut unknown, mut refused, mut away) = (false, None, None);
+        for at in (0..count).map(|turn| (first + turn) % count) {
+            match self.managers[at].get(&path, applications::named).await {
+                Ok(named) => {
+                    self.active = at;
+                    return Ok(history_server::recurring_key(&named.framework(), &named.user, &named.name));
                 }
-                Err(_) => {}
+                Err(RestError::Status { status, body, .. }) if applications::is_unknown(status.as_u16(), &body) => {
+                    unknown = true;
+                }
+                Err(error) if is_away(&error) => away = Some(error),
+                Err(error) => refused = Some(error),
             }
         }
-        unknown.then(|| run.key())
+        let failure = refused.map(KeyFailure::Refused).or(away.map(KeyFailure::Nobody));
+        failure.filter(|_| !unknown).map_or_else(|| Ok(run.key()), Err)
+    }
+
+    /// Whether one of them says that it is the active one.
+    async fn one_leads(&mut self) -> bool {
+        for manager in &mut self.managers {
+            if manager.get(INFO, resource_manager::info).await.is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Whether a ResourceManager does not lead, or does not answer, whatever is asked: one on standby sends elsewhere, or says
+/// so in plain words.
+fn is_away(error: &RestError<BadAnswer>) -> bool {
+    match error {
+        RestError::Status { status, .. } => status.is_redirection() || matches!(status.as_u16(), 502..=504),
+        RestError::Nonsense { source, .. } => matches!(source, BadAnswer::Json { .. } | BadAnswer::NotActive(_)),
+        RestError::TooLarge { .. } => false,
+        RestError::Connect { .. }
+        | RestError::Tls { .. }
+        | RestError::Late { .. }
+        | RestError::Broken { .. }
+        | RestError::Address(_) => true,
     }
 }
 
@@ -131,13 +200,21 @@ impl HistoryKind for SparkHistory {
         spark_history::applications(body)
     }
 
-    async fn look(&mut self, server: &mut HistoryServer, run: &SparkRun) -> Result<Look, RestError<BadAnswer>> {
+    async fn look(
+        &mut self,
+        server: &mut HistoryServer,
+        run: &SparkRun,
+        _last: bool,
+    ) -> Result<Look, RestError<BadAnswer>> {
         if server.get(&run.unfinished_stages_path(), spark_history::rows).await? > 0 {
             return Ok(Look::Nothing);
         }
         let executors = server.get(&run.executors_path(), spark_history::executors).await?;
         let Some(learned) = spark_history::run(run, &executors) else { return Ok(Look::Nothing) };
-        let key = self.key(run).await;
-        Ok(key.map_or(Look::Later, |key| Look::Learned(key, learned)))
+        Ok(match self.key(run).await {
+            Ok(key) => Look::Learned(key, learned),
+            Err(KeyFailure::Refused(error)) => Look::Refused(error),
+            Err(KeyFailure::Nobody(error)) => Look::Nobody(error),
+        })
     }
 }

@@ -21,8 +21,8 @@ const LATE: Duration = Duration::from_secs(600);
 const RUNS: usize = 3;
 /// So many are looked at in all, for the planner's book, when all are new: a week of an hourly job.
 const RUNS_NOTED: usize = 7 * 24;
-/// So often a server may have no time for one job before the job is passed over.
-const LATE_TIMES: u32 = 3;
+/// At so many polls a job is asked for that can't be told, before it is passed over.
+const TRIES: u32 = 3;
 
 /// A finished job as a list has it.
 pub(super) trait Listed: Send + Sync {
@@ -42,8 +42,51 @@ pub(super) enum Look {
     Learned(Arc<str>, LearnedRun),
     /// Nothing: it did not end well.
     Nothing,
-    /// It can't be told now.
-    Later,
+    /// Who is to be asked beside the server answers, and does not tell of this one.
+    Refused(RestError<BadAnswer>),
+    /// Nobody answers who is to be asked beside the server, whichever job is asked for.
+    Nobody(RestError<BadAnswer>),
+}
+
+/// What a failure at one job means to the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It is this job's, and for good: its files may be gone, or not ours to read, or make no sense.
+    Job,
+    /// It may be this job's alone, and over at the next poll; others are asked for.
+    Passing,
+    /// Nobody answers who is to be asked beside the server: it is so for all jobs, and nothing is held against this one.
+    Nobody,
+    /// The server does not answer, perhaps because of this job: the poll ends.
+    Server,
+}
+
+impl Trouble {
+    /// Of a history server's failure.
+    pub(super) fn of(error: &RestError<BadAnswer>) -> Self {
+        match error {
+            RestError::Status { status, .. } if status.is_server_error() || status.as_u16() == 429 => Self::Passing,
+            RestError::Status { .. }
+            | RestError::Nonsense { .. }
+            | RestError::TooLarge { .. }
+            | RestError::Address(_) => Self::Job,
+            RestError::Connect { .. } | RestError::Tls { .. } | RestError::Late { .. } | RestError::Broken { .. } => {
+                Self::Server
+            }
+        }
+    }
+}
+
+/// What came of looking at a job.
+enum Looked {
+    /// It was learnt from.
+    Learnt,
+    /// There is nothing to learn of it, or it is passed over.
+    Over,
+    /// It is asked for again at the next poll.
+    Again,
+    /// The same, and no other can be told now.
+    Nobody,
 }
 
 /// A kind of history server.
@@ -63,7 +106,7 @@ pub(super) trait HistoryKind: Send + Sync + 'static {
     /// [`BadAnswer`].
     fn list(&self, body: &[u8]) -> Result<Vec<Self::Run>, BadAnswer>;
 
-    /// Asks for the rest of one job.
+    /// Asks for the rest of one job; `last`: it is passed over if this fails again, so what can be done without is.
     ///
     /// # Errors
     /// What the server failed by.
@@ -71,6 +114,7 @@ pub(super) trait HistoryKind: Send + Sync + 'static {
         &mut self,
         server: &mut HistoryServer,
         run: &Self::Run,
+        last: bool,
     ) -> impl Future<Output = Result<Look, RestError<BadAnswer>>> + Send;
 }
 
@@ -116,8 +160,8 @@ pub(super) struct HistoryPoller<K: HistoryKind> {
     from_ms: u64,
     /// Jobs that were looked at and may be listed again, with their ends.
     seen: BTreeMap<String, u64>,
-    /// The job for which the server had no time last, and how often.
-    late: Option<(String, u32)>,
+    /// Jobs that are asked for again, with the polls at which they could not be told.
+    failed: BTreeMap<String, u32>,
     /// How it stands.
     group: Group,
 }
@@ -143,7 +187,7 @@ impl<K: HistoryKind> HistoryPoller<K> {
             daemon,
             metrics,
             seen: BTreeMap::new(),
-            late: None,
+            failed: BTreeMap::new(),
             group,
         }
     }
@@ -193,7 +237,7 @@ impl<K: HistoryKind> HistoryPoller<K> {
         }
     }
 
-    /// Lists what ended, and looks at what is new; returns how much.
+    /// Lists what ended, and looks at what is new; returns how much was learnt from.
     async fn poll(&mut self) -> Result<usize, Failure> {
         let (kind, path) = (&self.kind, self.kind.list_path(self.from_ms));
         let listed = self.server.get(&path, |body| kind.list(body)).await?;
@@ -201,43 +245,75 @@ impl<K: HistoryKind> HistoryPoller<K> {
         let latest = listed.iter().map(Listed::finished_ms).max().unwrap_or(0);
         let (due, passed) = due(listed, &self.seen);
         self.seen.extend(passed);
-        let (mut learnt, mut looked) = (0, 0);
-        for run in due.iter().take(self.options.jobs_per_poll) {
-            match self.kind.look(&mut self.server, run).await {
-                Ok(Look::Learned(key, learned)) => {
-                    tracing::debug!(history_server = %self.address, job = run.id(), %key, ?learned, "it is learnt from");
-                    self.daemon.learnt(key, learned).await?;
-                    learnt += 1;
-                }
-                Ok(Look::Nothing) => {}
-                Ok(Look::Later) => break,
-                Err(error) if self.passes_over(run.id(), &error) => {
-                    self.metrics.passed_over(error.reason());
-                    tracing::debug!(history_server = %self.address, job = run.id(), %error, "nothing is learnt from it");
-                }
-                Err(error) => return Err(error.into()),
-            }
-            self.seen.insert(run.id().to_owned(), run.finished_ms());
-            looked += 1;
-        }
-        let open = due.iter().skip(looked).map(Listed::finished_ms).min().unwrap_or(u64::MAX);
-        self.from_ms = self.from_ms.max(latest.saturating_sub(millis(LATE)).min(open));
+        let learnt = self.look_at_each(&due[..due.len().min(self.options.jobs_per_poll)]).await?;
+        let open: BTreeMap<&str, u64> = due
+            .iter()
+            .filter(|run| !self.seen.contains_key(run.id()))
+            .map(|run| (run.id(), run.finished_ms()))
+            .collect();
+        self.failed.retain(|id, _| open.contains_key(id.as_str()));
+        let first_open = open.values().min().copied().unwrap_or(u64::MAX);
+        self.from_ms = self.from_ms.max(latest.saturating_sub(millis(LATE)).min(first_open));
         let from = self.from_ms;
         self.seen.retain(|_, finished| *finished >= from);
         Ok(learnt)
     }
 
-    /// Whether the others are looked at without this one: its files may be gone, or not ours to read, or make no sense.
-    fn passes_over(&mut self, id: &str, error: &RestError<BadAnswer>) -> bool {
-        match error {
-            RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. } => true,
-            RestError::Late { .. } => {
-                let before = self.late.take().filter(|(late, _)| late == id).map_or(0, |(_, times)| times);
-                self.late = Some((id.to_owned(), before + 1));
-                before + 1 >= LATE_TIMES
+    /// Looks at one job after the other; returns how many were learnt from.
+    async fn look_at_each(&mut self, due: &[K::Run]) -> Result<usize, Failure> {
+        let mut learnt = 0;
+        for run in due {
+            match self.look_at(run).await? {
+                Looked::Learnt => learnt += 1,
+                Looked::Over => {}
+                Looked::Again => continue,
+                Looked::Nobody => break,
             }
-            _ => false,
+            self.seen.insert(run.id().to_owned(), run.finished_ms());
         }
+        Ok(learnt)
+    }
+
+    async fn look_at(&mut self, run: &K::Run) -> Result<Looked, Failure> {
+        let last = self.failed.get(run.id()).is_some_and(|failed| failed + 1 >= TRIES);
+        let (trouble, error) = match self.kind.look(&mut self.server, run, last).await {
+            Ok(Look::Learned(key, learned)) => {
+                tracing::debug!(history_server = %self.address, job = run.id(), %key, ?learned, "it is learnt from");
+                self.daemon.learnt(key, learned).await?;
+                return Ok(Looked::Learnt);
+            }
+            Ok(Look::Nothing) => return Ok(Looked::Over),
+            Ok(Look::Refused(error)) => (Trouble::Passing, error),
+            Ok(Look::Nobody(error)) => (Trouble::Nobody, error),
+            Err(error) => (Trouble::of(&error), error),
+        };
+        match trouble {
+            Trouble::Job => self.pass_over(run, &error),
+            Trouble::Nobody => {
+                tracing::debug!(history_server = %self.address, job = run.id(), %error, "nobody tells its name now");
+                return Ok(Looked::Nobody);
+            }
+            Trouble::Passing | Trouble::Server if self.gives_up(run, &error) => {}
+            Trouble::Passing => return Ok(Looked::Again),
+            Trouble::Server => return Err(error.into()),
+        }
+        Ok(Looked::Over)
+    }
+
+    /// Counts a poll at which a job could not be told; true: it was the last, and the job is passed over.
+    fn gives_up(&mut self, run: &K::Run, error: &RestError<BadAnswer>) -> bool {
+        let failed = self.failed.entry(run.id().to_owned()).or_default();
+        *failed += 1;
+        let last = *failed >= TRIES;
+        if last {
+            self.pass_over(run, error);
+        }
+        last
+    }
+
+    fn pass_over(&self, run: &K::Run, error: &RestError<BadAnswer>) {
+        self.metrics.passed_over(error.reason());
+        tracing::debug!(history_server = %self.address, job = run.id(), %error, "nothing is learnt from it");
     }
 
     /// Tells how long those took that are compared with others. Whoever is told of twice counts once.

@@ -17,6 +17,7 @@ import io.hintd.v1.FeedHello;
 import io.hintd.v1.ShuffleTurnRequest;
 import io.hintd.v1.ShuffleTurnResponse;
 import io.hintd.v1.TaskEvent;
+import io.hintd.v1.TaskGroup;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -174,6 +175,40 @@ class HintProcessorTest {
     daemon.kill();
     asked(late, 5);
     assertEquals(0, processor.counters().errors.sum());
+  }
+
+  /** Those that wait for their turn, run and ended are placed as one with those that are asked for now. */
+  @Test
+  void hintdHearsHowManyReceiversThereAreInAllWhereAPartIsAskedFor() throws Exception {
+    try (NotingHintd hintd = new NotingHintd()) {
+      start(hintd.address(), "mode=on", "hold.root.q=true", "prefetch=false", "deadline-ms=20000");
+      ApplicationAttemptId app = register();
+      allocate(app, any(20, 3));
+      part(hintd, app, "p20", 1, "3 of 0"); // maps never wait here
+      hintd.atMost(8);
+      allocate(app, any(10, 12));
+      asked(app, 8);
+      part(hintd, app, "p10", 1, "8 of 12");
+      for (int given = 0; given < 3; given++) {
+        yarn.give(app, TestDaemon.Nodes.host(given));
+      }
+      allocate(app); // they run
+      hintd.atMost(10);
+      asked(app, 7);
+      part(hintd, app, "p10", 2, "2 of 12");
+      yarn.complete(app); // they have ended: there is a turn for the others
+      asked(app, 9);
+      part(hintd, app, "p10", 3, "2 of 12");
+      assertEquals(0, processor.counters().errors.sum());
+    }
+  }
+
+  /** How many of a group hints were asked for, and how many it was said to have in all, at the last of so many times. */
+  private void part(NotingHintd hintd, ApplicationAttemptId app, String group, int times, String said) throws Exception {
+    until(() -> { allocate(app); return hintd.asked(group).size() >= times; });
+    TaskGroup last = hintd.asked(group).get(times - 1);
+    assertEquals(said, last.getCount() + " of " + last.getWhole(), () -> hintd.asked(group).toString());
+    assertEquals(times, hintd.asked(group).size());
   }
 
   @Test
