@@ -20,7 +20,7 @@ const FILES: [&str; 6] = [
 const PUBLISHED: &[&str] = &[
     // common.proto
     "Exclusion", "SourceAge", "PlanNote", "Blocked", "NearMiss", "Lack", "Refused", "HintRoute", "ChainPath",
-    "BoxStop", "Withheld",
+    "BoxStop", "Withheld", "TermsOfWhole",
     // placement.proto
     "DecisionOutcome", "HintOutcome", "TermOutcome", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
     "RackHosts", "HomedGroup", "PredictedPerformance", "PredictedGroup", "PredictedPlace", "ProposedMove", "MoveAdvice",

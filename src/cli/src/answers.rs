@@ -49,6 +49,7 @@ pub fn text(set: &v1::HintSet) -> String {
     if let Some(gain) = set.expected_gain {
         lines.push(format!("\nexpected gain over the default placement: {} %", output::digits(gain * 100.0)));
     }
+    lines.extend(set.terms_of_whole.as_ref().map(whole_text));
     for (count, what) in
         [(set.without_room, "containers find no room now"), (set.next_wave, "containers wait for a later wave")]
     {
@@ -98,6 +99,15 @@ fn plan_text(note: &v1::PlanNote) -> String {
             note.plan, note.as_planned, note.elsewhere
         ),
     }
+}
+
+/// What cost and gain are of, where containers are asked for in parts.
+fn whole_text(whole: &v1::TermsOfWhole) -> String {
+    let earlier = match whole.earlier {
+        0 => String::new(),
+        earlier => format!(", beside {earlier} that were asked for before"),
+    };
+    format!("cost and gain are of all {} containers that are placed as one{earlier}", whole.containers)
 }
 
 /// Why there are no hints.
@@ -251,6 +261,18 @@ fn readable(terms: &v1::Terms) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cost_and_gain_are_said_to_be_of_the_whole() {
+        let set = |terms_of_whole| v1::HintSet { expected_gain: Some(0.5), terms_of_whole, ..v1::HintSet::default() };
+        let said = |containers, earlier| text(&set(Some(v1::TermsOfWhole { containers, earlier })));
+        let first = "cost and gain are of all 100 containers that are placed as one";
+        assert!(said(100, 0).lines().any(|line| line == first));
+        assert!(
+            said(98, 2).contains("of all 98 containers that are placed as one, beside 2 that were asked for before")
+        );
+        assert!(!text(&set(None)).contains("placed as one"));
+    }
 
     #[test]
     fn many_routes_are_summed_up_after_the_heaviest() {

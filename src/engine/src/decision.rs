@@ -14,6 +14,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// What terms are of where a group is asked for in parts: a cost of a part alone means nothing, for its containers share links
+/// with those before and after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TermsOfWhole {
+    /// Containers that were placed together: those asked for now, and those that will be asked for later.
+    pub containers: u64,
+    /// Containers that were asked for before. They stay where they are, and what they get is part of each link's load.
+    pub earlier: u64,
+}
+
 /// One answered request. Holds names, not indexes: it outlives snapshots and processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
@@ -52,6 +62,9 @@ pub struct Decision {
     pub baseline: Option<TermValues>,
     /// (baseline objective − objective) ÷ baseline objective, both under the deciding policy's objective.
     pub expected_gain: Option<f64>,
+    /// Terms, baseline and gain are of more than what is asked for now; `None`: of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms_of_whole: Option<TermsOfWhole>,
     /// How the search ended.
     pub ended: Ended,
     /// Relative distance to a proven bound.

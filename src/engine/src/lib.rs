@@ -94,7 +94,7 @@ pub use circuits::messages::{
     CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, ReportTaken, WantedCircuit,
     WantedCircuits,
 };
-pub use decision::{ChainPath, Decision, Hint, LearnedFrom, Mode, TermValues};
+pub use decision::{ChainPath, Decision, Hint, LearnedFrom, Mode, TermValues, TermsOfWhole};
 pub use dispatching::late_of;
 pub use dispatching::{DetachedDispatcher, DispatchSettings, ImmediateRequest};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};

@@ -87,6 +87,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         terms: TermValues::default(),
         baseline: None,
         expected_gain: None,
+        terms_of_whole: None,
         withheld: None,
         ended: Ended::Complete,
         gap: None,

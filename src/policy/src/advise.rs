@@ -72,6 +72,12 @@ pub trait Rebalance: Send + Sync {
     fn reads_roots(&self) -> bool {
         false
     }
+
+    /// Why it can never propose a move with its parameters, if what moves has run for `ran` at least and `gain_min` is the
+    /// smallest gain; with the numbers. `None`: it can.
+    fn never_moves(&self, _ran: Micros, _gain_min: f64) -> Option<String> {
+        None
+    }
 }
 
 /// What runs, and how much may move.
@@ -137,7 +143,7 @@ pub struct RunningRoot {
     pub node: NodeIdx,
     /// The queue of their application.
     pub queue: Arc<str>,
-    /// For how long the running one has been seen: at most so much is lost when it is started anew.
+    /// For how long the running one has been seen; it may have run before.
     pub ran: Micros,
 }
 
@@ -163,7 +169,7 @@ pub struct MovedPerformance {
     pub now: f64,
     /// Where it is proposed to go.
     pub then: f64,
-    /// For how long it has been seen to run: at most so much is lost.
+    /// For how long it has been seen to run; it may have run before.
     pub ran: Micros,
 }
 

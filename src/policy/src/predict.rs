@@ -26,7 +26,8 @@ pub struct Prediction {
     pub groups: Vec<GroupPrediction>,
 }
 
-/// What a group's containers come to. All of them talk with the same root, so they have the same alternatives.
+/// What a group's containers come to. All of them talk with the same root, so they have the same alternatives, none of which
+/// is a node that the group is placed on.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct GroupPrediction {
     /// Where they are placed, without the root.

@@ -22,6 +22,8 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'a v1::Terms>,
     expected_gain: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terms_of_whole: Option<&'a v1::TermsOfWhole>,
     ended: &'static str,
     gap: Option<f64>,
     steps: u64,
@@ -108,6 +110,7 @@ impl<'a> From<&'a v1::HintSet> for Answer<'a> {
             cost: set.terms.as_ref().map(terms_by_name).unwrap_or_default(),
             baseline: set.baseline.as_ref(),
             expected_gain: set.expected_gain,
+            terms_of_whole: set.terms_of_whole.as_ref(),
             ended: ended(set.ended()),
             gap: set.gap,
             steps: set.steps,

@@ -73,13 +73,16 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     engine.dispatch = dispatch(&mut root, reader);
     let (plans, planning) = plan::read(&mut root, reader);
     engine.plans = plans;
-    engine.rebalance = rebalance::read(&mut root, reader);
+    let (rebalance, by_latency) = rebalance::read(&mut root, reader);
+    engine.rebalance = rebalance;
     engine.records = records::read(&mut root, reader);
     let (latency, latency_feed) = latency::read(&mut root, reader);
     engine.latency = latency;
     let (hold, hold_progress) = hold(&mut root, reader);
     engine.hold = hold;
     let policies = policies(&mut root, reader);
+    let built = policies.built.iter().map(|(name, policy)| (*name, policy));
+    rebalance::check((rebalance, by_latency), built, reader);
     let (holdout, worth) = worth::read(&mut root, reader);
     engine.worth = worth;
     let queues = queues(&mut root, reader, holdout, &mut engine.worth.holdout);

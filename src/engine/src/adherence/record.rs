@@ -270,7 +270,9 @@ impl Record {
             tally.outcomes.add(&row.outcomes(Some(self.because)).0);
         }
         let decision = &self.answer.decision;
-        if let Some(gain) = decision.expected_gain {
+        // The whole's gain comes with its first part; what comes after it is no other gain.
+        let is_first = decision.terms_of_whole.is_none_or(|whole| whole.earlier == 0);
+        if let Some(gain) = decision.expected_gain.filter(|_| is_first) {
             (tally.objective_gain, tally.objective_gains) = (gain, 1);
         }
         let Some(trial) = self.trial.take() else { return tally };

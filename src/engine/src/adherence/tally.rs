@@ -210,7 +210,7 @@ pub struct Tally {
     pub terms: [TermSums; Term::ALL.len()],
     /// Sum of the expected gains under the deciding policies' own objectives ...
     pub objective_gain: f64,
-    /// ... over so many decisions that had one.
+    /// ... over so many decisions that had one. Of a group that is asked for in parts the first part counts, with the whole's.
     pub objective_gains: u64,
 }
 

@@ -125,6 +125,7 @@ impl LeaseHandler<'_> {
             terms: TermValues::default(),
             baseline: None,
             expected_gain: None,
+            terms_of_whole: None,
             withheld: None,
             ended: Ended::Complete,
             gap: None,

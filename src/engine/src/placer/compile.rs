@@ -137,11 +137,14 @@ fn check_counts(request: &HintRequest, settings: &PlacerSettings) -> Result<(), 
             return invalid(format!("groups[{at}].name"), format!("\"{}\" is the name of two groups", group.name));
         }
     }
-    let (wanted, most) = (request.containers(), settings.containers_max);
+    // Those that are asked for later are placed now, too.
+    let wanted: u64 = request.groups.iter().map(|group| u64::from(group.count.max(group.whole))).sum();
+    let (asked, most) = (request.containers(), settings.containers_max);
     if wanted > most {
+        let later = if wanted > asked { " now or, by whole, later" } else { "" };
         return invalid(
             "groups".into(),
-            format!("{wanted} containers are asked for; limits.containers_per_request allows {most}"),
+            format!("{wanted} containers are asked for{later}; limits.containers_per_request allows {most}"),
         );
     }
     let groups = request.groups.len();

@@ -40,7 +40,7 @@ impl Guard {
     /// Whether some of the request's groups are asked for in parts. Where those would come by themselves hangs on which node
     /// reports next when each is asked for: there is no default placement to compare with.
     pub(super) fn is_for_parts(request: &HintRequest) -> bool {
-        request.groups.iter().any(|group| group.whole > group.count)
+        request.groups.iter().any(super::parts::is_part)
     }
 
     /// Why the placement is kept back; `None`: it is hinted. `default`: where YARN would put the containers, if there was

@@ -265,6 +265,8 @@ impl<'a> ProposalContext<'a> {
         };
         let mut draft = blank(self.generation, self.request, self.chosen);
         draft.terms = terms::of(&compiled, &found.in_all);
+        draft.terms_of_whole =
+            parts::terms_of_whole(self.request, &compiled.problem, [&found.in_all, &found.placement]);
         self.compare(&mut draft, &compiled, &found, approach, stop);
         if draft.withheld.is_some() {
             return Ok(self.without_hints(compiled, &found.placement, draft));
@@ -584,6 +586,7 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &SelectedPolicy
         terms: TermValues::default(),
         baseline: None,
         expected_gain: None,
+        terms_of_whole: None,
         ended: Ended::Complete,
         gap: None,
         steps: 0,

@@ -4,8 +4,9 @@
 //! Nothing is remembered of an earlier part's plan: each part makes it anew from where containers came and leases are. So it
 //! is right where containers came elsewhere, and after a restart as far as arrivals are known.
 
+use crate::decision::TermsOfWhole;
 use crate::generation::HeldContainers;
-use hintd_model::cluster::TaskGroup;
+use hintd_model::cluster::{HintRequest, TaskGroup};
 use hintd_model::units::{Bytes, NodeIdx};
 use hintd_policy::{PlaceProblem, Placement, Share};
 use std::collections::BTreeMap;
@@ -51,6 +52,23 @@ impl Whole {
         let earlier = u64::try_from(earlier).unwrap_or(u64::MAX);
         [Bytes(earlier), Bytes(known - earlier)]
     }
+}
+
+/// Whether a group is asked for in parts.
+pub(super) const fn is_part(group: &TaskGroup) -> bool {
+    group.whole > group.count
+}
+
+/// Of what terms of the placement `in_all` are, unless they are of what is `hinted` of it and nothing was asked for before.
+pub(super) fn terms_of_whole(
+    request: &HintRequest,
+    problem: &PlaceProblem<'_>,
+    [in_all, hinted]: [&Placement; 2],
+) -> Option<TermsOfWhole> {
+    let earlier = problem.earlier.iter().flat_map(|to| &to.on).map(|&(_, count)| u64::from(count)).sum();
+    let containers = in_all.placed_all();
+    let is_more = containers > hinted.placed_all() || earlier > 0;
+    (is_more && request.groups.iter().any(is_part)).then_some(TermsOfWhole { containers, earlier })
 }
 
 /// Of a placement of whole groups what is hinted now, by `asked` containers of each group: of each rack, and of each node in

@@ -46,7 +46,7 @@ pub(crate) struct Rebalancing {
     cooling: BTreeMap<ContainerId, Cooling>,
     /// Containers that the last round found a better place for by predicted performance.
     found: BTreeSet<ContainerId>,
-    /// Containers whose performance was predicted, and since when.
+    /// Containers that rounds have seen to run, and since when.
     seen: Arc<Seen>,
 }
 
@@ -102,10 +102,18 @@ impl Rebalancing {
         true
     }
 
-    /// What an attempt was told and is not cold yet, by container.
-    pub(crate) fn told(&self, attempt: AttemptId) -> Vec<MoveNote> {
+    /// What an attempt was told and is not cold yet, by container. Between rounds, and after the last one, some are kept for
+    /// longer.
+    pub(crate) fn told(&self, attempt: AttemptId, now: Timestamp) -> Vec<MoveNote> {
         let (first, last) = (ContainerId { attempt, id: 0 }, ContainerId { attempt, id: u64::MAX });
-        self.cooling.range(first..=last).filter_map(|(_, of)| of.told.as_deref().cloned()).collect()
+        let open = self.cooling.range(first..=last).filter(|(_, of)| of.until > now);
+        open.filter_map(|(_, of)| of.told.as_deref().cloned()).collect()
+    }
+
+    /// No round begins any more: what is cold is nobody's, and what only the last one found was not found twice.
+    fn end(&mut self, now: Timestamp) {
+        self.found.clear();
+        self.cooling.retain(|_, cooling| cooling.until > now);
     }
 
     /// An attempt is over.
@@ -123,8 +131,8 @@ impl Engine {
 
     /// Moves that an attempt was told of within `rebalance.cool_down`, by container.
     #[must_use]
-    pub fn moves_told(&self, attempt: AttemptId) -> Vec<MoveNote> {
-        self.rebalancing.told(attempt)
+    pub fn moves_told(&self, attempt: AttemptId, now: Timestamp) -> Vec<MoveNote> {
+        self.rebalancing.told(attempt, now)
     }
 }
 
@@ -144,7 +152,11 @@ impl MoveHandler<'_> {
     /// Begins a round where one is due and there is something to look at.
     pub(crate) fn tick(&mut self, now: Timestamp) {
         let settings = self.settings.rebalance;
-        if !settings.enabled || now.since(self.rebalancing.began) < settings.every {
+        if !settings.enabled {
+            self.rebalancing.end(now);
+            return;
+        }
+        if now.since(self.rebalancing.began) < settings.every {
             return;
         }
         self.rebalancing.began = now;

@@ -53,7 +53,7 @@ impl Round {
         drafts: &mut Drafts<'r>,
         found: &mut RoundOutcome,
     ) {
-        let mut seen = Seen::new();
+        let mut seen = self.seen_still_running();
         for application in &self.rooted {
             let predicts = |job: &RoundJob| policy_of(&job.request).filter(|(_, policy)| rebalances(&**policy, true));
             let policies: Vec<_> = application.jobs.iter().map(predicts).collect();
@@ -63,11 +63,22 @@ impl Round {
             let containers = self.containers(application);
             for ((job, containers), policy) in application.jobs.iter().zip(&containers).zip(policies) {
                 let Some((name, policy)) = policy else { continue };
+                for known in containers.iter().flatten() {
+                    seen.entry(known.container).or_insert(self.began);
+                }
                 let (_, draft) = drafts.entry(name).or_insert_with(|| (policy, Draft::new(self)));
-                found.left_out += u64::from(!self.add_job(application, (job, containers.as_slice()), draft, &mut seen));
+                found.left_out += u64::from(!self.add_job(application, (job, containers.as_slice()), draft, &seen));
             }
         }
         found.seen = Arc::new(seen);
+    }
+
+    /// What earlier rounds saw and still runs: a job that one of them left out has run on all the same.
+    fn seen_still_running(&self) -> Seen {
+        let runs = |id: &ContainerId| {
+            self.snapshot.applications.get(&id.attempt).is_some_and(|of| of.containers.contains_key(id))
+        };
+        self.seen.iter().filter(|(id, _)| runs(id)).map(|(id, since)| (*id, *since)).collect()
     }
 
     /// Adds a job's containers; false: it is left out.
@@ -76,7 +87,7 @@ impl Round {
         application: &RoundApplication,
         (job, containers): (&RoundJob, &[Vec<Running>]),
         draft: &mut Draft<'_>,
-        seen: &mut Seen,
+        seen: &Seen,
     ) -> bool {
         if containers.iter().all(Vec::is_empty) {
             return true;
@@ -89,8 +100,7 @@ impl Round {
         for (group, containers) in containers.iter().enumerate() {
             let others = containers.iter().filter(|known| Some(known.container) != root.container);
             let roots = others.map(|known| {
-                let since = *self.seen.get(&known.container).unwrap_or(&self.began);
-                seen.insert(known.container, since);
+                let since = *seen.get(&known.container).unwrap_or(&self.began);
                 (*known, RunningRoot { node: root.node, queue: Arc::clone(&queue), ran: self.began.since(since) })
             });
             draft.add_group(job, group, &roots.collect::<Vec<_>>());

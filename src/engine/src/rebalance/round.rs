@@ -17,7 +17,7 @@ use hintd_policy::{Budget, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Containers whose performance rounds have predicted, and since when.
+/// Containers under policies that predict performance, and since when rounds have seen them run.
 pub(crate) type Seen = BTreeMap<ContainerId, Timestamp>;
 
 /// What one round looks at: a picture of the engine, so that the search needs nothing of it.
@@ -34,7 +34,7 @@ pub struct Round {
     pub(crate) applications: Vec<RoundApplication>,
     /// Those whose performance may be predicted by latency.
     pub(crate) rooted: Vec<RoundApplication>,
-    /// What earlier rounds saw of these, and since when.
+    /// What earlier rounds saw to run, and since when.
     pub(crate) seen: Arc<Seen>,
     /// Containers that stay, and where they were proposed to go and have not come yet.
     pub(crate) cooling: BTreeMap<ContainerId, Option<NodeIdx>>,
@@ -106,7 +106,7 @@ pub struct RoundOutcome {
     /// Jobs that were not looked at: their containers make too many pairs, or another request has the same priority and
     /// nobody can say whose a container is, or what it talks with.
     pub left_out: u64,
-    /// Containers whose performance was predicted, and since when rounds have seen them.
+    /// As the next round takes them over.
     pub(crate) seen: Arc<Seen>,
 }
 

@@ -43,4 +43,11 @@ impl RebalanceSettings {
     pub fn gain_min(&self) -> f64 {
         f64::from(self.gain_min_per_million) / 1e6
     }
+
+    /// For how long a container has been seen to run when a move for predicted performance is told at the earliest: the first
+    /// round sees it, and the next finds the move again.
+    #[must_use]
+    pub const fn least_ran(&self) -> Micros {
+        self.every
+    }
 }

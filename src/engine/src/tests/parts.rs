@@ -3,12 +3,13 @@
 
 use super::guard::{by_rack, cluster, maps_came, reason, reduces};
 use super::harness::{EngineHarness, container};
-use crate::decision::WithheldReason;
+use crate::decision::{TermsOfWhole, WithheldReason};
 use crate::testing::attempt;
-use crate::{Answer, TaskWhat};
+use crate::{Answer, Refusal, TaskWhat};
 use hintd_model::cluster::HintRequest;
-use hintd_model::units::LeaseId;
+use hintd_model::units::{LeaseId, Micros};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 /// One job whose reduces are asked for in parts.
 struct Job {
@@ -29,7 +30,7 @@ impl Job {
         Self { harness, hosts, recurs: true, whole, asked: 0, came: 0, by_host: [0; 6] }
     }
 
-    fn ask(&mut self, count: u32) -> std::sync::Arc<Answer> {
+    fn ask(&mut self, count: u32) -> Arc<Answer> {
         self.asked += 1;
         let mut asked =
             HintRequest { id: format!("part-{}", self.asked).as_str().into(), ..reduces(count, self.recurs) };
@@ -50,7 +51,7 @@ impl Job {
     }
 
     /// A part is asked for, and what is hinted comes on its host; nodes that have something else's turn take the rest.
-    fn part(&mut self, count: u32) -> std::sync::Arc<Answer> {
+    fn part(&mut self, count: u32) -> Arc<Answer> {
         let answer = self.ask(count);
         let mut unhinted = count;
         for hint in &answer.decision.hints {
@@ -128,6 +129,45 @@ fn a_part_is_hinted_though_the_whole_at_once_would_not_be() {
     assert_eq!(hinted, [(None, 1), (None, 2), (None, 6)]);
     let mut unknown = Job { recurs: false, ..Job::new(&[], 6) };
     assert_eq!(reason(&unknown.part(1)), Some(WithheldReason::NothingKnown), "no maps came");
+}
+
+/// What a whole saves is saved once, however many parts it is asked for in.
+#[test]
+fn terms_and_gain_are_said_to_be_of_the_whole_and_counted_once() {
+    let whole = |containers, earlier| Some(TermsOfWhole { containers, earlier });
+    for (parts, expected) in [
+        (&[6][..], vec![None]),
+        (&[1, 2, 3], vec![whole(6, 0), whole(5, 1), whole(3, 3)]),
+        (&[2, 2, 1, 1], vec![whole(6, 0), whole(4, 2), whole(2, 4), whole(1, 5)]),
+    ] {
+        let mut job = Job::new(&[2, 1, 1, 0, 1, 1], 6);
+        job.harness.placer.guard = None;
+        let answers: Vec<_> = parts.iter().map(|&count| job.part(count)).collect();
+        let said: Vec<_> = answers.iter().map(|answer| answer.decision.terms_of_whole).collect();
+        assert_eq!(said, expected, "{parts:?}");
+        let gains: Vec<f64> = answers.iter().filter_map(|answer| answer.decision.expected_gain).collect();
+        assert_eq!(gains.len(), parts.len(), "each part says a gain: {parts:?}");
+        job.harness.pass(Micros::from_secs(600));
+        let tally = job.harness.engine.adherence().values().next().unwrap();
+        assert_eq!((tally.decisions, tally.objective_gains), (parts.len() as u64, 1), "{parts:?}");
+        assert!((tally.objective_gain - gains[0]).abs() < 1e-9, "{gains:?}, counted {}", tally.objective_gain);
+    }
+    let mut apart = Job::new(&[2, 1, 1, 0, 1, 1], 0);
+    apart.harness.placer.guard = None;
+    assert_eq!([3, 3].map(|count| apart.part(count).decision.terms_of_whole), [None; 2], "nobody spoke of a whole");
+}
+
+#[test]
+fn wholes_count_towards_the_containers_of_a_request() {
+    let mut job = Job::new(&[1; 6], 7);
+    job.harness.placer.containers_max = 6;
+    let mut asked = reduces(6, true);
+    asked.groups[0].whole = 7;
+    let Err(Refusal::Invalid { field, message }) = job.harness.propose(&Arc::new(asked)) else {
+        panic!("it is refused")
+    };
+    assert_eq!(field, "groups");
+    assert_eq!(message, "7 containers are asked for now or, by whole, later; limits.containers_per_request allows 6");
 }
 
 #[test]

@@ -133,6 +133,11 @@ impl Curve {
         self.performance[entry(rtt)]
     }
 
+    /// The lowest and the highest performance, each with its cost.
+    pub(super) fn range(&self) -> [(f64, u32); 2] {
+        [ENTRIES - 1, 0].map(|at| (self.performance[at], u32::from(self.cost[at])))
+    }
+
     /// 100 ÷ performance, rounded, within [`LEAST_COST`] and [`MOST_COST`] (§5.2, Eq. 6).
     #[inline]
     #[must_use]

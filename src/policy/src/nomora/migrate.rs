@@ -2,6 +2,9 @@
 //!
 //! One by one, the lowest performance first, each to the best place that has room. Latency that nobody measured moves nothing:
 //! neither is a distance a reason to leave, nor a promise that it is better elsewhere.
+//!
+//! The paper's preemption cost, `beta` for each second that a task has run, is of rounds every few seconds. A move is told here
+//! when a container has run for at least the time between two rounds, mostly for far longer: `migrate_beta` is its factor.
 
 use super::curve::Curve;
 use super::params::NomoraParams;
@@ -60,6 +63,48 @@ pub(super) fn moves(params: &NomoraParams, problem: &RebalanceProblem<'_>, budge
     within(problem, found)
 }
 
+/// Why no container could ever be told to move, if each has run for `ran` at least: what each curve in use allows at most.
+pub(super) fn never_moves(params: &NomoraParams, ran: Micros, gain_min: f64) -> Option<String> {
+    let reasons = params.curves_in_use().into_iter().map(|name| never_moves_by(params, name, ran, gain_min));
+    Some(reasons.collect::<Option<Vec<String>>>()?.join("; "))
+}
+
+/// The same by one curve: from where performance is lowest to where it is highest most is gained.
+fn never_moves_by(params: &NomoraParams, name: &str, ran: Micros, gain_min: f64) -> Option<String> {
+    let [(lowest, here), (highest, there)] = known(params, name).range();
+    let NomoraParams { migrate_below: below, migrate_margin: margin, migrate_beta: beta, .. } = params;
+    if lowest >= *below {
+        return Some(format!("by curve \"{name}\" performance is {lowest:.3} at least, and migrate_below is {below}"));
+    }
+    if highest < below + margin {
+        return Some(format!(
+            "by curve \"{name}\" performance is {highest:.3} at most, and migrate_below {below} with migrate_margin {margin} \
+             wants {:.3}",
+            below + margin
+        ));
+    }
+    let most = gain(params, [here, there], ran);
+    let seconds = ran.as_secs_f64();
+    (!is_worth(most, gain_min)).then(|| {
+        format!(
+            "by curve \"{name}\" a move saves at most {} of {here}, and having run for {seconds} s counts {} of that \
+             (migrate_beta {beta}): a gain of {most:.3}, and min_gain is {gain_min}",
+            here - there,
+            beta * seconds
+        )
+    })
+}
+
+/// What a move saves of the cost `here`, less what having run counts for.
+fn gain(params: &NomoraParams, [here, there]: [u32; 2], ran: Micros) -> f64 {
+    let [here, there] = [here, there].map(f64::from);
+    (here - there - params.migrate_beta * ran.as_secs_f64()) / here
+}
+
+fn is_worth(gain: f64, gain_min: f64) -> bool {
+    gain > 0.0 && gain >= gain_min
+}
+
 /// The curve of a root's queue.
 fn curve_name<'p>(params: &'p NomoraParams, root: &RunningRoot) -> &'p str {
     params.queues.get(&*root.queue).unwrap_or(&params.curve)
@@ -93,9 +138,8 @@ impl<'p> Search<'p, '_> {
         let good = self.good(root.node, name, budget)?;
         let to = *good.iter().find(|good| good.node != running.node && self.has_room(running, good.node))?;
         let curve = &self.curves[name];
-        let [here, there] = [rtt, to.rtt].map(|rtt| f64::from(curve.cost(rtt)));
-        let gain = (here - there - self.params.beta * root.ran.as_secs_f64()) / here;
-        if gain <= 0.0 || gain < self.problem.gain_min {
+        let gain = gain(self.params, [rtt, to.rtt].map(|rtt| curve.cost(rtt)), root.ran);
+        if !is_worth(gain, self.problem.gain_min) {
             return None;
         }
         self.taken.set(to.node, self.taken.leased(to.node).plus(&running.size));

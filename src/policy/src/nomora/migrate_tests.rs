@@ -75,7 +75,7 @@ fn what_performs_too_low_goes_to_the_best_place_with_room_and_its_gain_is_less_w
     sample.snapshot.occupied[0] = UNIT.times(2);
     let problem = problem(&sample, &[4]);
     let found = moves_by(NomoraParams::default(), &problem);
-    // 0.208 at 900 µs costs 481; 1 at 30 µs costs 100; 10 s are 10.
+    // 0.208 at 900 µs costs 481; 1 at 30 µs costs 100; 10 s are 0.1.
     let [Move { container: moved, to, gain, performance }] = found[..] else { panic!("{found:?}") };
     assert_eq!((moved, to), (container(1, 0), NodeIdx(1)));
     let MovedPerformance { now, then, ran } = performance.unwrap();
@@ -83,9 +83,11 @@ fn what_performs_too_low_goes_to_the_best_place_with_room_and_its_gain_is_less_w
     let paper = |x: f64| 1.067 - 3.093e-3 * x + 4.084e-6 * x * x - 1.898e-9 * x * x * x;
     assert!((now - paper(900.0)).abs() < 1e-9 && then == 1.0, "{now} {then}");
     let here = (100.0 / paper(900.0)).round();
-    assert!((gain - (here - 100.0 - 10.0) / here).abs() < 1e-9, "{gain}");
-    let free = moves_by(NomoraParams { beta: 0.0, ..NomoraParams::default() }, &problem);
+    assert!((gain - (here - 100.0 - 0.1) / here).abs() < 1e-9, "{gain}");
+    let free = moves_by(NomoraParams { migrate_beta: 0.0, ..NomoraParams::default() }, &problem);
     assert!((free[0].gain - (here - 100.0) / here).abs() < 1e-9);
+    let rounds = moves_by(NomoraParams { beta: 1e6, ..NomoraParams::default() }, &problem);
+    assert_eq!(rounds, found, "beta is of the policy's own rounds");
 }
 
 #[test]
@@ -97,7 +99,54 @@ fn what_has_run_for_long_stays_and_so_does_what_gains_too_little() {
     problem.gain_min = 0.5;
     assert_eq!(told(&problem).len(), 1);
     problem.roots[0].as_mut().unwrap().ran = Micros::from_secs(600);
-    assert_eq!(told(&problem), []);
+    assert_eq!(told(&problem).len(), 1, "ten minutes are 6 of 481");
+    problem.roots[0].as_mut().unwrap().ran = Micros::from_secs(4 * 3_600);
+    assert_eq!(told(&problem), [], "four hours are 144");
+}
+
+/// With what `[rebalance]` has by default: a round each minute, a gain of a tenth.
+#[test]
+fn by_default_all_that_performs_below_the_threshold_can_be_told_after_two_rounds() {
+    let (params, minute) = (NomoraParams::default(), Micros::from_secs(60));
+    let curve = params.curve_named("memcached").unwrap();
+    let below: Vec<u32> =
+        (0..=1_000).filter(|&rtt| curve.performance(Micros(u64::from(rtt))) < params.migrate_below).collect();
+    assert!(curve.performance(Micros(u64::from(below[0]))) > 0.68, "near the threshold");
+    for rtt in below.into_iter().step_by(100) {
+        let sample = testbed(&[(4, rtt), (1, 30)]);
+        let mut problem = problem(&sample, &[4]);
+        problem.gain_min = 0.1;
+        problem.roots[0].as_mut().unwrap().ran = minute;
+        assert_eq!(told(&problem).len(), 1, "{rtt} µs");
+    }
+}
+
+#[test]
+fn where_no_move_can_ever_come_it_is_said_with_the_numbers() {
+    let never = |params: &NomoraParams, seconds, gain_min| {
+        Nomora::new(params.clone()).never_moves(Micros::from_secs(seconds), gain_min)
+    };
+    let default = NomoraParams::default();
+    for (seconds, gain_min) in [(60, 0.1), (900, 0.1), (6 * 3_600, 0.1), (60, 0.8)] {
+        assert_eq!(never(&default, seconds, gain_min), None, "{seconds} s, {gain_min}");
+    }
+    // 0.16 at 1,000 µs costs 625.
+    assert_eq!(
+        never(&default, 86_400, 0.1).unwrap(),
+        "by curve \"memcached\" a move saves at most 525 of 625, and having run for 86400 s counts 864 of that \
+         (migrate_beta 0.01): a gain of -0.542, and min_gain is 0.1"
+    );
+    assert!(never(&default, 60, 0.84).unwrap().contains("and min_gain is 0.84"));
+    let paper = NomoraParams { migrate_beta: 1.0, ..default.clone() };
+    assert!(never(&paper, 900, 0.1).unwrap().contains("counts 900"));
+    let spark = NomoraParams { curve: "spark".to_owned(), ..default.clone() };
+    let said = never(&spark, 60, 0.1).unwrap();
+    assert!(said.contains("performance is 0.904 at least, and migrate_below is 0.7"), "{said}");
+    let queues = [("root.q".to_owned(), "memcached".to_owned())].into();
+    assert_eq!(never(&NomoraParams { queues, ..spark }, 60, 0.1), None, "one queue's can");
+    let low = [("low".to_owned(), vec![vec![0.0, 0.75], vec![100.0, 0.3]])].into();
+    let low = NomoraParams { curve: "low".to_owned(), curves: low, ..default };
+    assert!(never(&low, 60, 0.1).unwrap().contains("performance is 0.750 at most"), "0.8 is wanted");
 }
 
 #[test]

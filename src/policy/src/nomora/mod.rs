@@ -35,6 +35,7 @@ pub use params::NomoraParams;
 use crate::advise::{Move, Rebalance, RebalanceProblem};
 use crate::predict::Prediction;
 use crate::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement, Predict};
+use hintd_model::units::Micros;
 
 /// Its name.
 pub const NAME: &str = "nomora";
@@ -96,6 +97,10 @@ impl Rebalance for Nomora {
 
     fn reads_roots(&self) -> bool {
         true
+    }
+
+    fn never_moves(&self, ran: Micros, gain_min: f64) -> Option<String> {
+        migrate::never_moves(&self.params, ran, gain_min)
     }
 }
 

@@ -7,7 +7,7 @@ use hintd_model::network::latency::DistanceClasses;
 use hintd_model::text::is_hidden;
 use hintd_model::units::Micros;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest latency that stands in for a distance, µs.
 const LONGEST_US: u64 = 1_000_000;
@@ -24,12 +24,15 @@ pub struct NomoraParams {
     pub omega: f64,
     /// The cost of waiting on; above that of any machine.
     pub gamma: u32,
-    /// What each second that a task has run takes off the cost of where it is, in rounds that may move tasks.
+    /// What each second that a task has run takes off the cost of where it is, in rounds that may move tasks (the paper's).
     pub beta: f64,
     /// What runs at a lower predicted performance than this is proposed to move, where moves are looked for (`[rebalance]`).
     pub migrate_below: f64,
     /// It is proposed to go only where it is predicted to perform better than `migrate_below` by at least this.
     pub migrate_margin: f64,
+    /// What each second that a container has been seen to run takes off what it gains by a move, in cost. Rounds of the paper
+    /// come every few seconds; here a container has run for `rebalance.every` when a move can be told at the earliest.
+    pub migrate_beta: f64,
     /// Places drawn for a root that a request brings, of which the one with the best room around it is taken; 1: the first, as
     /// the paper.
     pub root_choices: u32,
@@ -62,6 +65,7 @@ impl Default for NomoraParams {
             beta: 1.0,
             migrate_below: 0.7,
             migrate_margin: 0.1,
+            migrate_beta: 0.01,
             root_choices: 8,
             same_host_us: same_host.0,
             same_rack_us: same_rack.0,
@@ -95,6 +99,11 @@ impl NomoraParams {
         own.or_else(|| Curve::built_in(name))
     }
 
+    /// Names of the curves that queues go by, each once.
+    pub(super) fn curves_in_use(&self) -> BTreeSet<&str> {
+        self.queues.values().chain([&self.curve]).map(String::as_str).collect()
+    }
+
     fn unknown(&self, name: &str) -> String {
         let known: Vec<&str> = BUILT_IN.into_iter().chain(self.curves.keys().map(String::as_str)).collect();
         format!("there is no curve \"{name}\" (there are {})", known.join(", "))
@@ -118,7 +127,7 @@ impl Params for NomoraParams {
                 return invalid(key, format!("{cost} is not within {LEAST_COST} and {MOST_COST}"));
             }
         }
-        for (key, factor) in [("omega", self.omega), ("beta", self.beta)] {
+        for (key, factor) in [("omega", self.omega), ("beta", self.beta), ("migrate_beta", self.migrate_beta)] {
             if !(0.0..=1e6).contains(&factor) {
                 return invalid(key, format!("{factor} is not within 0 and 1000000"));
             }

@@ -18,7 +18,7 @@ impl Asked<'_, '_> {
             });
             GroupPrediction {
                 placed: others.filter(|place| place.count > 0).collect(),
-                alternatives: self.alternatives(root, group, &left, alternatives),
+                alternatives: self.alternatives(root, (group, shares), &left, alternatives),
             }
         };
         let groups = placement.groups.iter().enumerate().map(group).collect();
@@ -41,15 +41,17 @@ impl Asked<'_, '_> {
         PlacePrediction { node, count, performance: self.curve.performance(latency.rtt), latency }
     }
 
-    /// Best first, of equal performance the lower latency.
+    /// Hosts without a container of the group, best first; of equal performance the lower latency.
     fn alternatives(
         &self,
         root: NodeIdx,
-        group: usize,
+        (group, placed): (usize, &[Share]),
         left: &PlacementBuilder<'_, '_>,
         most: usize,
     ) -> Vec<PlacePrediction> {
-        let open = self.problem.groups[group].candidates.iter().filter(|&&node| left.fits(group, node));
+        let is_other = |node: NodeIdx| placed.iter().all(|share| share.node != node);
+        let open =
+            self.problem.groups[group].candidates.iter().filter(|&&node| is_other(node) && left.fits(group, node));
         let mut open: Vec<PlacePrediction> = open.map(|&node| self.at(root, node, 0)).collect();
         let order = |a: &PlacePrediction, b: &PlacePrediction| {
             b.performance.total_cmp(&a.performance).then((a.latency.rtt, a.node).cmp(&(b.latency.rtt, b.node)))

@@ -209,12 +209,17 @@ fn performance_is_predicted_where_containers_are_and_at_the_best_nodes_with_room
     // The racks' other pairs count as nine tenths of the two hosts that measured do.
     assert_eq!(seen(&found.groups[0].placed), [(5, 2, 10, by_distance), (15, 1, 20, by_hosts), (13, 1, 300, by_racks)]);
     let others = &found.groups[0].alternatives;
-    assert_eq!(seen(others), [(15, 0, 20, by_hosts), (4, 0, 50, by_distance), (6, 0, 50, by_distance)]);
-    for (place, expected) in found.groups[0].placed.iter().chain(others).zip([1.0, 1.0, 0.455_414, 1.0, 0.922_323]) {
+    // Nodes 13 and 15 have room for another one, and are no other nodes.
+    assert_eq!(seen(others), [(4, 0, 50, by_distance), (6, 0, 50, by_distance), (7, 0, 50, by_distance)]);
+    for (place, expected) in
+        found.groups[0].placed.iter().chain(others).zip([1.0, 1.0, 0.455_414, 0.922_323, 0.922_323])
+    {
         assert!((place.performance - expected).abs() < 1e-6, "{place:?}, not {expected}");
     }
-    problem.groups[0].max_per_node = 1;
-    assert_eq!(seen(&predicted(&problem).unwrap().groups[0].alternatives)[0].0, 4, "node 15 may have no other one");
+    problem.groups[0].max_per_rack = 2;
+    let bound = &predicted(&problem).unwrap().groups[0].alternatives;
+    let beyond = [(0, 0, 200, by_distance), (1, 0, 200, by_distance), (2, 0, 200, by_distance)];
+    assert_eq!(seen(bound), beyond, "its racks may have no other one");
 }
 
 #[test]

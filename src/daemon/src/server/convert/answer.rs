@@ -5,7 +5,7 @@ use hintd_client::wire::v1;
 use hintd_engine::decision::{
     AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, LearnedFrom, NearMiss, Pending,
 };
-use hintd_engine::{Decision, ExplainedLease, Hint, Mode, Refusal, TermValues};
+use hintd_engine::{Decision, ExplainedLease, Hint, Mode, Refusal, TermValues, TermsOfWhole};
 use hintd_model::units::{Calendar, DecisionId, Timestamp};
 use hintd_policy::Ended;
 
@@ -26,6 +26,9 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
         terms: Some(terms(&decision.terms)),
         baseline: decision.baseline.as_ref().map(terms),
         expected_gain: decision.expected_gain,
+        terms_of_whole: decision
+            .terms_of_whole
+            .map(|TermsOfWhole { containers, earlier }| v1::TermsOfWhole { containers, earlier }),
         ended: ended(decision.ended).into(),
         gap: decision.gap,
         steps: decision.steps,

@@ -24,10 +24,7 @@ const ANY: &str = "*";
 pub fn request(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<HintRequest, Refusal> {
     let asks = asks(wire, limits)?;
     let groups = if wire.groups.is_empty() { groups_of_asks(&asks)? } else { groups(wire, limits)? };
-    let total: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
-    if total > limits.containers {
-        return Err(invalid("groups", format!("{total} containers in all; {}", containers_allowed(limits.containers))));
-    }
+    check_total(&groups, limits)?;
     let queue = short("queue", &wire.queue, limits)?;
     Ok(HintRequest {
         id: RequestId(short_named("request_id", &wire.request_id, limits)?),
@@ -180,6 +177,20 @@ fn groups(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<Vec<
     }
     check_keys(&groups)?;
     Ok(groups)
+}
+
+/// Groups together are no more than one request may ask for, those containers included that are asked for later: they are placed
+/// with the others.
+fn check_total(groups: &[TaskGroup], limits: &RequestLimits) -> Result<(), Refusal> {
+    let asked: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
+    let total: u64 = groups.iter().map(|group| u64::from(group.count.max(group.whole))).sum();
+    if total <= limits.containers {
+        return Ok(());
+    }
+    let later =
+        if total > asked { format!(", {asked} of them now and the others later (whole)") } else { String::new() };
+    let allowed = containers_allowed(limits.containers);
+    Err(invalid("groups", format!("{total} containers in all{later}; {allowed}")))
 }
 
 /// A whole is no more than what could be asked for at once.

@@ -74,7 +74,7 @@ fn without_groups_every_scheduler_key_of_the_table_is_one() {
 #[test]
 fn each_field_that_is_wrong_is_named_with_its_value() {
     type Change = fn(&mut v1::RequestHintsRequest);
-    let cases: [(&str, &str, Change); 24] = [
+    let cases: [(&str, &str, Change); 26] = [
         ("request_id", "missing", |r| r.request_id.clear()),
         ("application_id", "\"app_1\"", |r| r.application_id = "app_1".into()),
         ("attempt", "0 is no attempt", |r| r.attempt = 0),
@@ -86,6 +86,12 @@ fn each_field_that_is_wrong_is_named_with_its_value() {
         ("groups", "120000 containers", |r| {
             r.groups[0].count = 60_000;
             r.groups[1].count = 60_000;
+        }),
+        ("groups[1].whole", "4294967295 containers", |r| r.groups[1].whole = u32::MAX),
+        ("groups", "100003 containers in all, 6 of them now and the others later (whole); at most 100000", |r| {
+            r.groups[0].whole = 100_000;
+            r.groups.push(v1::TaskGroup { priority: 2, count: 1, ..group("sort") });
+            r.groups[1].count = 2;
         }),
         ("groups[0].resource", "missing", |r| r.groups[0].resource = None),
         ("groups[0].resource.memory", "0 MB", |r| r.groups[0].resource = Some(resource(0, 1))),
