@@ -2,7 +2,7 @@
 //! and groups that are asked for later may read it (a reduce reads what maps left).
 
 use hintd_model::cluster::Shards;
-use hintd_model::units::{AttemptId, ContainerId, NodeIdx, Timestamp};
+use hintd_model::units::{ApplicationId, AttemptId, ContainerId, NodeIdx, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,6 +28,11 @@ impl Arrived {
     /// Where containers of a group came, ascending by node.
     pub fn of(&self, group: &str) -> impl Iterator<Item = (NodeIdx, u32)> + '_ {
         self.groups.get(group).into_iter().flatten().map(|(&node, there)| (node, there.all))
+    }
+
+    /// Where containers of any group came.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (NodeIdx, u32)> + '_ {
+        self.groups.values().flatten().map(|(&node, there)| (node, there.all))
     }
 
     /// Where containers of a group run, ascending by node.
@@ -138,6 +143,12 @@ impl Arrivals {
         true
     }
 
+    /// The last attempt of an application of which containers came.
+    pub(crate) fn last_attempt(&self, application: ApplicationId) -> Option<AttemptId> {
+        let of = |attempt| AttemptId { application, attempt };
+        self.known.range(of(0)..=of(u32::MAX)).next_back().map(|(&attempt, _)| attempt)
+    }
+
     /// The container that a task came in last.
     pub(crate) fn container(&self, attempt: AttemptId, task: &str) -> Option<ContainerId> {
         self.known.get(&attempt)?.by_task.get(task).copied()
@@ -188,7 +199,6 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hintd_model::units::ApplicationId;
 
     const LIMITS: ArrivalLimits = ArrivalLimits { attempts: 2, containers: 4 };
 

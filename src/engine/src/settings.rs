@@ -42,6 +42,9 @@ pub struct EngineSettings {
     pub requests_bytes_max: usize,
     /// Recurring-job keys kept; the longest unused go first.
     pub history_keys: usize,
+    /// Machines of this class, attribute or label are told from all others in what is kept of finished runs, for a policy
+    /// that learns how fast either are; empty: none are.
+    pub machine_class: Arc<str>,
     /// Samples kept by key and group; the oldest go first.
     pub history_samples: usize,
     /// Decisions whose hints are watched at one time; beyond it the oldest are counted as they stand.
@@ -138,6 +141,7 @@ impl Default for EngineSettings {
             requests_per_attempt: 64,
             requests_bytes_max: 256 << 20,
             history_keys: 10_000,
+            machine_class: Arc::default(),
             history_samples: 64,
             adherence_max: 20_000,
             containers_seen: 1_000_000,

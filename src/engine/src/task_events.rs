@@ -64,6 +64,11 @@ impl Engine {
     /// Takes in what a history server tells of a finished run of a recurring job; false: it, or a later one, was told
     /// before.
     pub fn learnt(&mut self, key: &Arc<str>, run: &LearnedRun, now: Timestamp) -> bool {
+        let application = run.whole.and_then(|whole| whole.application);
+        let mut attempts = self.attempt_handler();
+        if let Some(attempt) = application.and_then(|of| attempts.arrivals.last_attempt(of)) {
+            attempts.note_class(attempt); // it is not known to be over yet
+        }
         self.history_handler().learnt(key, run, now)
     }
 }
@@ -197,6 +202,7 @@ impl EventHandler<'_> {
 
     fn done(&mut self, event: &TaskEvent, (failed, proof): (bool, &Proof), now: Timestamp) {
         if !failed {
+            self.attempts.note_class(event.attempt);
             self.history().ended(event, now);
         }
         // A number above the victim's own would end it.

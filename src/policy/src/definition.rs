@@ -1,7 +1,7 @@
 //! What a policy says of itself once; [`Policy`] and its line in the registry follow from it.
 
 use crate::params::{self, Params, PolicyTable};
-use crate::{DynDispatch, Place, PlaceData, Planner, Policy, Rebalance, Route};
+use crate::{DynDispatch, Learn, Place, PlaceData, Planner, Policy, Rebalance, Route};
 
 /// A policy with a name, parameters and capabilities.
 pub trait Definition: Send + Sync + Sized + 'static {
@@ -52,6 +52,8 @@ pub struct Capabilities<'a> {
     pub plan: Option<&'a dyn Planner>,
     /// Advice on where replicas should lie.
     pub place_data: Option<&'a dyn PlaceData>,
+    /// Learning from jobs that finished.
+    pub learn: Option<&'a dyn Learn>,
 }
 
 impl<P: Definition> Policy for P {
@@ -97,5 +99,9 @@ impl<P: Definition> Policy for P {
 
     fn as_place_data(&self) -> Option<&dyn PlaceData> {
         self.capabilities().place_data
+    }
+
+    fn as_learn(&self) -> Option<&dyn Learn> {
+        self.capabilities().learn
     }
 }

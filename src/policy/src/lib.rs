@@ -31,6 +31,7 @@ pub mod hit;
 mod indexed_flows;
 pub mod jobpacker;
 pub mod joint;
+pub mod learn;
 pub mod load;
 pub mod nas;
 pub mod nomora;
@@ -60,6 +61,7 @@ pub use dispatch::{Dispatch, DynDispatch};
 pub use fallbacks::Fallbacks;
 pub use flow_index::{FlowIndex, JobSlot};
 pub use indexed_flows::IndexedFlows;
+pub use learn::Learn;
 pub use params::{ParamError, Params, PolicyTable};
 pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, Placement, Predict, Share};
 pub use plan::Planner;
@@ -115,6 +117,11 @@ pub trait Policy: Send + Sync {
 
     /// *place data*, if it can.
     fn as_place_data(&self) -> Option<&dyn PlaceData> {
+        None
+    }
+
+    /// *learn* from jobs that finished, if it can.
+    fn as_learn(&self) -> Option<&dyn Learn> {
         None
     }
 }

@@ -298,6 +298,7 @@ fn whole(job: &JobSeen, counted: JobCounted, times: Option<TaskTimes>) -> Option
         input: counted.read.unwrap_or_default(),
         shuffle: if job.reduces > 0 { counted.shuffled.unwrap_or_default() } else { Bytes::ZERO },
         application: application(&job.id),
+        on_class: None, // it does not say where tasks ran
     })
 }
 

@@ -333,7 +333,9 @@ impl DispatcherInstance {
 
     /// Takes the policy as configured now, if it differs; its State is made of what is known of live applications.
     pub(super) fn replace(&mut self, policy: &Arc<dyn Policy>, uses: &[(RackIdx, u32)], view: &View<'_>) -> bool {
-        let same = Arc::ptr_eq(&self.policy, policy) || self.policy.params_toml() == policy.params_toml();
+        // One that learns is another each time it has learnt, with the same parameters.
+        let alike = policy.as_learn().is_none() && self.policy.params_toml() == policy.params_toml();
+        let same = Arc::ptr_eq(&self.policy, policy) || alike;
         if same || policy.as_dispatch().is_none() {
             return false;
         }

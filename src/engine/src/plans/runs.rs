@@ -8,7 +8,7 @@ use crate::prediction::{Run, Runs};
 use crate::{dispatching, monitor};
 use hintd_model::cluster::TaskGroup;
 use hintd_model::units::{ApplicationId, AttemptId, Bytes, Micros, Timestamp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// What is noted of one run while it is under way.
@@ -40,6 +40,36 @@ pub(crate) struct RunTracker {
     runs: Arc<Runs>,
     /// Where the run of an application is noted.
     noted: BTreeMap<ApplicationId, (Arc<str>, Timestamp)>,
+    ran_on: RanOn,
+}
+
+/// Of a thousand containers of applications that were under way, how many ran on machines of the class that is told apart:
+/// a history server tells of a run when the application has been forgotten.
+#[derive(Debug, Default)]
+struct RanOn {
+    shares: BTreeMap<ApplicationId, u16>,
+    /// Oldest first.
+    order: VecDeque<ApplicationId>,
+}
+
+/// Applications of which it is kept: more than a history server lists at once.
+const RAN_ON_MAX: usize = 20_000;
+
+impl RanOn {
+    fn note(&mut self, application: ApplicationId, share: u16) {
+        if self.shares.insert(application, share).is_none() {
+            self.order.push_back(application);
+        }
+        if self.order.len() > RAN_ON_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.shares.remove(&oldest);
+        }
+    }
+
+    fn of(&self, application: Option<ApplicationId>) -> Option<u16> {
+        self.shares.get(&application?).copied()
+    }
 }
 
 /// What the end of a run comes to.
@@ -106,6 +136,11 @@ impl RunTracker {
         tally.output += u128::from(sample.output.0);
     }
 
+    /// So many of a thousand of its containers ran on machines of the class that is told apart.
+    pub(crate) fn ran_on(&mut self, application: ApplicationId, share: u16) {
+        self.ran_on.note(application, share);
+    }
+
     /// It is over without being a run: it failed, or was forgotten.
     pub(crate) fn forget(&mut self, attempt: AttemptId) {
         self.open.remove(&attempt);
@@ -122,6 +157,7 @@ impl RunTracker {
             return RunEnd { left_out: true, ..RunEnd::default() };
         }
         let run = run_of(attempt.application, began, [&maps, &reduces], known);
+        let run = run.map(|run| Run { on_class: self.ran_on.of(run.application), ..run });
         RunEnd { ops: run.map_or_else(Vec::new, |run| self.note(key, run)), left_out: false, run }
     }
 
@@ -131,7 +167,7 @@ impl RunTracker {
         if run.application.is_some_and(|application| self.noted.contains_key(&application)) {
             return Vec::new();
         }
-        self.note(key, run)
+        self.note(key, Run { on_class: self.ran_on.of(run.application), ..run })
     }
 
     fn note(&mut self, key: &Arc<str>, run: Run) -> Vec<Op> {
@@ -213,6 +249,7 @@ fn run_of(
         input: maps.bytes(maps.input),
         shuffle: if reduces.tasks > 0 { shuffle } else { Bytes::ZERO },
         application: Some(application),
+        on_class: None,
     })
 }
 

@@ -42,6 +42,7 @@ pub(super) fn median(runs: &[&Run]) -> Option<Run> {
         input: Bytes(of(|run| run.input.0)?),
         shuffle: Bytes(of(|run| run.shuffle.0)?),
         application: None,
+        on_class: None,
     })
 }
 
@@ -75,7 +76,7 @@ mod tests {
         let times = |n| Micros(n * scale);
         let (maps, reduces) = ((4, times(10)), (2, times(20)));
         let (input, shuffle) = (Bytes(100 * scale), Bytes(50 * scale));
-        Run { submitted: Timestamp(scale), maps, reduces, input, shuffle, application: None }
+        Run { submitted: Timestamp(scale), maps, reduces, input, shuffle, application: None, on_class: None }
     }
 
     #[test]

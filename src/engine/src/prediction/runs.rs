@@ -21,6 +21,10 @@ pub struct Run {
     /// Whose run it was, so that one that is told in several ways counts once; `None`: of a trace, or of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationId>,
+    /// Of a thousand of its containers, how many ran on machines of the class that a policy learns of
+    /// ([`EngineSettings::machine_class`](crate::EngineSettings::machine_class)); `None`: that was not heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_class: Option<u16>,
 }
 
 /// A task takes no longer, and no run reads or shuffles more: a figure that is wrong would be planned for.
@@ -89,6 +93,25 @@ impl Runs {
         self.by_key.get(key).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// At most `most` runs for who learns from them: the last one of each key, newest first, then the last but one of each,
+    /// and so on, so that a job that comes every minute does not crowd out all others. Runs that can't have been are left out.
+    #[must_use]
+    pub fn newest_of_each(&self, most: usize) -> Vec<Run> {
+        let mut taken = Vec::new();
+        let longest = self.by_key.values().map(Vec::len).max().unwrap_or(0);
+        for back in 0..longest {
+            let of_key = |runs: &Vec<Run>| runs.iter().rev().nth(back).copied().filter(Run::can_be);
+            let mut turn: Vec<Run> = self.by_key.values().filter_map(of_key).collect();
+            turn.sort_by_key(|run| std::cmp::Reverse(run.submitted));
+            taken.extend(turn);
+            if taken.len() >= most {
+                break;
+            }
+        }
+        taken.truncate(most);
+        taken
+    }
+
     /// Runs of all keys.
     #[must_use]
     pub fn total(&self) -> usize {
@@ -120,7 +143,7 @@ mod tests {
     fn run(at: u64, maps: u32) -> Run {
         let (input, shuffle) = (Bytes(0), Bytes(0));
         let (maps, reduces) = ((maps, Micros(1)), (0, Micros(0)));
-        Run { submitted: Timestamp(at), maps, reduces, input, shuffle, application: None }
+        Run { submitted: Timestamp(at), maps, reduces, input, shuffle, application: None, on_class: None }
     }
 
     #[test]
@@ -134,6 +157,19 @@ mod tests {
         assert_eq!([gone(), gone()], ["ceased", "ad hoc 13"], "two of four keys, then two of three");
         assert_eq!([gone(), gone()], ["weekly", "ad hoc 14"]);
         assert_eq!(runs.forget_oldest(), None);
+    }
+
+    #[test]
+    fn who_learns_gets_the_last_run_of_each_key_before_another_of_any() {
+        let mut runs = Runs::new(9);
+        for (key, at) in [("often", 7), ("often", 8), ("often", 9), ("rare", 1), ("odd", 5)] {
+            runs.note(&key.into(), run(at, 1));
+        }
+        runs.note(&"odd".into(), Run { input: Bytes(1 << 51), ..run(6, 1) });
+        let newest = |most| runs.newest_of_each(most).iter().map(|run| run.submitted.0).collect::<Vec<_>>();
+        assert_eq!(newest(9), [9, 1, 8, 5, 7], "one that can't have been is left out");
+        assert_eq!(newest(3), [9, 1, 8]);
+        assert!(Runs::default().newest_of_each(5).is_empty());
     }
 
     #[test]

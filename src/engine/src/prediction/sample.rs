@@ -54,6 +54,7 @@ impl Made {
             input: Bytes(input as u64),
             shuffle: Bytes(shuffle as u64),
             application: None,
+            on_class: None,
         }
     }
 }

@@ -11,6 +11,7 @@ mod guard;
 pub(super) mod harness;
 mod holding;
 mod homes;
+mod learning;
 mod leasing;
 mod migrating;
 mod nodes;

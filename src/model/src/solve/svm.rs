@@ -98,6 +98,40 @@ impl<const N: usize> Svm<N> {
     pub fn support_vectors(&self) -> usize {
         self.support.len()
     }
+
+    /// Width of the kernel, and what is taken off the sum of kernels: with [`Self::support`] all that the machine is.
+    #[must_use]
+    pub const fn gamma_and_offset(&self) -> (f64, f64) {
+        (self.gamma, self.offset)
+    }
+
+    /// Support vectors, each with its multiplier, negative for points of the negative class.
+    #[must_use]
+    pub fn support(&self) -> &[([f64; N], f64)] {
+        &self.support
+    }
+
+    /// A machine that was trained before and written down.
+    ///
+    /// # Errors
+    /// [`SvmError::Value`] for a number that no training gives, [`SvmError::TooMany`] support vectors.
+    pub fn from_parts(
+        (gamma, offset): (f64, f64),
+        support: Vec<([f64; N], f64)>,
+        converged: bool,
+    ) -> Result<Self, SvmError> {
+        if support.len() > MOST_POINTS {
+            return Err(SvmError::TooMany(support.len()));
+        }
+        let numbers = support.iter().flat_map(|(vector, weight)| vector.iter().chain([weight])).chain([&offset]);
+        if let Some(value) = numbers.copied().find(|number| !number.is_finite()) {
+            return Err(SvmError::Value { what: "a number of the machine", value });
+        }
+        if !(gamma.is_finite() && gamma > 0.0) {
+            return Err(SvmError::Value { what: "gamma", value: gamma });
+        }
+        Ok(Self { gamma, support, offset, converged })
+    }
 }
 
 /// Share of points on the right side when each of `folds` parts is judged by a machine trained from the others; parts have
@@ -328,6 +362,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_machine_that_was_written_down_decides_the_same_and_one_that_can_not_be_is_refused() {
+        let svm = Svm::train(&[[0.0], [2.0]], &[true, false], &SvmSettings::default()).unwrap();
+        let again = |parts, support: &[([f64; 1], f64)]| Svm::from_parts(parts, support.to_vec(), svm.converged);
+        assert_eq!(again(svm.gamma_and_offset(), svm.support()), Ok(svm.clone()));
+        let refused = |parts, support: &[([f64; 1], f64)]| again(parts, support).unwrap_err().to_string();
+        assert_eq!(refused((0.0, 0.0), &[]), "gamma is 0");
+        assert_eq!(refused((1.0, f64::NAN), &[]), "a number of the machine is NaN");
+        assert_eq!(refused((1.0, 0.0), &[([f64::INFINITY], 1.0)]), "a number of the machine is inf");
+        assert_eq!(refused((1.0, 0.0), &vec![([0.0], 1.0); 2001]), "2001 points, more than 2000");
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub(super) struct Classes {
 }
 
 /// Whether the node is a scale-up machine: by its class, else by its attribute, else by a label.
-pub(super) fn is_up(snapshot: &Snapshot, node: NodeIdx, name: &str) -> bool {
+#[must_use]
+pub fn is_up(snapshot: &Snapshot, node: NodeIdx, name: &str) -> bool {
     let statics = &snapshot.statics;
     let class = statics.class.get(node.at()).and_then(|class| statics.class_names.get(class.at()));
     let attribute = || statics.attributes.get(node.at()).and_then(|attributes| attributes.get(ATTRIBUTE));
@@ -38,7 +39,10 @@ pub(super) fn is_up(snapshot: &Snapshot, node: NodeIdx, name: &str) -> bool {
         Some(class) => &**class == name,
         None => match attribute() {
             Some(value) => value == name,
-            None => statics.label_bit(name).is_some_and(|bit| statics.labels[node.at()].0 & bit.0 != 0),
+            None => statics
+                .label_bit(name)
+                .zip(statics.labels.get(node.at()))
+                .is_some_and(|(bit, labels)| labels.0 & bit.0 != 0),
         },
     }
 }

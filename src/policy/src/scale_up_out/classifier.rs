@@ -10,11 +10,12 @@ use hintd_model::solve::svm::{Svm, SvmError, SvmSettings, cross_validate};
 use hintd_model::units::Bytes;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
+use serde::{Deserialize, Serialize};
 
 /// Penalties and widths that are tried.
 const PENALTIES: [f64; 2] = [10.0, 100.0];
 const GAMMAS: [f64; 3] = [0.3, 1.0, 3.0];
-const FOLDS: usize = 5;
+pub(super) const FOLDS: usize = 5;
 /// Moves of a pair while parameters are tried, and for the machine that is kept.
 const TRIAL_STEPS: u32 = 2_000;
 const STEPS: u32 = 20_000;
@@ -37,6 +38,23 @@ pub struct Classifier {
     pub cross_validated: f64,
     /// Jobs that it was trained from.
     pub jobs: usize,
+}
+
+/// A classifier as it is written down.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ClassifierRow {
+    mean: [f64; 3],
+    deviation: [f64; 3],
+    gamma: f64,
+    offset: f64,
+    converged: bool,
+    /// Support vectors, each with its multiplier.
+    support: Vec<([f64; 3], f64)>,
+    regression: [f64; 4],
+    chosen: (f64, f64),
+    cross_validated: f64,
+    jobs: usize,
 }
 
 /// What a classifier gets wrong.
@@ -119,6 +137,32 @@ impl Classifier {
     #[must_use]
     pub fn logistic_decision(&self, job: &JobShape) -> f64 {
         self.logistic.decision(&self.point(job))
+    }
+
+    /// As [`Self::of_row`] takes it.
+    pub(super) fn row(&self) -> ClassifierRow {
+        let Self { mean, deviation, chosen, cross_validated, jobs, .. } = *self;
+        let ((gamma, offset), converged) = (self.svm.gamma_and_offset(), self.svm.converged);
+        let (support, regression) = (self.svm.support().to_vec(), self.logistic.numbers());
+        ClassifierRow { mean, deviation, gamma, offset, converged, support, regression, chosen, cross_validated, jobs }
+    }
+
+    /// One that was written down.
+    ///
+    /// # Errors
+    /// [`SvmError`] for a number that no training gives.
+    pub(super) fn of_row(row: ClassifierRow) -> Result<Self, SvmError> {
+        let ClassifierRow { mean, deviation, gamma, offset, converged, support, .. } = row;
+        let numbers = mean.iter().chain(&row.regression);
+        if let Some(&value) = numbers.into_iter().find(|number| !number.is_finite()) {
+            return Err(SvmError::Value { what: "a number of the classifier", value });
+        }
+        if let Some(&value) = deviation.iter().find(|number| !(number.is_finite() && **number > 0.0)) {
+            return Err(SvmError::Value { what: "a deviation", value });
+        }
+        let (svm, logistic) = (Svm::from_parts((gamma, offset), support, converged)?, Logistic::of(row.regression));
+        let ClassifierRow { chosen, cross_validated, jobs, .. } = row;
+        Ok(Self { mean, deviation, svm, logistic, chosen, cross_validated, jobs })
     }
 
     fn point(&self, job: &JobShape) -> [f64; 3] {

@@ -33,6 +33,17 @@ impl Logistic {
         model
     }
 
+    /// Weights of the features, then of 1.
+    pub(super) const fn numbers(&self) -> [f64; 4] {
+        let [a, b, c] = self.weights;
+        [a, b, c, self.bias]
+    }
+
+    /// From [`Self::numbers`].
+    pub(super) const fn of([a, b, c, bias]: [f64; 4]) -> Self {
+        Self { weights: [a, b, c], bias }
+    }
+
     /// Above 0: positive.
     pub(super) fn decision(&self, point: &[f64; 3]) -> f64 {
         self.weights.iter().zip(point).map(|(weight, value)| weight * value).sum::<f64>() + self.bias

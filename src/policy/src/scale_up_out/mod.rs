@@ -7,30 +7,40 @@
 //!
 //! # Code map
 //! - `params`; `time`: the time model that labels jobs; `classifier`, `logistic`: which jobs are small.
+//! - `task_times`: what the time model is off by, from jobs that finished; `learned`: a classifier from such jobs.
 //! - `classes`: which machines are which. `queues`: the dispatcher. `place`: requests at once. `replicas`: data.
 
 mod classes;
 mod classifier;
+mod learned;
 mod logistic;
 mod params;
 mod place;
 mod queues;
 mod replicas;
+mod task_times;
 #[cfg(test)]
 mod tests;
 mod time;
 
-pub use classes::{ATTRIBUTE, Side};
+pub use classes::{ATTRIBUTE, Side, is_up};
 pub use classifier::{Classifier, Mistakes};
 pub use params::{Order, ScaleUpOutParams, Steal};
 pub use queues::QueuesState;
-pub use time::{BLOCK, JobShape, TimeModel};
+pub use time::{BLOCK, JobShape, Stage, TimeModel};
 
 use crate::advise::{DataProblem, ReplicaAdvice};
 use crate::dispatch::{Advice, DispatchEvent, Offer, View};
-use crate::{Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement};
+use crate::learn::{FinishedJob, Learn, LearnError, Lesson};
+use crate::{
+    Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy,
+};
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::NodeIdx;
+use learned::Learned;
 use queues::Rules;
 use std::sync::{Arc, OnceLock};
+use task_times::TaskTimes;
 
 /// Its name.
 pub const NAME: &str = "scale_up_out";
@@ -41,13 +51,25 @@ pub struct ScaleUpOut {
     params: ScaleUpOutParams,
     /// Trained by `prepare`; `None` inside: by the parameters all jobs are better off in one class.
     classifier: OnceLock<Option<Arc<Classifier>>>,
+    /// From jobs that finished; `None`: by the stated time model alone.
+    learned: Option<Arc<Learned>>,
 }
 
 impl ScaleUpOut {
     /// With a classifier that was trained from jobs that ran.
     #[must_use]
     pub fn with_classifier(self, classifier: Arc<Classifier>) -> Self {
-        Self { params: self.params, classifier: OnceLock::from(Some(classifier)) }
+        Self { classifier: OnceLock::from(Some(classifier)), ..self }
+    }
+
+    /// The same parameters, by what was learnt.
+    fn by(&self, learned: Learned) -> Self {
+        let classifier = OnceLock::from(Some(Arc::clone(&learned.classifier)));
+        Self { params: self.params.clone(), classifier, learned: Some(Arc::new(learned)) }
+    }
+
+    fn times(&self) -> TaskTimes {
+        self.learned.as_ref().map_or_else(TaskTimes::default, |learned| learned.times)
     }
 
     /// Above 0: the job is small, and the further from 0 the surer. Until there is a classifier the time model says it, by
@@ -68,7 +90,7 @@ impl Definition for ScaleUpOut {
         "small jobs on scale-up machines, large ones on scale-out machines, which steal when idle (paper 004)";
 
     fn new(params: ScaleUpOutParams) -> Self {
-        Self { params, classifier: OnceLock::new() }
+        Self { params, classifier: OnceLock::new(), learned: None }
     }
 
     fn params(&self) -> &ScaleUpOutParams {
@@ -86,13 +108,13 @@ impl Definition for ScaleUpOut {
 
     fn capabilities(&self) -> Capabilities<'_> {
         let (place, dispatch, place_data) = (Some(self as &dyn Place), Some(self as _), Some(self as _));
-        Capabilities { place, dispatch, place_data, ..Capabilities::default() }
+        Capabilities { place, dispatch, place_data, learn: Some(self), ..Capabilities::default() }
     }
 }
 
 impl Place for ScaleUpOut {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        place::place(problem, &self.params, |job| self.decision(job), budget)
+        place::place(problem, &self.params, (|job| self.decision(job), &self.times()), budget)
     }
 
     fn knows_senders(&self) -> bool {
@@ -110,6 +132,34 @@ impl PlaceData for ScaleUpOut {
             return Ok(vec![ReplicaAdvice::Default; problem.replication.into()]);
         }
         Ok(replicas::replicas(problem, &self.params.scale_up))
+    }
+}
+
+impl Learn for ScaleUpOut {
+    fn class(&self) -> &str {
+        &self.params.scale_up
+    }
+
+    fn is_of_class(&self, snapshot: &Snapshot, node: NodeIdx) -> bool {
+        is_up(snapshot, node, &self.params.scale_up)
+    }
+
+    fn jobs_max(&self) -> usize {
+        self.params.training_jobs as usize
+    }
+
+    fn learn(&self, jobs: &[FinishedJob], seed: u64) -> Result<(Box<dyn Policy>, String), LearnError> {
+        let learned = Learned::of(jobs, &self.params, seed)?;
+        let written = learned.written(&self.params);
+        Ok((Box::new(self.by(learned)), written))
+    }
+
+    fn read_back(&self, written: &str) -> Result<Box<dyn Policy>, LearnError> {
+        Ok(Box::new(self.by(Learned::read(written, &self.params)?)))
+    }
+
+    fn lesson(&self) -> Option<Lesson> {
+        self.learned.as_ref().map(|learned| learned.lesson)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::classes::{Side, is_up};
 use super::params::ScaleUpOutParams;
-use super::time::{BLOCK, JobShape, TimeModel};
+use super::task_times::TaskTimes;
+use super::time::{BLOCK, JobShape};
 use crate::baselines::fair::{Fair, FairParams};
 use crate::{Budget, Definition as _, Place as _, PlaceError, PlaceProblem, Placement};
 use hintd_model::units::{Bytes, NodeIdx};
@@ -14,7 +15,7 @@ use hintd_model::units::{Bytes, NodeIdx};
 pub(super) fn place(
     problem: &PlaceProblem<'_>,
     params: &ScaleUpOutParams,
-    decision: impl Fn(&JobShape) -> f64,
+    (decision, times): (impl Fn(&JobShape) -> f64, &TaskTimes),
     budget: &mut Budget<'_>,
 ) -> Result<Placement, PlaceError> {
     let (slow_start, early_reduces) = (params.slow_start, params.early_reduces);
@@ -30,8 +31,8 @@ pub(super) fn place(
     let decision = decision(&job);
     let of_class = [Side::Up, Side::Out].map(|side| within(problem, &params.scale_up, side));
     let room = [0, 1].map(|at| containers(&of_class[at]));
-    let speed = params.class_speed().of(job.input, job.shuffle);
-    let ends = [(room[0], speed), (room[1], 1.0)].map(|(room, speed)| TimeModel::seconds(&job, room, speed));
+    let model = params.time_model();
+    let ends = [(Side::Up, room[0]), (Side::Out, room[1])].map(|(side, room)| times.seconds(&model, side, &job, room));
     // Large jobs are kept from scale-up machines, which they would hold for long (004 §5.2.2).
     let soonest = if decision > 0.0 && room[0] > 0 && (ends[0] <= ends[1] || room[1] == 0) { 0 } else { 1 };
     let mut placement = fair.place(&of_class[soonest], budget)?;

@@ -1,5 +1,6 @@
 //! When a job would end on machines of one class: what labels jobs, and what placements are chosen by.
 
+use super::classes::Side;
 use crate::class_speed::ClassSpeed;
 use hintd_model::units::Bytes;
 
@@ -23,6 +24,35 @@ pub struct JobShape {
     pub shuffle: Bytes,
 }
 
+/// Tasks of one kind, and the bytes that all of them together work through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stage {
+    tasks: u64,
+    bytes: Bytes,
+}
+
+impl JobShape {
+    /// Maps, then reduces.
+    #[must_use]
+    pub const fn stages(&self) -> [Stage; 2] {
+        [Stage { tasks: self.maps, bytes: self.input }, Stage { tasks: self.reduces, bytes: self.shuffle }]
+    }
+}
+
+impl Stage {
+    /// How often `containers` run one task after another; 0 without tasks.
+    #[must_use]
+    pub fn waves(&self, containers: u64) -> f64 {
+        if self.tasks == 0 { 0.0 } else { (self.tasks as f64 / containers.max(1) as f64).max(1.0) }
+    }
+
+    /// Seconds of one task on a machine `speed` times as fast as a scale-out one.
+    #[must_use]
+    pub fn task_s(&self, speed: f64) -> f64 {
+        (BASE_S + self.bytes.as_f64() / self.tasks.max(1) as f64 / BYTES_PER_S) / speed
+    }
+}
+
 /// One scale-up machine against as many scale-out machines as cost as much (004 §5.1.1).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeModel {
@@ -39,12 +69,25 @@ impl TimeModel {
     /// each as many at once as there are containers.
     #[must_use]
     pub fn seconds(job: &JobShape, containers: u64, speed: f64) -> f64 {
-        let stage = |tasks: u64, bytes: Bytes| {
-            let waves = (tasks as f64 / containers.max(1) as f64).max(1.0);
-            let each = BASE_S + bytes.as_f64() / tasks.max(1) as f64 / BYTES_PER_S;
-            if tasks == 0 { 0.0 } else { waves * each / speed }
-        };
-        stage(job.maps, job.input) + stage(job.reduces, job.shuffle)
+        job.stages().map(|stage| stage.waves(containers) * stage.task_s(speed)).iter().sum()
+    }
+
+    /// Speed of machines of the side for the job.
+    #[must_use]
+    pub fn speed_of(&self, side: Side, job: &JobShape) -> f64 {
+        match side {
+            Side::Up => self.speed.of(job.input, job.shuffle),
+            Side::Out => 1.0,
+        }
+    }
+
+    /// Containers of the side's machines that cost as much as one scale-up machine.
+    #[must_use]
+    pub fn containers(&self, side: Side) -> u64 {
+        match side {
+            Side::Up => self.scale_up_containers.into(),
+            Side::Out => self.scale_out_containers.into(),
+        }
     }
 
     /// On a scale-up machine.

@@ -171,6 +171,7 @@ impl Hintd {
             input: run.input,
             shuffle: run.shuffle,
             application: None,
+            on_class: None,
         };
         let learnt = LearnedRun { finished: now, groups, edges, whole: Some(whole) };
         self.engine.learnt(&run.key, &learnt, now);

@@ -143,7 +143,15 @@ fn runs(keys: u32, days: u64) -> Runs {
         for nth in 0..days * 8 {
             let submitted = Timestamp(START.0 - (days * 8 - nth) * DAY.0 / 8 + u64::from(key));
             let (maps, reduces) = ((40, Micros::from_secs(10)), (5, Micros::from_secs(20)));
-            let run = Run { submitted, maps, reduces, input: Bytes(GB), shuffle: Bytes(GB), application: None };
+            let run = Run {
+                submitted,
+                maps,
+                reduces,
+                input: Bytes(GB),
+                shuffle: Bytes(GB),
+                application: None,
+                on_class: None,
+            };
             runs.note(&format!("key-{key:04}").into(), run);
         }
     }
