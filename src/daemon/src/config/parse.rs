@@ -80,6 +80,8 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let (hold, hold_progress) = hold(&mut root, reader);
     engine.hold = hold;
     let policies = policies(&mut root, reader);
+    let learner = policies.built.values().find_map(|policy| policy.as_learn());
+    engine.machine_class = learner.map(|learner| learner.class().into()).unwrap_or_default();
     let (holdout, worth) = worth::read(&mut root, reader);
     engine.worth = worth;
     let queues = queues(&mut root, reader, holdout, &mut engine.worth.holdout);
