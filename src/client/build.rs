@@ -30,7 +30,7 @@ const PUBLISHED: &[&str] = &[
     // admin.proto
     "StatusResponse", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
     "NodesResponse", "NodeView", "LinksResponse", "LinkView", "LinkUser", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
-    "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "ReloadResponse", "CalibrateResponse", "Difference",
+    "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "PolicyLearnt", "HeldOutJobs", "ReloadResponse", "CalibrateResponse", "Difference",
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",
     "OpticalPortView", "ListAttemptsResponse", "AttemptView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
     "OpenPageResponse", "NetworkResponse", "NetworkTier", "NetworkRack", "NetworkUplink", "DiffNetworkResponse", "NetworkDifference", "RacksResponse", "HostRacks",
@@ -62,6 +62,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("LeaseView.size", SIZE),
     // Parts that only some have.
     ("HintRoute.chain", "skip_serializing_if = \"Option::is_none\", serialize_with = \"crate::view::in_order\""),
+    ("PolicyView.training", "skip_serializing_if = \"Option::is_none\""),
     ("Route.stops", "skip_serializing_if = \"Vec::is_empty\""),
     ("RouteUpdate.circuits", "skip_serializing_if = \"Option::is_none\""),
     // Ids of 64 bits: jq and JavaScript round larger numbers than 2^53.

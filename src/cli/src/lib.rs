@@ -44,6 +44,7 @@ mod pages;
 pub mod place;
 pub mod plan;
 mod plots;
+pub mod policies;
 pub mod policy;
 pub mod predicted;
 pub mod printable;
@@ -184,8 +185,7 @@ enum Command {
     /// Where replicas of data that a planned or recurring job will read should go
     Replicas(replicas::ReplicasArgs),
     /// Policies, which is default, what each can do
-    #[command(after_help = "Example:\n  hintctl --json policies | jq -r '.policies[].params_toml'")]
-    Policies,
+    Policies(policies::PoliciesArgs),
     /// The daemon's configuration, made from what a cluster already says
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -268,7 +268,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Circuits => circuits::run(&daemon, output),
         Command::Watch(args) => watch::run(args, &daemon, output),
         Command::Replicas(args) => replicas::run(&args, &daemon, output),
-        Command::Policies => operate::policies(&daemon, output),
+        Command::Policies(args) => policies::run(&args, &daemon, output),
         Command::Config(command) => config::run(&command, output),
         Command::Context(command) => context::run(&command, &daemon, output),
         Command::Reload => operate::reload(&daemon, output),

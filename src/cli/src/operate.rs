@@ -1,4 +1,4 @@
-//! What operators ask a running daemon: status, nodes, policies, reload, snapshot, calibrate.
+//! What operators ask a running daemon: status, nodes, reload, snapshot, calibrate.
 
 use super::adherence;
 use super::connect::{DaemonArgs, GATHERED_BYTES, block_on, gather};
@@ -151,21 +151,6 @@ fn nodes_text(answer: &v1::NodesResponse, wide: bool) -> String {
         output::table(header, 3, answer.nodes.iter().map(row))
     };
     format!("{table}\n{} of {} nodes", answer.nodes.len(), answer.total)
-}
-
-/// `hintctl policies`.
-///
-/// # Errors
-/// [`Failure`] where no daemon answers.
-pub fn policies(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let answer = daemon.ask(async |mut admin| admin.list_policies(v1::ListPoliciesRequest {}).await)?;
-    output.sorted_answer(&answer, |answer| {
-        let rows = answer.policies.iter().map(|policy| {
-            let star = if policy.name == answer.default_policy { " (default)" } else { "" };
-            [format!("{}{star}", policy.name), policy.capabilities.join(" "), policy.summary.clone()]
-        });
-        output::table(["policy", "can", "what it is"], 3, rows)
-    })
 }
 
 /// `hintctl reload`.

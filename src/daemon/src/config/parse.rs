@@ -83,6 +83,8 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let policies = policies(&mut root, reader);
     let built = policies.built.iter().map(|(name, policy)| (*name, policy));
     rebalance::check((rebalance, by_latency), built, reader);
+    let learner = policies.built.values().find_map(|policy| policy.as_learn());
+    engine.machine_class = learner.map(|learner| learner.class().into()).unwrap_or_default();
     let (holdout, worth) = worth::read(&mut root, reader);
     engine.worth = worth;
     let queues = queues(&mut root, reader, holdout, &mut engine.worth.holdout);

@@ -167,6 +167,8 @@ pub(super) enum Command {
         policies: BTreeMap<&'static str, Arc<dyn Policy>>,
         reply: Reply<Result<(), Refusal>>,
     },
+    /// Policies by name, of which one learnt.
+    Policies(BTreeMap<&'static str, Arc<dyn Policy>>),
     /// The journal took a batch, or did not.
     BatchCompleted {
         ticket: u64,

@@ -23,6 +23,7 @@ use super::reload::LastReload;
 use super::replace::{self, BackgroundQueue, FollowEvent};
 use super::servers::Servers;
 use super::shuffle_progress::ShuffleProgress;
+use super::training::Training;
 use super::unpacking::{Turn, Unpacking};
 use super::watchers::{Watchers, Watching};
 use super::{Ready, StuckPlacers};
@@ -88,6 +89,8 @@ pub(super) struct Inner {
     pub(super) quotas: Quotas,
     /// Whether a policy is being prepared.
     pub(super) preparing: AtomicBool,
+    /// What policies learnt.
+    pub(super) training: Training,
     /// Who says where requests' input lies, if somebody is asked.
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// Who says which attempts there are, if somebody is asked.
@@ -204,7 +207,9 @@ impl Daemon {
     /// # Errors
     /// [`StartError`]; nothing runs then.
     pub fn start(options: &Options, metrics: Metrics) -> Result<(Self, Ending), StartError> {
-        options.settings.prepare_policies();
+        let mut settings = options.settings.clone();
+        let training = Training::restore(&mut settings, &options.store.path);
+        settings.prepare_policies();
         let clock = Clock::start();
         let (journal, found) = Journal::open(&options.store.path, OpenOptions::default())?;
         if found.created {
@@ -238,7 +243,7 @@ impl Daemon {
             shared,
             pool,
             recorder,
-            settings: ArcSwap::from_pointee(options.settings.clone()),
+            settings: ArcSwap::from_pointee(settings),
             clock,
             instance: format!("{:016x}", rand::random::<u64>()).into(),
             first_decision: DecisionId::of(decisions.load(Ordering::Relaxed)),
@@ -255,6 +260,7 @@ impl Daemon {
             explanations: Unpacking::new(),
             quotas: Quotas::default(),
             preparing: AtomicBool::new(false),
+            training,
             locator: OnceLock::new(),
             listing: OnceLock::new(),
             page: OnceLock::new(),
@@ -269,6 +275,7 @@ impl Daemon {
         daemon.follow_network();
         tokio::spawn(replace::run(daemon.clone(), waiting));
         tokio::spawn(super::planning::run(daemon.clone()));
+        tokio::spawn(super::training::run(daemon.clone()));
         tokio::spawn(super::network_file::run(daemon.clone()));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
     }

@@ -252,6 +252,7 @@ impl EngineThread {
                 self.effects(None, Box::new(|_| ()));
             }
             Command::Reload { settings, policies, reply } => self.reload(*settings, &policies, reply, now),
+            Command::Policies(policies) => self.take_policies(&policies, now),
             Command::BatchCompleted { ticket, result } => self.batch_completed(ticket, result.is_ok()),
             Command::Stop => self.stopping = true,
             #[cfg(test)]

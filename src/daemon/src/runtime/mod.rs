@@ -42,6 +42,7 @@ mod replace;
 pub mod servers;
 pub mod shuffle_progress;
 pub mod shuffle_turn;
+mod training;
 mod unpacking;
 pub mod watch_file;
 pub mod watchers;
@@ -62,6 +63,7 @@ pub use pool::StuckPlacers;
 pub use proof::proof;
 pub use racks::HdfsRacks;
 pub use replace::{FollowEvent, FollowPayload};
+pub use training::PolicyTraining;
 pub use unpacking::Turn;
 
 /// Why a daemon that takes requests can't answer them.

@@ -117,7 +117,8 @@ impl Admin for AdminService {
     ) -> Result<Response<v1::ListPoliciesResponse>, Status> {
         let settings = self.daemon.settings();
         let policies = &settings.policies;
-        let views = policies.built.iter().map(|(name, policy)| policy_view(&settings, name, policy)).collect();
+        let views = policies.built.iter();
+        let views = views.map(|(name, policy)| policy_view(&self.daemon, &settings, name, policy)).collect();
         let default_policy = policies.default.to_owned();
         Ok(Response::new(v1::ListPoliciesResponse { policies: views, default_policy }))
     }
@@ -542,7 +543,12 @@ fn with_nearest(refusal: Refusal, generation: &Generation) -> Refusal {
     }
 }
 
-pub(super) fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Policy>) -> v1::PolicyView {
+pub(super) fn policy_view(
+    daemon: &Daemon,
+    settings: &Settings,
+    name: &str,
+    policy: &Arc<dyn Policy>,
+) -> v1::PolicyView {
     let capabilities = [
         (policy.as_place().is_some(), "place"),
         (policy.as_dispatch().is_some(), "dispatch"),
@@ -560,6 +566,7 @@ pub(super) fn policy_view(settings: &Settings, name: &str, policy: &Arc<dyn Poli
         params_toml: policy.params_toml(),
         queues: queues.map(|(queue, _)| queue.clone()).collect(),
         frameworks: frameworks.map(|(framework, _)| framework.clone()).collect(),
+        training: policy.as_learn().map(|learner| convert::training(learner.lesson(), daemon.training_of(name))),
     }
 }
 

@@ -417,6 +417,6 @@ pub async fn page_settings(daemon: &Daemon) -> PageSettings {
         default_policy: policies.default,
         frameworks: policies.frameworks.iter().map(|(name, policy)| (name.clone(), (*policy).to_owned())).collect(),
         queues: settings.queues.iter().map(queue).collect(),
-        policies: policies.built.iter().map(|(name, policy)| policy_view(&settings, name, policy)).collect(),
+        policies: policies.built.iter().map(|(name, policy)| policy_view(daemon, &settings, name, policy)).collect(),
     }
 }

@@ -20,6 +20,7 @@ mod resource;
 mod routes;
 mod servers;
 mod shuffle_turn;
+mod training;
 mod worth;
 
 pub(super) use adherence::{adherence_view, outcome};
@@ -44,4 +45,5 @@ pub use resource::{ask_to_wire, resource_to_wire};
 pub(super) use routes::{refused_routes, route_update, watch_scope, watcher};
 pub(super) use servers::server;
 pub(super) use shuffle_turn::{shuffle_turn, shuffle_wish};
+pub(super) use training::training;
 pub(super) use worth::compared_view;

@@ -1,5 +1,6 @@
 //! Figures 5.11 to 5.18: batch, online, each strategy left out, errors.
 
+use super::explain;
 use super::systems::{Kind, Run, System, run};
 use super::world;
 use crate::reproduce::{Better, Experiment, ReproduceError, Row, RunContext, Scale};
@@ -135,6 +136,7 @@ fn batch(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
             out.iter().map(|s| s / 3600.0).collect(),
         )?);
     }
+    rows.extend(explain::batch(runs.context)?);
     Ok(rows)
 }
 
@@ -174,19 +176,25 @@ fn online(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
 }
 
 fn ablation(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
+    const KINDS: [(Kind, &str); 3] =
+        [(Kind::NoPlacement, "placement"), (Kind::NoStealing, "stealing"), (Kind::NoData, "data placement")];
     let mut rows = Vec::new();
-    let cases: [(bool, &str, Value, [f64; 3]); 2] = [
-        (true, "makespan of a batch", makespan, [29.0, 0.0, 18.0]),
-        (false, "mean completion", mean, [27.0, 19.0, 16.0]),
+    // Stealing does nothing in a batch, so it has no place in that order.
+    let cases: [(bool, &str, Value, [f64; 3], &[usize]); 2] = [
+        (true, "makespan of a batch", makespan, [29.0, 0.0, 18.0], &[2, 0]),
+        (false, "mean completion", mean, [27.0, 19.0, 16.0], &[2, 1, 0]),
     ];
-    for (batch, what, value, papers) in cases {
+    for (batch, what, value, papers, worse) in cases {
         let with = runs.values(runs.system(Kind::With, batch), value)?;
-        let kinds =
-            [(Kind::NoPlacement, "placement"), (Kind::NoStealing, "stealing"), (Kind::NoData, "data placement")];
-        for ((kind, name), paper) in kinds.into_iter().zip(papers) {
-            let values = more(&runs.values(runs.system(kind, batch), value)?, &with);
-            rows.push(Row::at_least(&format!("{what} more without {name}"), paper, "%", values)?);
+        let mut left_out = Vec::new();
+        for ((kind, name), paper) in KINDS.into_iter().zip(papers) {
+            let values = runs.values(runs.system(kind, batch), value)?;
+            rows.push(Row::at_least(&format!("{what} more without {name}"), paper, "%", more(&values, &with))?);
+            left_out.push((name, values));
         }
+        let mut systems = vec![("with all", with)];
+        systems.extend(worse.iter().map(|&at| left_out[at].clone()));
+        rows.push(Row::order(&format!("{what}: with all, and without one"), Better::Lower, &systems)?);
     }
     Ok(rows)
 }
@@ -209,5 +217,8 @@ fn error(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
             });
         }
     }
+    let classifier = world::classifier(runs.context.scale)
+        .map_err(|why| ReproduceError::Failed { entry: runs.entry.to_owned(), source: why.into() })?;
+    rows.extend(explain::error(runs.context, &classifier)?);
     Ok(rows)
 }

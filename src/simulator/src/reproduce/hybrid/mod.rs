@@ -3,8 +3,9 @@
 //!
 //! # Code map
 //! - `world`: jobs and clusters of both scales, and the classifier. `systems`: what is compared, and runs that entries share.
-//! - `figures`: Figures 5.11 to 5.18. `svm`: what the classifier gets wrong (§5.3.2).
+//! - `figures`: Figures 5.11 to 5.18. `explain`: what explains them without a run. `svm`: what the classifier gets wrong (§5.3.2).
 
+mod explain;
 mod figures;
 mod svm;
 mod systems;

@@ -1,5 +1,6 @@
 //! The worlds are what their words say; runs of them end, and jobs run where they should.
 
+use super::explain::{Work, moved};
 use super::systems::{Kind, System, run};
 use super::world;
 use crate::reproduce::Scale;
@@ -14,6 +15,29 @@ fn a_quick_cluster_has_a_fifteenth_of_the_machines_and_as_thin_uplinks() {
     let (one, two) = (world::jobs(Scale::Quick, 1, false), world::jobs(Scale::Quick, 2, true));
     assert!(one.iter().all(|job| two.iter().all(|other| other.name != job.name)));
     assert!(two.iter().all(|job| job.submit.0 == 0) && one.len() > 1_600);
+}
+
+#[test]
+fn what_a_batch_can_gain_at_all_is_bound_by_the_work_of_large_jobs() {
+    let work = Work { small: 5.0, large: 95.0 };
+    assert_eq!(work.most_saved(95.0, 100.0), 0.0, "as many containers fewer as small jobs have work");
+    assert!((work.most_saved(100.0, 100.0) - 5.0).abs() < 1e-9);
+    let containers = |scale, name| world::scale_out_containers(scale, name);
+    assert_eq!((containers(Scale::Full, "scale-up-out"), containers(Scale::Full, "scale-out")), (4_560, 4_800));
+    assert_eq!((containers(Scale::Quick, "scale-up-out"), containers(Scale::Quick, "scale-out")), (304, 320));
+    let of_day = Work::of(&world::jobs(Scale::Full, 1, true));
+    let (share, saved) = (100.0 * of_day.small_share(), of_day.most_saved(4_560.0, 4_800.0));
+    println!("the day's jobs: {of_day:?}, small ones {share:.1} %; saved at most {saved:.2} %");
+    assert!(of_day.small > 0.0 && of_day.large > of_day.small);
+}
+
+#[test]
+fn an_error_in_the_shuffle_moves_only_jobs_near_the_boundary() {
+    let (classifier, jobs) = (world::classifier(Scale::Quick).unwrap(), world::jobs(Scale::Full, 1, true));
+    let moved = |factor| moved(&jobs, &classifier, factor);
+    println!("{:?} of {}", [0.0, 0.5, 0.7, 1.0, 1.3, 2.0].map(moved), jobs.len());
+    assert_eq!(moved(1.0), 0);
+    assert!(moved(1e9) > moved(1.3), "a shuffle that is a thousand million times as large is another job's");
 }
 
 /// The error on held-out jobs of both days, printed; on a generated day where the data is not there.

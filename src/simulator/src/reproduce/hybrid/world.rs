@@ -2,7 +2,7 @@
 
 use crate::reproduce::Scale;
 use crate::reproduce::nas::day;
-use crate::shape::{ClusterShape, Shipped};
+use crate::shape::{ClusterShape, NodeClass, Shipped};
 use crate::{JobModel, SwimReader, TraceJob, TraceShape, generate, maybe_gzip};
 use hintd_model::units::{BitsPerSec, Micros};
 use hintd_policy::scale_up_out::{Classifier, JobShape, ScaleUpOutParams};
@@ -88,6 +88,16 @@ pub(super) fn shape(scale: Scale, name: &str) -> ClusterShape {
         }
     }
     shape
+}
+
+/// Containers of the scale-out machines of the cluster of that name.
+pub(super) fn scale_out_containers(scale: Scale, name: &str) -> u64 {
+    let shape = shape(scale, name);
+    let of = |class: &NodeClass| {
+        let nodes = class.racks.len() * class.nodes_per_rack.unwrap_or(shape.nodes_per_rack);
+        nodes as u64 * u64::from(class.containers_per_node.unwrap_or(shape.containers_per_node))
+    };
+    shape.containers() - shape.classes.iter().map(of).sum::<u64>()
 }
 
 /// The job as the classifier sees it.
