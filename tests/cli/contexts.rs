@@ -70,6 +70,25 @@ fn the_daemon_that_is_meant_answers_whoever_says_which() {
     user.refused(&["context", "use", "c"], &["no context \"c\""]);
     user.refused(&["context", "add", "a", "--address", "x:1"], &["--force"]);
     user.refused(&["context", "add", "x"], &["--address", "--admin-socket"]);
+    user.refused(&["context", "add", "x", "--secret-file", "s"], &["--address", "--admin-socket"]);
+    user.refused(&["context", "add", "x", "--address", ""], &["\"\" is no HOST:PORT"]);
+    user.refused(&["context", "add", "x", "--address", "notanaddress"], &["notanaddress", "HOST:PORT"]);
+    user.refused(&["--context", "nope", "context", "list"], &["--context nope", "asks no daemon"]);
+    // Half of what is asked by is another daemon's: nobody is asked.
+    user.done(&["context", "use", "b"]);
+    for (environment, args, by) in [
+        (&[("HINTD_ADDRESS", "lab:8470")][..], &["status"][..], "HINTD_ADDRESS is lab:8470"),
+        (&[("HINTD_ADMIN_SOCKET", &*first_socket)][..], &["replicas", "/x"][..], "HINTD_ADMIN_SOCKET is "),
+        (&[][..], &["--admin-socket", &first_socket, "replicas", "/x"][..], "--admin-socket is "),
+    ] {
+        let output = user.call(environment, args);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(by) && said.contains("context b") && said.contains("--context"), "{args:?}: {said}");
+    }
+    let address = second.grpc.to_string();
+    assert_eq!(user.instance(&[("HINTD_ADDRESS", &address)], &[]), b, "it is the context's own address");
+    user.done(&["context", "use", "a"]);
     assert!(user.done(&["context", "remove", "a"]).contains("none is current now"));
     let left: Value = serde_json::from_str(&user.done(&["--json", "context", "list"])).unwrap();
     let names: Vec<&str> =
@@ -91,6 +110,10 @@ fn a_file_that_is_none_is_named_with_its_line_by_who_needs_it_and_by_nobody_else
         assert!(named || args[0] == "request" && said.contains("x.json"), "{args:?}: {said}");
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
     }
+    std::fs::write(&file, "current = \"gone\"\n\n[contexts.a]\n").unwrap();
+    user.refused(&["status"], &[&file, "no context \"gone\"", "context use"]);
+    let listed = user.call(&[], &["context", "list"]);
+    assert!(listed.status.success() && stderr(&listed).contains("\"gone\""), "{}", stderr(&listed));
     // Who says where the daemon is needs no contexts, and who asks no daemon either.
     let nobody = user.call(&[], &["--admin-socket", "/nonexistent", "status"]);
     assert_eq!(nobody.status.code(), Some(1), "{}", stderr(&nobody));

@@ -201,6 +201,9 @@ async fn lists_are_sorted_by_what_a_column_holds_in_tables_and_for_scripts() {
     assert_eq!(decisions("hinted").await, "r3 r1 r2", "9 before 10");
     assert_eq!(decisions("-hinted").await, "r2 r1 r3");
     assert_eq!(decisions("application").await, "r1 r2 r3");
+    let most = ["decisions", "--sort", "-hinted", "--limit", "1"];
+    assert_eq!(ids(&most, "decisions", "request_id").await, "r2", "the greatest of all, and not of the newest one");
+    assert_eq!(ids(&["nodes", "--sort", "-host", "--limit", "2"], "nodes", "host").await, "r2n3 r2n2");
     assert_eq!(ids(&["applications", "--sort", "-leases"], "applications", "leases").await, "10 9 1");
     let nodes = ids(&["nodes", "--sort", "-host"], "nodes", "host").await;
     assert!(nodes.starts_with("r2n3 r2n2 ") && nodes.ends_with(" r0n0"), "{nodes}");

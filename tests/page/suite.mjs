@@ -217,7 +217,7 @@ async function run() {
     await go(page, 'Queues and policies');
     await see(page, 'container (default)');
     // Decisions settle when their containers have been seen; a point comes every 10 s.
-    await page.getByRole('img', { name: /^Gain, last: expected .* %, realised .* %$/ }).waitFor();
+    await page.getByRole('img', { name: /^Gain: cross rack bytes, last: expected .* %, realised .* %$/ }).waitFor();
     await picture(page, 'gain-light');
     await readable(page);
     await go(page, 'Configuration');

@@ -32,6 +32,8 @@ export async function ownViews({ browser, step, tab, see, go, readable, picture 
       assert.equal(await page.locator('.gantt rect.slice').count(), 6, 'maps and reduces of three jobs');
       assert.equal(await page.locator('.gantt rect.slice.missed').count(), 2);
       await page.locator('.gantt rect.launched').first().waitFor({ state: 'attached' });
+      const bars = (await page.locator('.gantt title').allTextContents()).filter((text) => text.includes('launched here'));
+      assert.match(bars.sort().join(' '), /maps in .* 4 of 4 launched here .*reduces in .* 2 of 2 launched here/);
       assert.equal(await page.locator('.gantt .now').count(), 1);
       const row = page.locator('section.panel tbody tr');
       const ours = row.filter({ hasText: `${KEY} #0` });
@@ -49,6 +51,11 @@ export async function ownViews({ browser, step, tab, see, go, readable, picture 
       assert.equal(await page.locator('.circuit.wanted').count(), 2, 'the circuit, and the legend');
       await page.getByRole('row', { name: /^port1/ }).getByText(`no light ${MARKUP}`).waitFor();
       assert.equal(await page.locator('.port.bad').count(), 2, 'it goes in and out');
+      const cut = await page.locator('.port text').evaluateAll((labels) => labels.filter((label) => {
+        const [box, board] = [label.getBBox(), label.ownerSVGElement.viewBox.baseVal];
+        return box.x < 0 || box.x + box.width > board.width;
+      }).map((label) => label.textContent));
+      assert.deepEqual(cut, [], 'labels are whole');
       const unmet = page.locator('.alert tbody tr', { hasText: `in${MARKUP}` });
       assert.match(await unmet.innerText(), /IPS[\s\S]*down[\s\S]*ips-0/);
       await page.getByRole('row', { name: new RegExp('^ips-0 IPS core down') }).waitFor();

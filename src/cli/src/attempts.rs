@@ -67,10 +67,10 @@ const ATTEMPT_COLUMNS: &[Column<v1::AttemptView>] = &[
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn list(args: &AttemptsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let asked = v1::ListAttemptsRequest { limit: args.limit };
-    let order = args.sort.of(ATTEMPT_COLUMNS)?;
+    let order = args.sort.of(ATTEMPT_COLUMNS, args.limit)?;
+    let asked = v1::ListAttemptsRequest { limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
-        order.answer(admin.list_attempts(asked).await, |found| &mut found.attempts)
+        order.answer(admin.list_attempts(asked).await, |found| (&mut found.attempts, found.total.into()))
     };
     let text = |found: &v1::ListAttemptsResponse, _| {
         let protected = |attempt: &v1::AttemptView| if attempt.legacy { "unprotected" } else { "" };

@@ -5,7 +5,7 @@ use super::failure::Failure;
 use clap::Args;
 use hintd_client::{AdminClient, Client, ClientError, ClientOptions};
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Response, Status};
@@ -15,20 +15,26 @@ pub const ADDRESS: &str = "127.0.0.1:8470";
 /// Its admin socket.
 pub const ADMIN_SOCKET: &str = "/run/hintd/admin.sock";
 
+const ADDRESS_VARIABLE: &str = "HINTD_ADDRESS";
+const ADMIN_SOCKET_VARIABLE: &str = "HINTD_ADMIN_SOCKET";
+
+/// What help puts the options of every command under.
+pub(super) const GLOBAL: &str = "Global options";
+
 /// Where the daemon is.
 #[derive(Debug, Clone, Args)]
 pub struct DaemonArgs {
     /// The daemon that `hintctl context` keeps by this name [default: HINTD_CONTEXT, or the current one]
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME", help_heading = GLOBAL)]
     pub context: Option<String>,
     /// The daemon's gRPC address [default: 127.0.0.1:8470, or HINTD_ADDRESS]
-    #[arg(long, global = true, value_name = "HOST:PORT")]
+    #[arg(long, global = true, value_name = "HOST:PORT", help_heading = GLOBAL)]
     pub address: Option<String>,
     /// The daemon's admin socket [default: /run/hintd/admin.sock, or HINTD_ADMIN_SOCKET]
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, value_name = "PATH", help_heading = GLOBAL)]
     pub admin_socket: Option<PathBuf>,
     /// What makes later calls the same client's [default: $XDG_STATE_HOME/hintctl/secret, or HINTD_SECRET_FILE]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub secret_file: Option<PathBuf>,
 }
 
@@ -59,7 +65,8 @@ impl DaemonArgs {
     /// # Errors
     /// [`Failure`] where nobody listens.
     pub async fn client(&self) -> Result<Client, Failure> {
-        let file = self.chosen(self.secret_file.clone(), "HINTD_SECRET_FILE", |context| context.secret_file.clone())?;
+        let of = |context: &Context| context.secret_file.clone();
+        let file = self.chosen(self.secret_file.clone(), "HINTD_SECRET_FILE", of, None)?;
         let secret = Some(super::secret::secret(file.found.as_deref())?);
         client_with(&self.grpc_address()?, &ClientOptions { secret, ..ClientOptions::default() }).await
     }
@@ -67,9 +74,16 @@ impl DaemonArgs {
     /// The gRPC address: as given, else the context's that was named, the environment's, the current context's, the default.
     ///
     /// # Errors
-    /// [`Failure::Input`] for a context that is not there or has none, and for a file of contexts that is none.
+    /// [`Failure::Input`] for a context that is not there or has none, for a file of contexts that is none, and where the
+    /// current context would give the address while an admin socket that is not that context's is given otherwise.
     pub fn grpc_address(&self) -> Result<String, Failure> {
-        let chosen = self.chosen(self.address.clone(), "HINTD_ADDRESS", |context| context.address.clone())?;
+        let other = Other {
+            flag: "--admin-socket",
+            variable: ADMIN_SOCKET_VARIABLE,
+            given: self.admin_socket.as_deref().map(text),
+            of: |context| context.admin_socket.as_deref().map(text),
+        };
+        let chosen = self.chosen(self.address.clone(), ADDRESS_VARIABLE, |of| of.address.clone(), Some(other))?;
         chosen.or_default("--address", || ADDRESS.to_owned())
     }
 
@@ -80,6 +94,7 @@ impl DaemonArgs {
         flag: Option<T>,
         variable: &str,
         of: impl Fn(&Context) -> Option<T>,
+        other: Option<Other>,
     ) -> Result<Chosen<T>, Failure> {
         if flag.is_some() {
             return Ok(Chosen { found: flag, context: None });
@@ -94,6 +109,9 @@ impl DaemonArgs {
             None => environment("HINTD_CONTEXT")?,
         };
         let context = context::meant(named.as_deref())?;
+        if let (Some((name, context)), Some(other), None) = (&context, other, &self.context) {
+            other.same_daemon(name, context)?;
+        }
         Ok(Chosen {
             found: context.as_ref().and_then(|(_, context)| of(context)),
             context: context.map(|(name, _)| name),
@@ -114,7 +132,13 @@ impl DaemonArgs {
     /// As [`Self::grpc_address`].
     pub fn socket(&self) -> Result<PathBuf, Failure> {
         let of = |context: &Context| context.admin_socket.clone();
-        let chosen = self.chosen(self.admin_socket.clone(), "HINTD_ADMIN_SOCKET", of)?;
+        let other = Other {
+            flag: "--address",
+            variable: ADDRESS_VARIABLE,
+            given: self.address.clone(),
+            of: |context| context.address.clone(),
+        };
+        let chosen = self.chosen(self.admin_socket.clone(), ADMIN_SOCKET_VARIABLE, of, Some(other))?;
         chosen.or_default("--admin-socket", || PathBuf::from(ADMIN_SOCKET))
     }
 
@@ -149,6 +173,37 @@ impl DaemonArgs {
     pub fn ask<T>(&self, call: impl AsyncFnOnce(AdminClient) -> Result<Response<T>, Status>) -> Result<T, Failure> {
         block_on(async { Ok(call(self.operator().await?).await?.into_inner()) })
     }
+}
+
+/// Of address and socket the one that is not asked for.
+struct Other {
+    flag: &'static str,
+    variable: &'static str,
+    /// What the flag says.
+    given: Option<String>,
+    of: fn(&Context) -> Option<String>,
+}
+
+impl Other {
+    /// Whoever gives one that is not the current context's means another daemon than that context's, which would answer those
+    /// commands that ask by the one that was not given.
+    fn same_daemon(self, name: &str, context: &Context) -> Result<(), Failure> {
+        let given = match self.given {
+            Some(value) => Some((self.flag, value)),
+            None => environment(self.variable)?.map(|value| (self.variable, value)),
+        };
+        match given {
+            Some((by, value)) if (self.of)(context).as_ref() != Some(&value) => Err(Failure::Input(format!(
+                "{by} is {value}, which context {name} does not say, and this command would ask the daemon of that context: \
+                 say which one by --context, or leave {by} out"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
 }
 
 /// A variable's value; `None`: it is not set, or to nothing.

@@ -1,6 +1,6 @@
 //! `hintctl context`: several daemons by name, kept in a file of the user's, one of them current.
 
-use super::connect::DaemonArgs;
+use super::connect::{ADDRESS, DaemonArgs};
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
@@ -43,7 +43,8 @@ pub struct UseArgs {
     after_help = "Examples:\n  hintctl context add prod --address hints.example.org:8470 --admin-socket /run/hintd/admin.sock\n  \
     hintctl context add lab --admin-socket /tmp/lab/admin.sock\n  hintctl --context lab status\n\n\
     An option of the command line counts more than a context, --context more than the environment, and the environment more\n\
-    than HINTD_CONTEXT and the current context."
+    than HINTD_CONTEXT and the current context. Where the environment, or an option, gives an address that is not the current\n\
+    context's, commands that would ask that context's admin socket are refused, and so the other way round."
 )]
 pub struct AddArgs {
     /// Letters, digits, '.', '-' and '_'
@@ -97,8 +98,11 @@ const NAME_MAX: usize = 64;
 /// [`Failure::Input`] for a name that is not there, or is; for a file that is no such file. [`Failure::Work`] where it can't be
 /// written.
 pub fn run(command: &ContextCommand, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    if let Some(name) = &daemon.context {
+        return Err(Failure::Input(format!("--context {name}: `hintctl context` asks no daemon, leave it out")));
+    }
     let file = own_file()?;
-    let mut all = read(&file)?;
+    let mut all = kept(&file)?;
     let said = match command {
         ContextCommand::List => return list(&file, &all, output),
         ContextCommand::Use(args) => all.choose(&file, args.name.as_deref())?,
@@ -111,15 +115,30 @@ pub fn run(command: &ContextCommand, daemon: &DaemonArgs, output: Output) -> Res
 
 /// What the flags name; a file by its whole path, for the next call may be made elsewhere.
 fn of_flags(daemon: &DaemonArgs) -> Result<Context, Failure> {
+    daemon.address.as_deref().map_or(Ok(()), check_address)?;
     let whole = |path: &PathBuf| std::path::absolute(path).map_err(|error| Failure::in_file(path, error));
     let context = Context {
         address: daemon.address.clone(),
         admin_socket: daemon.admin_socket.as_ref().map(whole).transpose()?,
         secret_file: daemon.secret_file.as_ref().map(whole).transpose()?,
     };
-    match context == Context::default() {
+    match context.address.is_none() && context.admin_socket.is_none() {
         true => Err(Failure::Input("a context names a daemon: give --address, --admin-socket or both".to_owned())),
         false => Ok(context),
+    }
+}
+
+/// HOST:PORT, as far as it can be seen without asking for it.
+fn check_address(address: &str) -> Result<(), Failure> {
+    let bare = address.strip_prefix("http://").unwrap_or(address);
+    let host_and_port = bare.rsplit_once(':').is_some_and(|(host, port)| {
+        let is_host = !host.is_empty() && !host.contains(['/', '@', ' ']);
+        let is_whole = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
+        is_host && is_whole && port.parse::<u16>().is_ok_and(|port| port > 0)
+    });
+    match host_and_port {
+        true => Ok(()),
+        false => Err(Failure::Input(format!("--address {address:?} is no HOST:PORT, as in {ADDRESS}"))),
     }
 }
 
@@ -134,7 +153,7 @@ pub(super) fn meant(name: Option<&str>) -> Result<Option<(String, Context)>, Fai
         (Err(_), None) => return Ok(None),
         (Err(failure), Some(_)) => return Err(failure),
     };
-    let mut all = read(&file)?;
+    let mut all = if name.is_some() { kept(&file) } else { read(&file) }?;
     let Some(name) = name.map(str::to_owned).or_else(|| all.current.clone()) else { return Ok(None) };
     all.known(&file, &name)?;
     Ok(all.contexts.remove(&name).map(|context| (name, context)))
@@ -149,8 +168,20 @@ fn own_file() -> Result<PathBuf, Failure> {
     Ok(folder.ok_or_else(none)?.join("hintd").join("contexts.toml"))
 }
 
-/// What is kept; of a file that is not there nothing.
+/// What is kept, of which the current one is there.
 fn read(file: &Path) -> Result<Contexts, Failure> {
+    let all = kept(file)?;
+    match all.lost() {
+        Some(current) => Err(Failure::in_file(
+            file,
+            format!("current: there is no context \"{current}\"{}: `hintctl context use` names another", all.named()),
+        )),
+        None => Ok(all),
+    }
+}
+
+/// What is kept, also where the current one is not there: `hintctl context` mends that. Of a file that is not there nothing.
+fn kept(file: &Path) -> Result<Contexts, Failure> {
     match std::fs::metadata(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contexts::default()),
         _ => {}
@@ -161,16 +192,18 @@ fn read(file: &Path) -> Result<Contexts, Failure> {
     for name in all.contexts.keys() {
         check(name).map_err(|why| Failure::in_file(file, why))?;
     }
-    if let Some(current) = all.current.as_ref().filter(|current| !all.contexts.contains_key(*current)) {
-        return Err(Failure::in_file(file, format!("current: there is no context \"{current}\"{}", all.named())));
-    }
     Ok(all)
 }
 
-/// Writes the whole file, for its owner alone; who reads meanwhile reads the one before.
+/// Writes the whole file, for its owner alone; who reads meanwhile reads the one before. A link stays one: what it leads to is
+/// written.
 fn write(file: &Path, all: &Contexts) -> Result<(), Failure> {
     let text = files::text_for(file, all)?;
     let failed = |error: std::io::Error| Failure::work(format!("{}: {error}", file.display()));
+    let file = &match std::fs::symlink_metadata(file) {
+        Ok(found) if found.is_symlink() => behind(file).map_err(failed)?,
+        _ => file.to_owned(),
+    };
     if let Some(folder) = file.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
@@ -189,6 +222,17 @@ fn write(file: &Path, all: &Contexts) -> Result<(), Failure> {
     })
 }
 
+/// The file that a link leads to, which need not be there yet.
+fn behind(link: &Path) -> std::io::Result<PathBuf> {
+    match std::fs::canonicalize(link) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let target = std::fs::read_link(link)?;
+            Ok(link.parent().map_or_else(|| target.clone(), |folder| folder.join(&target)))
+        }
+        found => found,
+    }
+}
+
 /// Names are words of a command line and keys of a file.
 fn check(name: &str) -> Result<(), String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_".contains(letter);
@@ -199,6 +243,11 @@ fn check(name: &str) -> Result<(), String> {
 }
 
 impl Contexts {
+    /// The current one, where there is none of that name: the file was edited.
+    fn lost(&self) -> Option<&str> {
+        self.current.as_deref().filter(|current| !self.contexts.contains_key(*current))
+    }
+
     fn known(&self, file: &Path, name: &str) -> Result<(), Failure> {
         match self.contexts.contains_key(name) {
             true => Ok(()),
@@ -230,7 +279,9 @@ impl Contexts {
     }
 
     fn remove(&mut self, file: &Path, name: &str) -> Result<String, Failure> {
-        self.known(file, name)?;
+        if self.lost() != Some(name) {
+            self.known(file, name)?;
+        }
         self.contexts.remove(name);
         let was_current = self.current.take_if(|current| *current == *name).is_some();
         Ok(format!("context {name} is forgotten{}", if was_current { "; none is current now" } else { "" }))
@@ -245,6 +296,9 @@ fn list(file: &Path, all: &Contexts, output: Output) -> Result<(), Failure> {
         })
     };
     let contexts: Vec<_> = all.contexts.iter().map(document).collect();
+    if let Some(current) = all.lost() {
+        output.progress(&format!("{}: current: there is no context \"{current}\"", file.display()));
+    }
     output.sorted(&json!({ "file": file, "current": all.current, "contexts": contexts }), || {
         if all.contexts.is_empty() {
             return format!("no context is kept in {}", file.display());
@@ -284,6 +338,54 @@ mod tests {
         ] {
             let said = refused(text);
             assert!(parts.iter().all(|part| said.contains(part)), "{text:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_a_host_and_a_port() {
+        for address in ["h:1", "h.example.org:8470", "[::1]:8470", "http://10.0.0.1:65535"] {
+            assert!(check_address(address).is_ok(), "{address}");
+        }
+        for address in ["", "h", "h:", ":1", "h:0", "h:65536", "::1:8470", "https://h:1", "h:1/x", "a b:1"] {
+            let said = check_address(address).unwrap_err().to_string();
+            assert!(said.contains(&format!("{address:?} is no HOST:PORT")), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_file_behind_a_link_is_written_and_the_link_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, own] = ["hintd/contexts.toml", "dotfiles.toml"].map(|name| folder.path().join(name));
+        std::fs::create_dir(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink("../dotfiles.toml", &link).unwrap();
+        let mut all = Contexts::default();
+        for name in ["a", "b"] {
+            all.add(name, Context { address: Some("h:1".to_owned()), ..Context::default() }, false).unwrap();
+            write(&link, &all).unwrap();
+            assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+            assert_eq!(
+                (read(&own).unwrap(), read(&link).unwrap().contexts.len()),
+                (read(&link).unwrap(), all.contexts.len())
+            );
+        }
+        assert_eq!(std::fs::read_dir(link.parent().unwrap()).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn a_current_context_that_is_not_there_can_be_mended() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("contexts.toml");
+        std::fs::write(&file, "current = \"gone\"\n[contexts.a]\naddress = \"h:1\"\n").unwrap();
+        assert!(read(&file).unwrap_err().to_string().contains("`hintctl context use`"), "commands go nowhere by it");
+        let mended: [fn(&mut Contexts, &Path) -> Result<String, Failure>; 3] = [
+            |all, file| all.choose(file, Some("a")),
+            |all, file| all.choose(file, None),
+            |all, file| all.remove(file, "gone"),
+        ];
+        for (mend, current) in mended.into_iter().zip([Some("a"), None, None]) {
+            let mut all = kept(&file).unwrap();
+            mend(&mut all, &file).unwrap();
+            assert_eq!((all.current.as_deref(), all.lost(), all.contexts.len()), (current, None, 1));
         }
     }
 

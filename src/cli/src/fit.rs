@@ -21,12 +21,14 @@ const PERFORMANCE: &str = "performance";
 /// Which measurements.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hintctl fit memcached.csv\n  hintctl fit memcached.csv --name cache --best 210000 >> hintd.toml\n  \
+    after_help = "Examples:\n  hintctl fit memcached.csv\n  hintctl fit memcached.csv --name cache --best 210000 > cache.toml\n  \
     hintctl --json fit memcached.csv | jq .error\n\n\
     A line for each measurement: two-way latency in µs and performance, such as requests a second, in any unit of which more is better.\n\
     Without a header these are the first two columns; with one, the columns latency_us (or rtt_us) and performance. Empty lines and lines\n\
     that begin with # are passed over. Of all curves that policy nomora could read and that never grow, the result is the nearest by squares\n\
-    (docs/policies.md, nomora). Exit code 2 for a line that is no measurement: each is named, and nothing is fitted."
+    (docs/policies.md, nomora). The result goes into hintd.toml, where the table [policies.nomora.curves] may stand once: beside\n\
+    other curves the line of this one goes below theirs, and where [policies.nomora] has curves = { … } it goes between the braces.\n\
+    Exit code 2 for a line that is no measurement: each is named, and nothing is fitted."
 )]
 pub struct FitArgs {
     /// The measurements; /dev/stdin: standard input

@@ -67,7 +67,7 @@ pub mod view;
 pub mod watch;
 pub mod worth;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use connect::DaemonArgs;
 use failure::Failure;
 use output::Output;
@@ -79,7 +79,7 @@ use std::process::ExitCode;
 #[command(name = "hintctl", version, after_help = EXAMPLES)]
 struct Cli {
     /// One JSON document on standard output
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = connect::GLOBAL)]
     json: bool,
     #[command(flatten)]
     daemon: DaemonArgs,
@@ -210,7 +210,8 @@ enum Command {
 /// Runs what the process was called with.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = with_negative_numbers(Cli::command()).try_get_matches();
+    let cli = match parsed.and_then(|mut found| Cli::from_arg_matches_mut(&mut found)) {
         Ok(cli) => cli,
         Err(error) => {
             let _ = error.print(); // a closed terminal hears nothing
@@ -224,6 +225,15 @@ pub fn main() -> ExitCode {
             failure.code()
         }
     }
+}
+
+/// Options take "-1" for their value, to say why it is none, and not for another option.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let takes = |arg: clap::Arg| match arg.get_long().is_some() && arg.get_action().takes_values() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    command.mut_args(takes).mut_subcommands(with_negative_numbers)
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
@@ -292,4 +302,31 @@ pub fn commands() -> Vec<Vec<String>> {
     let mut all = Vec::new();
     walk(&Cli::command(), &[], &mut all);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_negative_value_is_refused_for_what_it_is() {
+        for (command, option) in [("worth", "--loads"), ("simulate", "--seeds"), ("worth", "--seeds")] {
+            let args = ["hintctl", command, option, "-1"];
+            let said = with_negative_numbers(Cli::command()).try_get_matches_from(args).unwrap_err().to_string();
+            assert!(said.contains("'-1'") && said.contains(option) && !said.contains("unexpected"), "{said}");
+        }
+    }
+
+    #[test]
+    fn help_has_the_options_of_all_commands_apart_from_a_commands_own() {
+        let mut root = Cli::command();
+        root.build();
+        let command = root.find_subcommand_mut("nodes").unwrap();
+        let help = command.render_help().to_string();
+        let (own, global) = help.split_once("\nGlobal options:\n").unwrap();
+        for option in ["--json", "--context", "--address", "--admin-socket", "--secret-file"] {
+            assert!(global.contains(option) && !own.contains(&format!("{option} ")), "{option}: {help}");
+        }
+        assert!(own.contains("--sort") && own.contains("--limit"), "{help}");
+    }
 }

@@ -46,15 +46,15 @@ const USERS_SHOWN: u32 = 3;
 pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let script = matches!(args.view.format(output)?, Format::Json | Format::Yaml);
     let every = script || args.link.is_some();
+    let order = args.sort.of(LINK_COLUMNS, args.limit)?;
     let request = v1::LinksRequest {
         down_only: args.down,
-        limit: args.limit,
+        limit: order.asks(),
         link: args.link.clone().unwrap_or_default(),
         users: args.users.unwrap_or(if every { 0 } else { USERS_SHOWN }),
     };
-    let order = args.sort.of(LINK_COLUMNS)?;
     let ask = async |mut admin: hintd_client::AdminClient| {
-        order.answer(admin.links(request.clone()).await, |found| &mut found.links)
+        order.answer(admin.links(request.clone()).await, |found| (&mut found.links, found.total.into()))
     };
     let text = |answer: &v1::LinksResponse, wide| match answer.links.as_slice() {
         [link] if args.link.is_some() => link_text(link),
@@ -71,7 +71,10 @@ const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
     ("capacity", |link| link.bits_per_s.into()),
     ("a-to-b", |link| link.a_to_b_bits_per_s.into()),
     ("b-to-a", |link| link.b_to_a_bits_per_s.into()),
-    ("load", |link| (busier(link) / link.bits_per_s.max(1) as f64).into()),
+    ("load|busier-way", |link| (busier(link) / link.bits_per_s.max(1) as f64).into()),
+    ("load-from", |link| load_source(link.load_source()).into()),
+    ("pairs-a-to-b", |link| link.a_to_b_task_pairs.into()),
+    ("pairs-b-to-a", |link| link.b_to_a_task_pairs.into()),
     ("users", |link| link.users_total.into()),
 ];
 
@@ -102,7 +105,8 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
             link.b_to_a_task_pairs.to_string(),
         ]
     };
-    let header = ["link", "state", "users", "load", "capacity", "a to b", "b to a", "pairs a to b", "b to a"];
+    let header =
+        ["link", "state", "users", "load from", "capacity", "a to b", "b to a", "pairs a to b", "pairs b to a"];
     let table = if wide {
         let share =
             |link: &v1::LinkView| format!("{} %", output::digits(busier(link) * 100.0 / link.bits_per_s.max(1) as f64));
@@ -112,7 +116,7 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
             [id, up, a, b, users, load, capacity, down, back, share(link), pairs, pairs_back]
         });
         let [id, up, users, load, capacity, down, back, pairs, pairs_back] = header;
-        let header = [id, up, "a", "b", users, load, capacity, down, back, "busier way", pairs, pairs_back];
+        let header = [id, up, "a", "b", users, load, capacity, down, back, "load", pairs, pairs_back];
         output::table(header, 6, rows)
     } else {
         output::table(header, 4, links.iter().map(row))
@@ -179,7 +183,7 @@ mod tests {
         assert!(text.contains("modelled") && text.contains("2.5 Gbit/s"), "{text}");
         assert!(text.contains("application_1_0001 2.5 Gbit/s, 2 more"), "{text}");
         let text = links_text(&[link()], 1, true);
-        assert!(text.contains("busier way") && text.contains("25 %") && text.contains("s2"), "{text}");
+        assert!(text.contains("load from") && text.contains("25 %") && text.contains("s2"), "{text}");
         let document = json!(link());
         assert_eq!((&document["load_source"], &document["b_to_a_bits_per_s"]), (&json!("modelled"), &json!(0)));
         assert!(link_text(&link()).contains("s1 to s2: 2.5 Gbit/s (25 %), 7 task pairs"), "{}", link_text(&link()));

@@ -20,7 +20,7 @@ pub struct FilterArgs {
     /// Only with hosts whose names contain this
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     host: String,
-    /// At most so many, the newest; 0: 10,000
+    /// At most so many, the newest, or with --sort the first of the newest 10,000; 0: 10,000
     #[arg(long, default_value_t = 50)]
     limit: u32,
 }
@@ -76,12 +76,15 @@ pub struct ApplicationsArgs {
 /// [`Failure`] where no daemon answers.
 pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
-    let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit };
-    let order = args.sort.of(DECISION_COLUMNS)?;
+    let order = args.sort.of(DECISION_COLUMNS, limit)?;
+    let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
-        order.answer(admin.list_decisions(asked.clone()).await, |found| &mut found.decisions)
+        let found = admin.list_decisions(asked.clone()).await;
+        order.answer(found, |found| (&mut found.decisions, found.total))
     };
-    args.view.show(daemon, output, ask, decisions_text).map(drop)
+    args.view.show(daemon, output, ask, decisions_text)?;
+    order.warn(output);
+    Ok(())
 }
 
 /// `hintctl leases`.
@@ -90,12 +93,15 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
 /// [`Failure`] where no daemon answers.
 pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
-    let asked = v1::ListLeasesRequest { application_id: application, queue, host, limit };
-    let order = args.sort.of(LEASE_COLUMNS)?;
+    let order = args.sort.of(LEASE_COLUMNS, limit)?;
+    let asked = v1::ListLeasesRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
-        order.answer(admin.list_leases(asked.clone()).await, |found| &mut found.leases)
+        let found = admin.list_leases(asked.clone()).await;
+        order.answer(found, |found| (&mut found.leases, found.total))
     };
-    args.view.show(daemon, output, ask, leases_text).map(drop)
+    args.view.show(daemon, output, ask, leases_text)?;
+    order.warn(output);
+    Ok(())
 }
 
 /// `hintctl applications`.
@@ -104,12 +110,15 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
 /// [`Failure`] where no daemon answers.
 pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
-    let asked = v1::ListApplicationsRequest { application_id: application, queue, host, limit };
-    let order = args.sort.of(APPLICATION_COLUMNS)?;
+    let order = args.sort.of(APPLICATION_COLUMNS, limit)?;
+    let asked = v1::ListApplicationsRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
-        order.answer(admin.list_applications(asked.clone()).await, |found| &mut found.applications)
+        let found = admin.list_applications(asked.clone()).await;
+        order.answer(found, |found| (&mut found.applications, found.total))
     };
-    args.view.show(daemon, output, ask, applications_text).map(drop)
+    args.view.show(daemon, output, ask, applications_text)?;
+    order.warn(output);
+    Ok(())
 }
 
 const DECISION_COLUMNS: &[Column<v1::DecisionView>] = &[
@@ -132,10 +141,14 @@ const LEASE_COLUMNS: &[Column<v1::LeaseView>] = &[
     ("host", |row| (&*row.host).into()),
     ("rack", |row| (&*row.rack).into()),
     ("application", |row| (&*row.application_id).into()),
+    ("attempt", |row| row.attempt.into()),
     ("queue", |row| (&*row.queue).into()),
     ("group", |row| (&*row.group).into()),
     ("state", |row| (&*row.state).into()),
-    ("memory", |row| (size(&row.size).memory() as f64).into()),
+    ("request", |row| (&*row.request_id).into()),
+    ("decision", |row| (&*row.decision_id).into()),
+    ("container", |row| (&*row.container_id).into()),
+    ("MB|memory", |row| (size(&row.size).memory() as f64).into()),
     ("vcores", |row| f64::from(size(&row.size).virtual_cores()).into()),
     ("ends-in", |row| row.expires_in_ms.into()),
 ];
@@ -143,8 +156,10 @@ const APPLICATION_COLUMNS: &[Column<v1::ApplicationView>] = &[
     ("application", |row| (&*row.application_id).into()),
     ("queue", |row| (&*row.queue).into()),
     ("asked", |row| row.asked_ms.into()),
+    ("last-decision", |row| row.last_decision.as_ref().map(|last| &*last.decision_id).into()),
     ("outcome", |row| (&*row.last_decision.as_ref().map(outcome).unwrap_or_default()).into()),
     ("policy", |row| row.last_decision.as_ref().map(|last| &*last.policy).into()),
+    ("hosts", |row| row.last_decision.as_ref().map(|last| last.hosts_total).into()),
     ("attempt", |row| row.attempt.into()),
     ("requests", |row| row.requests.into()),
     ("leases", |row| row.leases.into()),
@@ -344,7 +359,7 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
                 row.leases.to_string(),
             ]
         });
-        output::table(["application", "queue", "asked", "last decision", "requests", "leases"], 4, rows)
+        output::table(["application", "queue", "asked", "outcome", "requests", "leases"], 4, rows)
     };
     format!("{table}\n{} of {} applications", applications.len(), answer.total)
 }

@@ -26,7 +26,7 @@ pub struct NodesArgs {
     /// Only hosts whose names contain this
     #[arg(long, default_value = "")]
     host: String,
-    /// At most so many; 0: all
+    /// At most so many, by name or as sorted; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
     #[command(flatten)]
@@ -94,10 +94,10 @@ pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let request = v1::NodesRequest { host_contains: args.host.clone(), limit: args.limit };
-    let order = args.sort.of(NODE_COLUMNS)?;
+    let order = args.sort.of(NODE_COLUMNS, args.limit)?;
+    let request = v1::NodesRequest { host_contains: args.host.clone(), limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
-        order.answer(admin.nodes(request.clone()).await, |found| &mut found.nodes)
+        order.answer(admin.nodes(request.clone()).await, |found| (&mut found.nodes, found.total.into()))
     };
     args.view.show(daemon, output, ask, nodes_text).map(drop)
 }
@@ -107,17 +107,24 @@ const NODE_COLUMNS: &[Column<v1::NodeView>] = &[
     ("rack", |node| (&*node.rack).into()),
     ("state", |node| (&*node.state).into()),
     ("class", |node| (&*node.machine_class).into()),
-    ("memory", |node| memory(&node.total).into()),
+    ("labels", |node| (&*node.labels.join(" ")).into()),
+    ("MB|memory", |node| memory(&node.total).into()),
     ("used", |node| memory(&node.used).into()),
     ("leased", |node| memory(&node.leased).into()),
     ("free", |node| (memory(&node.total) - memory(&node.used) - memory(&node.leased)).into()),
-    ("vcores", |node| node.total.as_ref().map(|total| f64::from(total.virtual_cores())).into()),
+    ("vcores", |node| vcores(&node.total).into()),
+    ("vcores-used", |node| vcores(&node.used).into()),
+    ("vcores-leased", |node| vcores(&node.leased).into()),
     ("containers", |node| node.containers.into()),
     ("heard", |node| node.age_ms.into()),
 ];
 
 fn memory(size: &Option<yarn::ResourceProto>) -> f64 {
     size.as_ref().map_or(0, yarn::ResourceProto::memory) as f64
+}
+
+fn vcores(size: &Option<yarn::ResourceProto>) -> Option<f64> {
+    size.as_ref().map(|size| f64::from(size.virtual_cores()))
 }
 
 fn nodes_text(answer: &v1::NodesResponse, wide: bool) -> String {
@@ -144,8 +151,23 @@ fn nodes_text(answer: &v1::NodesResponse, wide: bool) -> String {
             [host, rack, state, class, labels, total, used, leased, cores, cores_used, cores_leased, containers, heard]
         });
         let [host, rack, state, total, used, leased, containers, heard] = header;
-        let header =
-            [host, rack, state, "class", "labels", total, used, leased, "vcores", "used", "leased", containers, heard];
+        let cores = ["vcores", "vcores used", "vcores leased"];
+        let [cores, cores_used, cores_leased] = cores;
+        let header = [
+            host,
+            rack,
+            state,
+            "class",
+            "labels",
+            total,
+            used,
+            leased,
+            cores,
+            cores_used,
+            cores_leased,
+            containers,
+            heard,
+        ];
         output::table(header, 5, rows)
     } else {
         output::table(header, 3, answer.nodes.iter().map(row))

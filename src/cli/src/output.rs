@@ -239,6 +239,14 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
+/// A time that was set, in the greatest unit of which it is two or more: `60 s`, `30 min`, `12 h`, `7 d`.
+#[must_use]
+pub fn whole_time(ms: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min")];
+    let whole = units.iter().find(|(unit, _)| ms.is_multiple_of(*unit) && ms / unit >= 2);
+    whole.map_or_else(|| seconds(ms as f64 / 1e3), |(unit, name)| format!("{} {name}", ms / unit))
+}
+
 /// Three significant digits, no needless zeros.
 #[must_use]
 pub fn digits(value: f64) -> String {
@@ -269,6 +277,8 @@ mod tests {
         assert_eq!(rate(1e10), "10 Gbit/s");
         assert_eq!([seconds(0.0), seconds(0.0123), seconds(2.5)], ["0 us", "12.3 ms", "2.5 s"]);
         assert_eq!(digits(100.0), "100");
+        let times = [60_000, 90_000, 1_800_000, 43_200_000, 604_800_000].map(whole_time);
+        assert_eq!(times, ["60 s", "90 s", "30 min", "12 h", "7 d"]);
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub struct PageArgs {}
 pub fn run(PageArgs {}: &PageArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let answer = daemon.ask(async |mut admin| admin.open_page(v1::OpenPageRequest {}).await)?;
     output.sorted_answer(&answer, |answer| {
-        let time = |ms: u64| output::seconds(ms as f64 / 1e3);
         let v1::OpenPageResponse { url, valid_ms, session_ms } = answer;
-        format!("{url}\nfor one browser, within {}; it may look for {} then", time(*valid_ms), time(*session_ms))
+        let (valid, session) = (output::whole_time(*valid_ms), output::whole_time(*session_ms));
+        format!("{url}\nfor one browser, within {valid}; it may look for {session} then")
     })
 }

@@ -1,15 +1,17 @@
-//! `--sort COLUMN` on lists: rows by what a column holds, and not by how it is written.
+//! `--sort COLUMN` on lists: rows by what a column holds, and not by how it is written; of all rows, before `--limit`.
 
 use super::failure::Failure;
+use super::output::Output;
 use clap::Args;
 use hintd_model::solve::nearest;
+use std::cell::Cell as Noted;
 use std::cmp::Ordering;
 use tonic::{Response, Status};
 
 /// By which column rows are sorted.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SortArgs {
-    /// Sort by this column, ascending, or with a '-' before it descending; the rows that --limit leaves
+    /// Sort by this column, ascending, or with a '-' before it descending; --limit takes the first of these
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     sort: Option<String>,
 }
@@ -56,24 +58,34 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 /// What a row has in a column.
 pub(super) type CellOf<R> = fn(&R) -> Cell;
 
-/// A column's name and what a row has in it.
+/// A column's name, which is that of its header with '-' for spaces, in any case, and what a row has in it. Further names of
+/// one column stand after the first, with '|' between.
 pub(super) type Column<R> = (&'static str, CellOf<R>);
 
-/// How rows are sorted, and whether down; `None`: as they come.
-pub(super) struct Order<R>(Option<(CellOf<R>, bool)>);
+/// How rows are sorted, and how many are shown.
+pub(super) struct Order<R> {
+    /// By what, and whether down; `None`: as they come.
+    by: Option<(CellOf<R>, bool)>,
+    limit: u32,
+    /// Rows that were sorted, and how many there are, where the daemon did not send all.
+    of: Noted<Option<(usize, u64)>>,
+}
 
 impl SortArgs {
     /// What is wanted of these columns.
     ///
     /// # Errors
     /// [`Failure::Input`] for a column that is none, with those that there are.
-    pub(super) fn of<R>(&self, columns: &[Column<R>]) -> Result<Order<R>, Failure> {
-        let Some(wanted) = &self.sort else { return Ok(Order(None)) };
+    pub(super) fn of<R>(&self, columns: &[Column<R>], limit: u32) -> Result<Order<R>, Failure> {
+        let order = |by| Order { by, limit, of: Noted::new(None) };
+        let Some(wanted) = &self.sort else { return Ok(order(None)) };
         let name = wanted.strip_prefix('-').unwrap_or(wanted);
-        if let Some((_, cell)) = columns.iter().find(|(known, _)| *known == name) {
-            return Ok(Order(Some((*cell, name.len() < wanted.len()))));
+        let plain = name.trim().replace(' ', "-");
+        let has = |names: &str| names.split('|').any(|known| known.eq_ignore_ascii_case(&plain));
+        if let Some((_, cell)) = columns.iter().find(|(names, _)| has(names)) {
+            return Ok(order(Some((*cell, name.len() < wanted.len()))));
         }
-        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = columns.iter().filter_map(|(names, _)| names.split('|').next()).collect();
         let near =
             nearest(name, names.iter().copied()).map_or(".".to_owned(), |near| format!(", did you mean {near}?"));
         Err(Failure::Input(format!("--sort: there is no column {name:?}{near} There are: {}", names.join(", "))))
@@ -81,21 +93,39 @@ impl SortArgs {
 }
 
 impl<R> Order<R> {
-    /// An answer with its rows sorted.
+    /// How many rows to ask the daemon for: all where they are sorted, for the first may be among the last to come.
+    pub(super) const fn asks(&self) -> u32 {
+        if self.by.is_some() { 0 } else { self.limit }
+    }
+
+    /// An answer with its rows sorted, and no more than are wanted. `all`: how many rows there are.
     pub(super) fn answer<M>(
         &self,
         answer: Result<Response<M>, Status>,
-        rows: impl FnOnce(&mut M) -> &mut Vec<R>,
+        rows: impl FnOnce(&mut M) -> (&mut Vec<R>, u64),
     ) -> Result<Response<M>, Status> {
         answer.map(|mut answer| {
-            self.sort(rows(answer.get_mut()));
+            let (rows, all) = rows(answer.get_mut());
+            if self.by.is_some() {
+                self.of.set((all > rows.len() as u64).then_some((rows.len(), all)));
+                self.sort(rows);
+                rows.truncate(if self.limit == 0 { usize::MAX } else { self.limit as usize });
+            }
             answer
         })
     }
 
+    /// Says on standard error where the daemon sent only some of the rows, so that greater ones may be among the others.
+    pub(super) fn warn(&self, output: Output) {
+        if let Some((sorted, all)) = self.of.get() {
+            output
+                .progress(&format!("--sort: sorted are the first {sorted} of {all} rows, as many as the daemon sends"));
+        }
+    }
+
     /// Sorts; rows that have the same stay in the order in which they came.
     fn sort(&self, rows: &mut [R]) {
-        let Some((cell, descending)) = self.0 else { return };
+        let Some((cell, descending)) = self.by else { return };
         rows.sort_by_cached_key(|row| Ordered(cell(row), descending));
     }
 }
@@ -163,12 +193,12 @@ mod tests {
     use super::*;
 
     type Row = (&'static str, Option<u64>);
-    const COLUMNS: &[Column<Row>] = &[("name", |row| row.0.into()), ("size", |row| row.1.into())];
+    const COLUMNS: &[Column<Row>] = &[("name", |row| row.0.into()), ("size|mass-of-it", |row| row.1.into())];
 
     fn sorted(by: &str) -> String {
         let mut rows = [("rack10", Some(9)), ("rack2", None), ("rack02", Some(100)), ("Rack1", Some(9)), ("", Some(0))];
         let args = SortArgs { sort: Some(by.to_owned()).filter(|by| !by.is_empty()) };
-        args.of(COLUMNS).unwrap().sort(&mut rows);
+        args.of(COLUMNS, 0).unwrap().sort(&mut rows);
         rows.map(|row| row.0).join(" ")
     }
 
@@ -179,12 +209,27 @@ mod tests {
         assert_eq!(sorted("-name"), "rack10 rack2 rack02 Rack1 ");
         assert_eq!(sorted("size"), " rack10 Rack1 rack02 rack2", "9 before 100, and equals as they came");
         assert_eq!(sorted("-size"), "rack02 rack10 Rack1  rack2");
+        assert_eq!([sorted("-Size"), sorted("-mass of it")], [sorted("-size"), sorted("-size")], "as headers have it");
+    }
+
+    #[test]
+    fn the_first_by_the_column_are_shown_and_not_the_first_that_come() {
+        let asked = |sort: Option<&str>, total: u64| {
+            let order = SortArgs { sort: sort.map(str::to_owned) }.of(COLUMNS, 2).unwrap();
+            let answer = Response::new(vec![("a", Some(3)), ("b", Some(1)), ("c", Some(7)), ("d", Some(5))]);
+            let shown = order.answer(Ok(answer), |rows| (rows, total)).unwrap().into_inner();
+            let names: Vec<&str> = shown.iter().map(|row| row.0).collect();
+            (order.asks(), names.join(" "), order.of.get())
+        };
+        assert_eq!(asked(Some("-size"), 4), (0, "c d".to_owned(), None), "all are asked for, and two are shown");
+        assert_eq!(asked(Some("size"), 9), (0, "b a".to_owned(), Some((4, 9))), "of nine the daemon sent four");
+        assert_eq!(asked(None, 4), (2, "a b c d".to_owned(), None), "as they come they are limited by the daemon");
     }
 
     #[test]
     fn a_column_that_is_none_is_refused_with_those_that_there_are() {
         let args = SortArgs { sort: Some("-sise".to_owned()) };
-        let said = args.of(COLUMNS).err().unwrap().to_string();
+        let said = args.of(COLUMNS, 0).err().unwrap().to_string();
         assert_eq!(said, "--sort: there is no column \"sise\", did you mean size? There are: name, size");
     }
 

@@ -11,6 +11,12 @@ struct Line {
     because: String,
 }
 
+impl Line {
+    fn written(&self) -> String {
+        format!("{} = {}", self.key, self.value)
+    }
+}
+
 /// Sections in their order, and what needs a look.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
@@ -38,6 +44,14 @@ impl Draft {
         self.notes.push(note.into());
     }
 
+    /// Which properties say what stands in this line of [`Self::text`]; `None`: none do.
+    pub(super) fn because(&self, text: &str, line: usize) -> Option<&str> {
+        let written = text.lines().nth(line.checked_sub(1)?)?;
+        let section = text.lines().take(line).filter_map(|line| line.strip_prefix('[')?.strip_suffix(']')).last()?;
+        let (_, lines) = self.sections.iter().find(|(name, _)| *name == section)?;
+        lines.iter().find(|of| written == of.written()).map(|of| &*of.because)
+    }
+
     /// As a file.
     pub(super) fn text(&self, folder: &Path) -> String {
         let mut text = format!(
@@ -46,8 +60,8 @@ impl Draft {
         );
         for (name, lines) in &self.sections {
             let _ = write!(text, "\n[{name}]\n"); // a String takes all
-            for Line { key, value, because } in lines {
-                let _ = writeln!(text, "# {}\n{key} = {value}", because.escape_debug());
+            for line in lines {
+                let _ = writeln!(text, "# {}\n{}", line.because.escape_debug(), line.written());
             }
         }
         text

@@ -7,6 +7,7 @@ mod properties;
 mod tests;
 
 use super::failure::Failure;
+use super::files;
 use super::output::Output;
 use clap::{Args, Subcommand};
 use draft::Draft;
@@ -56,8 +57,8 @@ pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
     let properties = Properties::read(&args.folder)?;
     let draft = from_hadoop::draft(&properties);
     let text = draft.text(&args.folder);
-    check(&args.folder, &text)?;
     draft.notes.iter().for_each(|note| output.progress(note));
+    check(&args.folder, &draft, &text)?;
     match &args.output {
         Some(file) => {
             write_new(file, &text)?;
@@ -71,11 +72,15 @@ fn made<'a>(toml: &'a str, draft: &'a Draft) -> Made<'a> {
     Made { toml, notes: &draft.notes }
 }
 
-/// As the daemon would.
-fn check(folder: &Path, text: &str) -> Result<(), Failure> {
-    let checked = hintd::config::Config::from_text(text, "hintd.toml");
-    let refused = |problems| Failure::in_file(folder, format!("hintd would refuse what it says:\n{problems}"));
-    checked.map(drop).map_err(refused)
+/// As the daemon would. There is no file yet: what is wrong is said of the property that the line comes from, with its file.
+fn check(folder: &Path, draft: &Draft, text: &str) -> Result<(), Failure> {
+    let of = |problem: &hintd::config::Problem| match draft.because(text, problem.line) {
+        Some(property) => format!("{property}: hintd would refuse {}: {}", problem.key, problem.message),
+        None => format!("hintd would refuse {}: {}", problem.key, problem.message),
+    };
+    let refused =
+        |problems: hintd::config::Problems| files::problems(folder, &problems.0.iter().map(of).collect::<Vec<_>>());
+    hintd::config::Config::from_text(text, "hintd.toml").map(drop).map_err(refused)
 }
 
 /// What is there is kept: it may be in use.

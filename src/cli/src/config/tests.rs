@@ -22,7 +22,7 @@ fn folder(files: &[(&str, &[(&str, &str)])]) -> TempDir {
 fn made(dir: &TempDir) -> (Vec<String>, Vec<String>) {
     let draft = from_hadoop::draft(&Properties::read(dir.path()).unwrap());
     let text = draft.text(dir.path());
-    check(dir.path(), &text).unwrap();
+    check(dir.path(), &draft, &text).unwrap();
     (text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(str::to_owned).collect(), draft.notes)
 }
 
@@ -231,7 +231,34 @@ fn values_with_markup_stay_values() {
     let text = draft.text(dir.path());
     let written: toml::Table = text.parse().unwrap();
     assert!(!written.contains_key("listen"), "{text}");
-    assert!(check(dir.path(), &text).is_err());
+    assert!(check(dir.path(), &draft, &text).is_err());
+}
+
+#[test]
+fn values_that_the_daemon_would_refuse_are_named_by_their_properties() {
+    let dir = folder(&[
+        (
+            "yarn-site.xml",
+            &[
+                ("yarn.resourcemanager.hostname", "r m"),
+                ("yarn.scheduler.minimum-allocation-mb", "-5"),
+                ("yarn.scheduler.maximum-allocation-mb", "8192"),
+            ],
+        ),
+        ("mapred-site.xml", &[("mapreduce.jobhistory.address", "h j:1")]),
+    ]);
+    let draft = from_hadoop::draft(&Properties::read(dir.path()).unwrap());
+    let said = check(dir.path(), &draft, &draft.text(dir.path())).unwrap_err().to_string();
+    for words in [
+        "yarn.scheduler.minimum-allocation-mb (yarn-site.xml): hintd would refuse yarn.minimum_memory_mb: ",
+        "yarn.resourcemanager.hostname (yarn-site.xml): hintd would refuse resource_manager.urls",
+        "mapreduce.jobhistory.address (mapred-site.xml): hintd would refuse history_server.urls",
+    ] {
+        assert!(said.contains(words), "no {words:?} in\n{said}");
+    }
+    assert!(!said.contains("hintd.toml") && said.contains("-5"), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.iter().all(|line| line.contains(&*dir.path().to_string_lossy())), "{said}");
 }
 
 #[test]

@@ -1,26 +1,21 @@
 //! `hintctl latency import`: round trips of a file, told to the daemon as an agent would.
 
+use super::items::{AT_ONCE, Item, LeftOut, items};
 use super::rows::{Labels, Row, of_csv, of_prometheus};
 use crate::connect::{DaemonArgs, block_on};
 use crate::failure::Failure;
 use crate::files;
-use crate::output::Output;
+use crate::output::{self, Output};
 use clap::{Args, ValueEnum};
 use hintd_client::FeedSender;
 use hintd_client::wire::v1;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Bad lines that are named, and refusals.
 const NAMED: usize = 20;
-
-/// Items of one host between two pauses of a second: below what hintd takes of one by default (latency.items_per_s).
-const AT_ONCE: usize = 100;
-
-/// Lengths that one item tells of, at most.
-const BUCKETS: usize = 256;
 
 /// Which round trips.
 #[derive(Debug, Args)]
@@ -29,12 +24,18 @@ const BUCKETS: usize = 256;
     hintctl latency import --prometheus --from-label instance --to-label target /dev/stdin\n\n\
     A CSV file has a header: from (or source, src), to (or destination, dst, target), rtt_us, rtt_ms or rtt_s; and where they are\n\
     there count, path (0 to 3) and time (seconds since 1970; else now). With --prometheus it is an answer of /api/v1/query or\n\
-    query_range: hosts are labels, without a port behind them, values are seconds unless --unit says otherwise. Hosts are named as\n\
-    YARN, or an alias, names them. What is older than model.max_age.latency is refused.\n\n\
+    query_range: hosts are labels, without a port behind them, values are seconds unless --unit says otherwise; NaN and Inf, which\n\
+    say that there is no value, are left out. Hosts are named as YARN, or an alias, names them.\n\n\
+    Round trips of one path are told as one, of the time of the newest. What is older than --max-age is left out beside newer ones\n\
+    of its path; a path of which all are older is told by its newest alone, which the daemon refuses beyond model.max_age.latency.\n\
+    Of one path the newest 256 lengths are told. What is left out is counted in the result.\n\n\
     Exit code 2 if a line is no measurement: each is named, and nothing is told. Exit code 1 if the daemon refuses some.")]
 pub struct ImportArgs {
     /// The file; /dev/stdin: standard input
     file: PathBuf,
+    /// Seconds that a round trip counts for, as the daemon's model.max_age.latency
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..))]
+    max_age: u32,
     /// The file is an answer of Prometheus
     #[arg(long)]
     prometheus: bool,
@@ -60,11 +61,21 @@ enum Unit {
     Us,
 }
 
+/// What was sent, and what of it the daemon refused.
 #[derive(Serialize)]
 struct Imported {
     round_trips: u64,
     paths: usize,
+    /// Paths.
     refused: usize,
+    #[serde(skip_serializing_if = "LeftOut::is_nothing")]
+    left_out: LeftOut,
+}
+
+/// A path that the daemon refused.
+struct Refused {
+    round_trips: u64,
+    said: String,
 }
 
 /// Runs the command.
@@ -73,25 +84,54 @@ struct Imported {
 /// [`Failure::Input`] with the lines that are no measurements; [`Failure::Work`] where no daemon answers, or it refuses some.
 pub(super) fn run(args: &ImportArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let text = files::read_text(&args.file)?;
+    let (rows, no_value) = read(args, &text)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let max_age = Duration::from_secs(args.max_age.into());
+    let oldest_ms = u64::try_from(now.saturating_sub(max_age).as_millis()).unwrap_or(u64::MAX);
+    let (items, left_out) = items(&rows, oldest_ms);
+    let left_out = LeftOut { no_value, ..left_out };
+    let refused = block_on(tell(daemon, &items, output))?;
+    let round_trips = items.iter().fold(0, |sum: u64, item| sum.saturating_add(item.round_trips));
+    let imported = Imported { round_trips, paths: items.len(), refused: refused.len(), left_out };
+    output.sorted(&imported, || said(&imported, &refused, max_age))?;
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let refused = refused.into_iter().map(|of| of.said).collect();
+    Err(Failure::work(first(refused, "further paths are refused").join("\n")))
+}
+
+/// Rows of the file, and how many of Prometheus's values say that there is none.
+fn read(args: &ImportArgs, text: &str) -> Result<(Vec<Row>, u64), Failure> {
     let unit_us = match args.unit {
         Unit::S => 1e6,
         Unit::Ms => 1e3,
         Unit::Us => 1.0,
     };
     let labels = Labels { from: &args.from_label, to: &args.to_label, unit_us };
-    let rows = if args.prometheus { of_prometheus(&text, &labels) } else { of_csv(&text) };
-    let rows = rows.map_err(|wrong| files::problems(&args.file, &first(wrong, "further lines are no measurements")))?;
-    let items = items(&rows);
-    let round_trips = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.count));
-    let refused = block_on(tell(daemon, &items))?;
-    let imported = Imported { round_trips, paths: items.len(), refused: refused.len() };
-    output.sorted(&imported, || {
-        format!("{round_trips} round trips over {} paths told, {} refused", imported.paths, imported.refused)
-    })?;
-    if refused.is_empty() {
-        return Ok(());
+    let rows = if args.prometheus { of_prometheus(text, &labels) } else { of_csv(text).map(|rows| (rows, 0)) };
+    rows.map_err(|wrong| files::problems(&args.file, &first(wrong, "further lines are no measurements")))
+}
+
+/// For people: what was sent, what of it was taken, and what was left out.
+fn said(imported: &Imported, refused: &[Refused], max_age: Duration) -> String {
+    let Imported { round_trips, paths, left_out, .. } = imported;
+    let of_refused = refused.iter().fold(0, |sum: u64, of| sum.saturating_add(of.round_trips));
+    let mut lines = vec![format!(
+        "{round_trips} round trips over {paths} paths sent; {} over {} taken, {of_refused} over {} refused",
+        round_trips.saturating_sub(of_refused),
+        paths - refused.len(),
+        refused.len()
+    )];
+    let age = output::seconds(max_age.as_secs_f64());
+    for (count, why) in [
+        (left_out.older, format!("round trips older than {age} (--max-age)")),
+        (left_out.beyond, "round trips beyond the newest 256 lengths of their path".to_owned()),
+        (left_out.no_value, "values that are no number (NaN, Inf)".to_owned()),
+    ] {
+        lines.extend((count > 0).then(|| format!("left out: {count} {why}")));
     }
-    Err(Failure::work(first(refused, "further paths are refused").join("\n")))
+    lines.join("\n")
 }
 
 /// The first few, and how many more.
@@ -102,56 +142,38 @@ fn first(mut all: Vec<String>, more_are: &str) -> Vec<String> {
     all
 }
 
-/// An item for each path, of its newest [`BUCKETS`] lengths; and where its first one stood.
-fn items(rows: &[Row]) -> Vec<(String, v1::LatencyHistogram)> {
-    let mut paths: BTreeMap<(&str, &str, u32), Vec<&Row>> = BTreeMap::new();
-    rows.iter().for_each(|row| paths.entry((&row.from, &row.to, row.path)).or_default().push(row));
-    let item = |((from, to, path), mut rows): ((&str, &str, u32), Vec<&Row>)| {
-        let at = rows[0].at.clone();
-        rows.sort_by_key(|row| row.measured_at_ms);
-        let newest = &rows[rows.len().saturating_sub(BUCKETS)..];
-        let buckets = newest.iter().map(|row| v1::LatencyBucket { rtt_us: row.rtt_us, count: row.count }).collect();
-        let measured_at_ms = newest.last().map_or(0, |row| row.measured_at_ms);
-        let (from_host, to_host) = (from.to_owned(), to.to_owned());
-        (at, v1::LatencyHistogram { from_host, to_host, path, buckets, measured_at_ms, instance: 0 })
-    };
-    paths.into_iter().map(item).collect()
-}
-
-/// Tells them; what was refused, with where it stood.
-async fn tell(daemon: &DaemonArgs, items: &[(String, v1::LatencyHistogram)]) -> Result<Vec<String>, Failure> {
+/// Tells them; what was refused, with where it stood. Between two parts is a second, for the hosts that have more to tell.
+async fn tell(daemon: &DaemonArgs, items: &[Item], output: Output) -> Result<Vec<Refused>, Failure> {
     let hello = v1::FeedHello { source: "hintctl latency import".to_owned(), ..v1::FeedHello::default() };
     let mut feed: FeedSender<v1::LatencyItem> = daemon.client().await?.feed(hello).await?;
-    let (mut at, mut refused) = (BTreeMap::new(), Vec::new());
-    let mut of_host: BTreeMap<&str, usize> = BTreeMap::new();
-    for (place, histogram) in items {
-        let told = of_host.entry(&histogram.from_host).or_default();
-        *told += 1;
-        let pauses = *told > AT_ONCE;
-        let item = Some(v1::latency_item::Item::Histogram(histogram.clone()));
-        if pauses {
-            of_host.clear();
-            of_host.insert(&histogram.from_host, 1);
-            hear(&mut feed, &at, &mut refused).await?;
-            tokio::time::sleep(Duration::from_secs(1)).await;
+    let (mut refused, mut sent) = (Vec::new(), 0);
+    for part in items.chunk_by(|a, b| a.turn / AT_ONCE == b.turn / AT_ONCE) {
+        let began = tokio::time::Instant::now();
+        refused.extend(tell_part(&mut feed, part).await?);
+        sent += part.len();
+        if sent < items.len() {
+            output.progress(&format!("{sent} of {} paths sent, {} refused", items.len(), refused.len()));
+            tokio::time::sleep_until(began + Duration::from_secs(1)).await;
         }
-        let number = feed.send(v1::LatencyItem { number: 0, item }).await?;
-        at.insert(number, place.as_str());
     }
-    hear(&mut feed, &at, &mut refused).await?;
     Ok(refused)
 }
 
-/// Waits for what was told to be looked at.
-async fn hear(
-    feed: &mut FeedSender<v1::LatencyItem>,
-    at: &BTreeMap<u64, &str>,
-    refused: &mut Vec<String>,
-) -> Result<(), Failure> {
+/// Sends a part, and waits until all of it was looked at.
+async fn tell_part(feed: &mut FeedSender<v1::LatencyItem>, part: &[Item]) -> Result<Vec<Refused>, Failure> {
+    let mut by_number = BTreeMap::new();
+    for of in part {
+        let item = Some(v1::latency_item::Item::Histogram(of.histogram.clone()));
+        by_number.insert(feed.send(v1::LatencyItem { number: 0, item }).await?, of);
+    }
     let ack = feed.await_acknowledged().await?;
-    let place = |number| at.get(&number).copied().unwrap_or("an item");
-    refused.extend(ack.refused.iter().map(|of| format!("{}: {} ({})", place(of.number), of.message, of.reason)));
-    Ok(())
+    let refused = |refused: &v1::ItemRefusal| {
+        let item = by_number.get(&refused.number);
+        let at = item.map_or("an item", |item| &*item.at);
+        let said = format!("{at}: {} ({})", refused.message, refused.reason);
+        Refused { round_trips: item.map_or(0, |item| item.round_trips), said }
+    };
+    Ok(ack.refused.iter().map(refused).collect())
 }
 
 #[cfg(test)]
@@ -159,17 +181,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_paths_lines_are_one_item_with_the_newest_of_its_lengths() {
-        let rows =
-            of_csv("from,to,rtt_us,path,time,count\nb,a,9,0,1000,2\na,b,5,0,3000,1\na,b,7,1,1000,1\na,b,6,0,2000,4\n")
-                .unwrap();
-        let found = items(&rows);
-        let seen: Vec<_> = found.iter().map(|(at, of)| (at.as_str(), of.from_host.as_str(), of.path)).collect();
-        assert_eq!(seen, [("line 3", "a", 0), ("line 4", "a", 1), ("line 2", "b", 0)]);
-        let buckets: Vec<_> = found[0].1.buckets.iter().map(|of| (of.rtt_us, of.count)).collect();
-        assert_eq!((buckets, found[0].1.measured_at_ms), (vec![(6, 4), (5, 1)], 3_000_000));
-        let many = format!("from,to,rtt_us\n{}", (1..=300).map(|rtt| format!("a,b,{rtt}\n")).collect::<String>());
-        let found = items(&of_csv(&many).unwrap());
-        assert_eq!((found[0].1.buckets.len(), found[0].1.buckets[0].rtt_us), (BUCKETS, 45));
+    fn the_result_tells_what_was_sent_taken_refused_and_left_out() {
+        let refused = [Refused { round_trips: 3, said: "line 3: unknown".to_owned() }];
+        let left_out = LeftOut { older: 300, beyond: 44, no_value: 2 };
+        let imported = Imported { round_trips: 10, paths: 4, refused: 1, left_out };
+        let text = said(&imported, &refused, Duration::from_secs(60));
+        let expected = [
+            "10 round trips over 4 paths sent; 7 over 3 taken, 3 over 1 refused",
+            "left out: 300 round trips older than 60 s (--max-age)",
+            "left out: 44 round trips beyond the newest 256 lengths of their path",
+            "left out: 2 values that are no number (NaN, Inf)",
+        ];
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+        let counts = serde_json::json!({ "older": 300, "beyond": 44, "no_value": 2 });
+        assert_eq!(serde_json::json!(imported)["left_out"], counts);
+        let nothing = Imported { left_out: LeftOut::default(), ..imported };
+        assert_eq!(serde_json::json!(nothing), serde_json::json!({ "round_trips": 10, "paths": 4, "refused": 1 }));
     }
 }

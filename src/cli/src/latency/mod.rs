@@ -1,6 +1,7 @@
 //! `hintctl latency`: round trips between racks, those of one host, and those that something else has measured.
 
 mod import;
+mod items;
 mod rows;
 
 use crate::connect::DaemonArgs;

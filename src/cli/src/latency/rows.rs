@@ -12,6 +12,9 @@ const COUNT: [&str; 1] = ["count"];
 const PATH: [&str; 1] = ["path"];
 const TIME: [&str; 2] = ["time", "timestamp"];
 
+/// Of a file without any.
+const NONE: &str = "there are no measurements";
+
 /// Round trips of one line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
@@ -42,7 +45,7 @@ struct Columns {
 /// All lines that are no measurements, each with what is wrong.
 pub(super) fn of_csv(text: &str) -> Result<Vec<Row>, Vec<String>> {
     let mut rows = csv::rows(text);
-    let Some((line, header)) = rows.next() else { return Err(vec!["there are no measurements".to_owned()]) };
+    let Some((line, header)) = rows.next() else { return Err(vec![NONE.to_owned()]) };
     let columns = columns(header).map_err(|why| vec![format!("line {line}: {why}")])?;
     sorted(rows.map(|(line, row)| (format!("line {line}"), row)).map(|(at, row)| csv_row(at, row, &columns)))
 }
@@ -58,7 +61,7 @@ fn sorted(rows: impl Iterator<Item = Result<Row, String>>) -> Result<Vec<Row>, V
     }
     match (wrong.is_empty(), all.is_empty()) {
         (true, false) => Ok(all),
-        (true, true) => Err(vec!["there are no measurements".to_owned()]),
+        (true, true) => Err(vec![NONE.to_owned()]),
         (false, _) => Err(wrong),
     }
 }
@@ -156,18 +159,36 @@ struct Series {
     values: Vec<(f64, String)>,
 }
 
-/// The series of an answer, a row for each value.
+impl Series {
+    /// Times and values.
+    fn all(&self) -> impl Iterator<Item = &(f64, String)> {
+        self.value.iter().chain(&self.values)
+    }
+}
+
+/// The series of an answer, a row for each value; and how many values are no number, by which Prometheus says that there is
+/// none: probes of a dead host export it.
 ///
 /// # Errors
 /// All series that are no measurements, each with what is wrong.
-pub(super) fn of_prometheus(text: &str, labels: &Labels<'_>) -> Result<Vec<Row>, Vec<String>> {
+pub(super) fn of_prometheus(text: &str, labels: &Labels<'_>) -> Result<(Vec<Row>, u64), Vec<String>> {
     let answer: PrometheusAnswer = serde_json::from_str(text)
         .map_err(|error| vec![format!("this is no answer of Prometheus's /api/v1/query: {error}")])?;
     let Some(data) = answer.data.filter(|_| answer.status == "success") else {
         return Err(vec![format!("Prometheus answers {}: {}", answer.status, answer.error)]);
     };
+    let no_value = data.result.iter().flat_map(Series::all).filter(|(_, value)| !has_value(value)).count() as u64;
     let series = (1..).zip(&data.result).flat_map(|(number, series)| series_rows(number, series, labels));
-    sorted(series)
+    let rows = sorted(series).map_err(|wrong| match no_value {
+        1.. if wrong == [NONE] => vec![format!("{NONE}, and {no_value} values that are no number, such as NaN")],
+        _ => wrong,
+    });
+    Ok((rows?, no_value))
+}
+
+/// What is neither NaN nor infinite; what can't be read at all is looked at with its row.
+fn has_value(value: &str) -> bool {
+    value.parse::<f64>().map_or(true, f64::is_finite)
 }
 
 fn series_rows(number: usize, series: &Series, labels: &Labels<'_>) -> Vec<Result<Row, String>> {
@@ -191,7 +212,7 @@ fn series_rows(number: usize, series: &Series, labels: &Labels<'_>) -> Vec<Resul
             measured_at_ms: time_ms(&time.to_string()).map_err(said)?,
         })
     };
-    series.value.iter().chain(&series.values).map(row).collect()
+    series.all().filter(|(_, value)| has_value(value)).map(row).collect()
 }
 
 /// `instance` mostly has the port of whoever was asked.
@@ -252,13 +273,24 @@ mod tests {
             at(1_700_000_000_000, row("result 2", "n2", "n1", 100)),
             at(1_700_000_015_000, row("result 2", "n2", "n1", 200)),
         ];
-        assert_eq!(of_prometheus(text, &labels), Ok(expected));
+        assert_eq!(of_prometheus(text, &labels), Ok((expected.clone(), 0)));
         let other = Labels { to: "peer", ..labels.clone() };
         assert_eq!(of_prometheus(text, &other).unwrap_err()[0], "result 1 has no label peer");
-        let nan = text.replace("0.000125", "NaN");
+        let none = text.replace("0.000125", "NaN").replace("0.0002", "+Inf");
         assert_eq!(
-            of_prometheus(&nan, &labels).unwrap_err(),
-            ["result 1, n1 to n2: a round trip of NaN µs is no number"]
+            of_prometheus(&none, &labels),
+            Ok((vec![expected[1].clone()], 2)),
+            "NaN says that there is no value"
+        );
+        let none = none.replace("0.0001", "-Inf");
+        assert_eq!(
+            of_prometheus(&none, &labels).unwrap_err(),
+            ["there are no measurements, and 3 values that are no number, such as NaN"]
+        );
+        let wrong = text.replace("0.000125", "much");
+        assert_eq!(
+            of_prometheus(&wrong, &labels).unwrap_err(),
+            ["result 1, n1 to n2: a round trip of \"much\" is no number"]
         );
         let failed = r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
         assert_eq!(of_prometheus(failed, &labels).unwrap_err(), ["Prometheus answers error: parse error"]);

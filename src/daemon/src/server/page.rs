@@ -360,19 +360,16 @@ pub async fn page_replay(
     while_awaited(place, "making the page's document", work).await
 }
 
-/// Bytes of compared decisions whose hints were given, summed since the start: as YARN would have placed them by itself, as
-/// hinted, and as they came to be. Across racks where that is known, else remote.
+/// What the page shows gains of.
+pub const GAIN_TERMS: [Term; 2] = [Term::CrossRackBytes, Term::RemoteBytes];
+
+/// Of each of [`GAIN_TERMS`] the sums over compared decisions whose hints were given, since the start: as YARN would have placed
+/// them by itself, as hinted, and as they came to be. A sum is of one term, so that differences of sums are, too.
 #[must_use]
-pub fn gain_sums(tallies: &[(TallyKey, Tally)]) -> [f64; 3] {
-    let term = |tally: &Tally, term: Term| {
-        let sums = tally.term(term);
-        [sums.default, sums.beside_hinted, sums.beside_realised]
-    };
-    let given = tallies.iter().filter(|(key, _)| key.mode == Mode::On).map(|(_, tally)| tally);
-    given.fold([0.0; 3], |all, tally| {
-        let cross = term(tally, Term::CrossRackBytes);
-        let found = if cross[0] > 0.0 { cross } else { term(tally, Term::RemoteBytes) };
-        [all[0] + found[0], all[1] + found[1], all[2] + found[2]]
+pub fn gain_sums(tallies: &[(TallyKey, Tally)]) -> [[f64; 3]; 2] {
+    GAIN_TERMS.map(|term| {
+        let given = tallies.iter().filter(|(key, _)| key.mode == Mode::On).map(|(_, tally)| tally.term(term));
+        given.fold([0.0; 3], |all, of| [all[0] + of.default, all[1] + of.beside_hinted, all[2] + of.beside_realised])
     })
 }
 

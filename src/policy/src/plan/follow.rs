@@ -1,6 +1,6 @@
 //! How runs stand to a plan that is followed, as dispatchers tell it.
 
-use hintd_model::units::{AttemptId, Timestamp};
+use hintd_model::units::{AttemptId, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// How one attempt stands to the plan in force.
@@ -139,12 +139,14 @@ impl JobState {
 }
 
 /// How far one stage of a job is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StageProgress {
     /// Tasks that the run has, as far as it told; of one that is answered at once those planned where it asked for none yet.
     pub tasks: u32,
     /// Of these launched in racks of the plan; none: nobody tells, as of a run that is answered at once.
     pub launched: Option<u32>,
+    /// These by rack of the plan, by index; empty where nobody tells.
+    pub launched_in: Vec<(RackIdx, u32)>,
     /// Of these done; none where nobody counts them, which is so of reduces and of runs that are over.
     pub done: Option<u32>,
     /// It goes by the plan no more, because of a dead rack.

@@ -1,5 +1,6 @@
 //! One hour of rates and loads, in a ring of fixed length.
 
+use crate::server::page::GAIN_TERMS;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub(super) struct Point {
     pub(super) leases: u64,
     /// CPU seconds since the start.
     pub(super) cpu_s: f64,
-    /// Bytes of compared decisions since the start: by default, as hinted, as they came to be.
-    pub(super) gains: [f64; 3],
+    /// Bytes of compared decisions since the start, by the order of [`GAIN_TERMS`]: by default, as hinted, as they came to be.
+    pub(super) gains: [[f64; 3]; 2],
     /// Shares of links' capacity both ways, by name.
     pub(super) links: Vec<(Arc<str>, [f32; 2])>,
 }
@@ -63,7 +64,7 @@ struct Row {
     rates: [f32; 4],
     leases: u64,
     cpu_cores: f32,
-    gains: [f64; 3],
+    gains: [[f64; 3]; 2],
     /// Thousandths of the capacity, both ways, by the order of links; missing ones were not there.
     loads: Box<[[u16; 2]]>,
 }
@@ -76,12 +77,18 @@ pub(super) struct HistoryDocument {
     rates: BTreeMap<&'static str, Vec<f32>>,
     leases: Vec<u64>,
     cpu_cores: Vec<f32>,
-    /// Shares of the bytes that would have been sent without hints, saved by hints as given and as they came to be, over the ten
-    /// minutes before each point; null: no decision was compared in these.
-    expected_gain: Vec<Option<f64>>,
-    realised_gain: Vec<Option<f64>>,
+    /// By cost term; no two are mixed.
+    gains: BTreeMap<&'static str, Gains>,
     /// Of one link, thousandths of the capacity: from a to b, and back; null: it was not there.
     link: Option<[Vec<Option<u16>>; 2]>,
+}
+
+/// Shares of the bytes that would have been sent without hints, saved by hints as given and as they came to be, over the ten
+/// minutes before each point; null: no decision was compared in these.
+#[derive(Debug, Serialize)]
+pub(super) struct Gains {
+    expected: Vec<Option<f64>>,
+    realised: Vec<Option<f64>>,
 }
 
 /// A share in thousandths; `u16::MAX` stays free for what is not there.
@@ -157,23 +164,23 @@ impl History {
             rates: RATES.iter().enumerate().map(|(at, (name, _))| (*name, rate(at))).collect(),
             leases: self.points.iter().map(|row| row.leases).collect(),
             cpu_cores: self.points.iter().map(|row| row.cpu_cores).collect(),
-            expected_gain: self.gains(1),
-            realised_gain: self.gains(2),
+            gains: (0..).zip(GAIN_TERMS).map(|(at, term)| (term.as_str(), self.gains(at))).collect(),
             link: link.map(|at| [load(at, 0), load(at, 1)]),
         }
     }
 
-    /// What was saved in the window before each point, by hints as given (1) or as they came to be (2).
-    fn gains(&self, which: usize) -> Vec<Option<f64>> {
-        let of = |(at, row): (usize, &Row)| {
+    /// What was saved of a term in the window before each point.
+    fn gains(&self, term: usize) -> Gains {
+        let saved = |at: usize, which: usize| {
             // Since the first point of the window, or nothing where the ring begins within it and the daemon did, too.
-            let before = at.checked_sub(GAIN_POINTS).map_or([0.0; 3], |at| self.points[at].gains);
-            let before =
-                if self.taken as usize > self.points.len() && at < GAIN_POINTS { self.points[0].gains } else { before };
-            let by_default = row.gains[0] - before[0];
-            (by_default > 0.0).then(|| 1.0 - (row.gains[which] - before[which]) / by_default)
+            let before = at.checked_sub(GAIN_POINTS).map_or([0.0; 3], |at| self.points[at].gains[term]);
+            let ended = self.taken as usize > self.points.len() && at < GAIN_POINTS;
+            let (now, before) = (self.points[at].gains[term], if ended { self.points[0].gains[term] } else { before });
+            let by_default = now[0] - before[0];
+            (by_default > 0.0).then(|| 1.0 - (now[which] - before[which]) / by_default)
         };
-        self.points.iter().enumerate().map(of).collect()
+        let all = |which: usize| (0..self.points.len()).map(|at| saved(at, which)).collect();
+        Gains { expected: all(1), realised: all(2) }
     }
 }
 
@@ -186,7 +193,7 @@ mod tests {
             at_ms: at_s * 1_000,
             counters: [answered, 0, 0, 0],
             leases: at_s,
-            gains: [0.0; 3],
+            gains: [[0.0; 3]; 2],
             cpu_s: at_s as f64 / 4.0,
             links: links.iter().map(|(name, share)| (Arc::from(*name), [*share, 0.0])).collect(),
         }
@@ -209,8 +216,9 @@ mod tests {
     #[test]
     fn gains_are_of_the_ten_minutes_before_a_point() {
         let mut history = History::default();
+        // Remote bytes are half of those across racks throughout.
         let add = |history: &mut History, at: u64, gains: [f64; 3]| {
-            history.add(Point { gains, ..point(10 * at, 0, &[]) });
+            history.add(Point { gains: [gains, gains.map(|of| of / 2.0)], ..point(10 * at, 0, &[]) });
         };
         add(&mut history, 0, [0.0; 3]);
         add(&mut history, 1, [0.0; 3]);
@@ -219,7 +227,8 @@ mod tests {
             add(&mut history, at, if at < 80 { [100.0, 40.0, 60.0] } else { [300.0, 240.0, 310.0] });
         }
         let found = history.document(None);
-        let at = |at: usize| (found.expected_gain[at], found.realised_gain[at]);
+        let term = &found.gains["cross_rack_bytes"];
+        let at = |at: usize| (term.expected[at], term.realised[at]);
         assert_eq!(at(0), (None, None), "nothing was compared yet");
         assert_eq!(at(1), (Some(0.6), Some(0.4)));
         assert_eq!(at(60), (Some(0.6), Some(0.4)), "ten minutes later it still counts");
@@ -229,7 +238,23 @@ mod tests {
             add(&mut history, at, [300.0, 240.0, 310.0]);
         }
         let found = history.document(None);
-        assert_eq!(found.realised_gain[0], None, "what went out of the ring is not counted again");
+        assert_eq!(found.gains["remote_bytes"].realised[0], None, "what went out of the ring is not counted again");
+    }
+
+    #[test]
+    fn the_first_byte_across_racks_changes_nothing_of_what_remote_bytes_say() {
+        let mut history = History::default();
+        let mut add = |at: u64, cross: [f64; 3], remote: [f64; 3]| {
+            history.add(Point { gains: [cross, remote], ..point(10 * at, 0, &[]) });
+        };
+        add(0, [0.0; 3], [0.0; 3]);
+        (1..=70).for_each(|at| add(at, [0.0; 3], [100.0, 50.0, 50.0]));
+        add(71, [10.0, 5.0, 20.0], [120.0, 60.0, 60.0]);
+        let found = history.document(None);
+        let last = |term: &str| (found.gains[term].expected[70], found.gains[term].realised[70]);
+        assert_eq!(last("cross_rack_bytes"), (Some(0.5), Some(-1.0)));
+        assert_eq!(last("remote_bytes"), (Some(0.5), Some(0.5)));
+        assert_eq!(found.gains["cross_rack_bytes"].expected[69], None);
     }
 
     fn loads(names: &[String]) -> Vec<(&str, f32)> {

@@ -153,10 +153,10 @@ pub enum LatencyError {
         rtt_us: f64,
     },
     /// Of the future.
-    #[error("measured {} µs ahead of now: at most {} µs", .0.0, MOST_AHEAD.0)]
+    #[error("measured {} s ahead of now: at most {} s", .0.as_secs_f64(), MOST_AHEAD.as_secs_f64())]
     Future(Micros),
     /// Older than what counts.
-    #[error("measured {} µs ago: at most {} µs", age.0, most.0)]
+    #[error("measured {} s ago: at most {} s", age.as_secs_f64(), most.as_secs_f64())]
     Old {
         /// How long ago.
         age: Micros,

@@ -133,8 +133,8 @@ fn what_is_no_round_trip_is_refused_with_its_value_and_changes_nothing() {
         model.observe((NodeIdx(ends.0), NodeIdx(ends.1)), (rack(ends.0), rack(ends.1)), (path, &[50], at), NOW)
     };
     for (ends, path, at, says) in [
-        ((0, 1), 0, NOW.plus(Micros(5_000_001)), "measured 5000001 µs ahead of now: at most 5000000 µs"),
-        ((0, 1), 0, Timestamp(NOW.0 - 60_000_001), "measured 60000001 µs ago: at most 60000000 µs"),
+        ((0, 1), 0, NOW.plus(Micros(5_000_001)), "measured 5.000001 s ahead of now: at most 5 s"),
+        ((0, 1), 0, Timestamp(NOW.0 - 60_000_001), "measured 60.000001 s ago: at most 60 s"),
         ((0, 1), 4, NOW, "path 4: there are at most 4 of a pair, from 0"),
         ((4, 4), 0, NOW, "node 4 is measured to itself"),
     ] {

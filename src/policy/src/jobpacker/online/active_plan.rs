@@ -124,7 +124,11 @@ impl StageRow {
     pub(super) fn progress(&self, is_here: bool, asked_at_once: bool) -> StageProgress {
         let launched: u32 = self.shares.iter().map(|share| share.launched).sum();
         let launched = Some(launched).filter(|&launched| if is_here { !asked_at_once } else { launched > 0 });
-        StageProgress { tasks: self.told, launched, done: None, released: self.has_lost_racks() }
+        let launched_in = match launched {
+            Some(_) => self.shares.iter().map(|share| (share.rack, share.launched)).collect(),
+            None => Vec::new(),
+        };
+        StageProgress { tasks: self.told, launched, launched_in, done: None, released: self.has_lost_racks() }
     }
 
     /// Tasks that the rack may launch: as planned, or if the run has more or fewer in the same proportion.

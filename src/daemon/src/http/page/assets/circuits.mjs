@@ -5,6 +5,10 @@ import { circuits } from './state.mjs';
 /** Beyond so many ports a picture says no more than the table. */
 const DRAWN_MAX = 64;
 const ROW = 26;
+/** Room for a port's label on either side, as wide as capitals make it, and the board between. */
+const SIDE = 300;
+const BETWEEN = 300;
+const WIDE = 2 * SIDE + BETWEEN;
 
 export function Circuits() {
   const found = circuits.value;
@@ -68,10 +72,10 @@ function Board({ ports, rows }) {
   const height = 14 + sorted.length * ROW;
   const drawn = rows.filter((row) => y.has(row.input) && y.has(row.output));
   const said = `${sorted.length} ports, ${drawn.filter((row) => row.set).length} circuits set, ${drawn.filter((row) => !row.set).length} wanted and not set. The table below has the same.`;
-  return html`<div class="scroll map" role="region" aria-label="Circuits" tabindex="0"><svg role="img" viewBox=${`0 0 640 ${height}`} width="640" height=${height} aria-label=${said}>
+  return html`<div class="scroll map" role="region" aria-label="Circuits" tabindex="0"><svg role="img" viewBox=${`0 0 ${WIDE} ${height}`} width=${WIDE} height=${height} aria-label=${said}>
     ${drawn.map((row) => html`<g><title>${`${row.input} to ${row.output}: ${stands(row)[0]}`}</title>
-      <line class=${'circuit ' + (row.set ? (row.wanted ? 'set' : 'extra') : 'wanted')} x1="170" y1=${y.get(row.input)} x2="470" y2=${y.get(row.output)} /></g>`)}
-    ${sorted.map((port) => [[166, 150, 'end', 'in'], [474, 490, 'start', 'out']].map(([x, text, anchor, way]) => html`<g class=${'port ' + (port.state === 'works' ? '' : 'bad')}>
+      <line class=${'circuit ' + (row.set ? (row.wanted ? 'set' : 'extra') : 'wanted')} x1=${SIDE} y1=${y.get(row.input)} x2=${SIDE + BETWEEN} y2=${y.get(row.output)} /></g>`)}
+    ${sorted.map((port) => [[SIDE - 4, SIDE - 20, 'end', 'in'], [SIDE + BETWEEN + 4, SIDE + BETWEEN + 20, 'start', 'out']].map(([x, text, anchor, way]) => html`<g class=${'port ' + (port.state === 'works' ? '' : 'bad')}>
       <title>${`${port.port}, ${way}, ${port.rack}: ${port.state}${port.reason ? ', ' + port.reason : ''}`}</title><circle cx=${x} cy=${y.get(port.port)} r="5" />
       <text class=${anchor} x=${text} y=${y.get(port.port) + 4}>${cut(port.port + ' ' + port.rack)}${port.state === 'works' ? '' : ' ✕'}</text></g>`))}
   </svg></div><p class="legend" aria-hidden="true"><span><svg viewBox="0 0 40 12"><line class="circuit set" x1="2" y1="6" x2="38" y2="6" /></svg>set, as wanted</span>

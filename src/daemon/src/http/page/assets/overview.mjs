@@ -58,9 +58,11 @@ function Trouble({ status, firing }) {
 
 /** Of one policy, queue and mode: followed, and what came of it. */
 export function Worth({ status }) {
-  const gain = (row, name) => row.terms?.cross_rack_bytes?.[name] ?? row.terms?.remote_bytes?.[name];
+  // All figures of a row are of one measure, which the row names.
+  const term = (row) => ['cross_rack_bytes', 'remote_bytes'].find((name) => (row.terms?.[name]?.expected_gain ?? row.terms?.[name]?.had_followed) != null);
+  const gain = (row, name) => row.terms?.[term(row)]?.[name];
   return html`<section aria-labelledby="worth"><h2 id="worth">What hints were worth, by queue</h2>
-    <${Table} caption="Followed, and bytes across racks (else remote bytes) saved, since the start" empty="no decision is settled yet."
+    <${Table} caption="Followed, and bytes saved, since the start" empty="no decision is settled yet."
       by=${(row) => [row.policy, row.queue, row.mode].join(' ')} rows=${status.adherence} columns=${[
     ['Queue', (row) => row.queue],
     ['Policy', (row) => row.policy],
@@ -70,6 +72,7 @@ export function Worth({ status }) {
     ['In rack', (row) => row.in_rack, 'n'],
     ['Elsewhere', (row) => row.elsewhere, 'n'],
     ['Never', (row) => row.never, 'n'],
+    ['Saved of', (row) => (term(row) ? words(term(row)) : '–')],
     ['Expected gain', (row) => percent(gain(row, 'expected_gain')), 'n'],
     ['Realised gain', (row) => percent(gain(row, 'realised_gain')), 'n'],
     ['Had it followed', (row) => percent(gain(row, 'had_followed')), 'n'],

@@ -156,11 +156,11 @@ function BarOf({ found, bar, x }) {
   const unit = (BAND - 4) / Math.max(1, rack.containers);
   const y = TOP + BAND * (slice.rack + 1) - 2 - unit * upTo;
   const [tall, wide] = [Math.max(2, unit * (upTo - from) - 0.6), Math.max(2, x(slice.end_ms) - x(slice.start_ms) - 0.6)];
-  const now = job.progress?.stages[slice.stage];
-  const share = now?.launched && now.tasks ? Math.min(1, now.launched / now.tasks) : job.progress?.state === 'over' && now?.tasks ? 1 : 0;
+  const [launched, tasks] = slice.launched ?? [0, 0];
+  const share = tasks ? Math.min(1, launched / tasks) : 0;
   const name = `${job.key} #${job.run}`;
   const said = `${name}, ${slice.stage ? 'reduces' : 'maps'} in ${rack.rack}: ${slice.tasks} tasks in ${slice.containers} containers, ${moment(slice.start_ms)} to ${moment(slice.end_ms)}`
-    + (job.progress ? `; ${job.progress.state}` : '') + (now?.launched != null ? `, ${now.launched} of ${now.tasks} launched` : '');
+    + (job.progress ? `; ${job.progress.state}` : '') + (slice.launched ? `, ${launched} of ${tasks} launched here` : '');
   const room = Math.floor((wide - 8) / 6.6);
   return html`<g><title>${said}</title>
     <rect class=${`slice job-${slice.job % COLORS}${slice.stage ? '' : ' map'}${job.heavy ? '' : ' light'} ${job.progress?.state ?? ''}`} x=${x(slice.start_ms)} y=${y} width=${wide} height=${tall} />

@@ -26,15 +26,17 @@ export function Queues() {
   ]} /></section>`}`;
 }
 
-/** What hints were to save and did, over the hour. */
+const GAINS = [['cross_rack_bytes', 'Bytes across racks'], ['remote_bytes', 'Bytes of input read from other hosts']];
+
+/** What hints were to save and did, over the hour: a chart for each cost term. */
 function Gains() {
   const hour = history.value;
-  const share = (name) => hour[name].map((value) => (value == null ? null : 100 * value));
-  const known = hour?.expected_gain.some((value) => value != null);
+  const share = (values) => values.map((value) => (value == null ? null : 100 * value));
+  const known = GAINS.filter(([term]) => hour?.gains[term].expected.some((value) => value != null));
   return html`<section aria-labelledby="gains"><h2 id="gains">Gain over time</h2>
-    ${!known ? html`<p class="empty">No decision of the last hour is settled and compared with where YARN would have put its containers.</p>` : html`
-    <figure><figcaption>Bytes across racks (else remote bytes) that hints save of what YARN alone would send, over the ten minutes before each point, in queues that give hints</figcaption>
-      <${Chart} title="Gain" unit=" %" at=${hour.at_ms} series=${[['expected', share('expected_gain'), '--one'], ['realised', share('realised_gain'), '--two']]} /></figure>`}</section>`;
+    ${!known.length ? html`<p class="empty">No decision of the last hour is settled and compared with where YARN would have put its containers.</p>` : html`
+    <div class="charts">${known.map(([term, what]) => html`<figure><figcaption>${what} that hints save of what YARN alone would send, over the ten minutes before each point, in queues that give hints</figcaption>
+      <${Chart} title=${'Gain: ' + words(term)} unit=" %" at=${hour.at_ms} series=${[['expected', share(hour.gains[term].expected), '--one'], ['realised', share(hour.gains[term].realised), '--two']]} /></figure>`)}</div>`}</section>`;
 }
 
 export function Configuration() {

@@ -257,6 +257,9 @@ fn progress_counts_what_a_run_launched_in_its_racks_and_which_maps_are_done() {
     let job = harness.progress().unwrap().swap_remove(0);
     let stages = job.stages.map(|stage| (stage.tasks, stage.launched, stage.done));
     assert_eq!((job.state, stages), (JobState::Running, [(6, Some(3), Some(1)), (1, Some(0), None)]));
+    let [of_maps, of_reduces] = harness.progress().unwrap().swap_remove(0).stages.map(|stage| stage.launched_in);
+    assert_eq!(of_maps, [(maps, 3)], "the plan has all maps in one rack");
+    assert_eq!(of_reduces.iter().map(|of| of.1).collect::<Vec<_>>(), [0]);
     harness.tell(&DispatchEvent::Done(attempt(1)));
     let job = harness.progress().unwrap().swap_remove(0);
     let stages = job.stages.map(|stage| (stage.tasks, stage.launched, stage.done));
