@@ -17,7 +17,7 @@ const EXPLAIN: &str = "/hintd.v1.Placement/Explain";
 const HEARTBEATS: &str = "/hintd.v1.Feed/Heartbeats";
 const MIB: u64 = 1 << 20;
 /// Far more than a debug daemon on a busy machine takes to make some hundred large answers: what takes longer is broken.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// One connection that speaks HTTP/2 and no more.
 struct Raw(SendRequest<Bytes>);
