@@ -76,7 +76,8 @@ pub(super) struct World {
     size: Size,
     slots: u32,
     running: u32,
-    racks: Vec<RackIdx>,
+    /// By node.
+    racks: Arc<[RackIdx]>,
     masters: BTreeMap<AttemptId, Master>,
     hints: BTreeMap<AttemptId, HintRows>,
     homes: HomeRows,
@@ -134,7 +135,7 @@ impl World {
             size,
             slots,
             running: 0,
-            racks: snapshot.statics.rack.clone(),
+            racks: snapshot.statics.rack.as_slice().into(),
             masters: BTreeMap::new(),
             hints: BTreeMap::new(),
             homes: HomeRows::default(),
@@ -217,7 +218,7 @@ impl World {
             let app = self.scheduler.submit(submission).expect("the one queue takes everybody");
             let first = group.since.plus(self.master_delay).plus(self.phase(attempt));
             self.by_app.insert(app, attempt);
-            self.masters.insert(attempt, Master::new(app, Arc::clone(&group.user), first));
+            self.masters.insert(attempt, Master::new(app, Arc::clone(&group.user), Arc::clone(&self.racks), first));
         }
         let Some(master) = self.masters.get_mut(&attempt) else { return };
         if &*group.role == "reduce" {
@@ -246,11 +247,10 @@ impl World {
     }
 
     fn beat(&mut self, deployed: &Deployed<'_>, attempt: AttemptId, snapshot: &Snapshot, now: Timestamp) {
-        let (free, early) = (self.slots - self.running, self.early_reduces_left());
+        let free = self.slots - self.running;
         let Some(master) = self.masters.get_mut(&attempt) else { return };
         master.beats = false;
-        let racks = &self.racks;
-        let mut rows = master.map_rows(|node| racks[node.at()]);
+        let mut rows = master.map_rows();
         for place in master.asked.keys() {
             rows.entry(*place).or_insert(0);
         }
@@ -263,7 +263,11 @@ impl World {
         let changed: Vec<(Place, u32)> = rows.into_iter().collect();
         master.asked = changed.iter().filter(|(_, count)| *count > 0).copied().collect();
         let (app, user) = (master.app, Arc::clone(&master.user));
-        let more = master.more_reduces(free, early);
+        let more = match master.more_reduces(free) {
+            more if more > 0 && master.maps_wait() => more.min(self.early_reduces_left()),
+            more => more,
+        };
+        let Some(master) = self.masters.get_mut(&attempt) else { return };
         master.asked_reduces += more;
         let whole = if self.hold.is_some() { master.asked_in_all() } else { 0 };
         ask(&mut self.scheduler, app, (MAPS, self.size), changed, !strict);
@@ -414,15 +418,14 @@ impl World {
     fn allocated(&mut self, app: AppIdx, (container, key): (u64, SchedulerKey), node: NodeIdx, now: Timestamp) {
         let Some(&attempt) = self.by_app.get(&app) else { return };
         let Some(master) = self.masters.get_mut(&attempt) else { return };
-        let racks = &self.racks;
         let map = key == MAPS;
-        let task = if map { master.assign_map(node, |host| racks[host.at()]) } else { master.assign_reduce() };
+        let task = if map { master.assign_map(node) } else { master.assign_reduce() };
         let Some(index) = task else {
             // More than it has tasks for: given back, as MapReduce does.
             self.scheduler.release(app, container);
             return;
         };
-        master.containers.insert((map, index), (container, node));
+        master.holds((map, index), (container, node));
         self.running += 1;
         let group = Arc::clone(if map { &master.maps } else { &master.reduces });
         if !map {
@@ -453,7 +456,7 @@ impl World {
         self.give_freed_back();
         let Some(master) = self.masters.get_mut(&task.attempt) else { return };
         let map = task.group == master.maps;
-        let ended = master.containers.remove(&(map, task.index));
+        let ended = master.gives_back((map, task.index));
         if let Some((container, _)) = ended {
             if failed && !map {
                 self.freed = Some((task.attempt, node, container));
@@ -482,13 +485,13 @@ impl World {
         let Some(master) = self.masters.get_mut(&task.attempt) else { return };
         let map = task.group == master.maps;
         if map
-            && !master.containers.contains_key(&(true, task.index))
+            && master.container((true, task.index)).is_none()
             && let Some((_, node, container)) = self.freed.take_if(|(attempt, ..)| *attempt == task.attempt)
         {
             master.takes_map(task.index);
-            master.containers.insert((true, task.index), (container, node));
+            master.holds((true, task.index), (container, node));
         }
-        let known = master.containers.get(&(map, task.index)).copied();
+        let known = master.container((map, task.index));
         if let Some(at) = known {
             self.tell(task.attempt, map, at, snapshot, now);
         }
@@ -497,7 +500,7 @@ impl World {
 
     fn done(&mut self, attempt: AttemptId, now: Timestamp) {
         let Some(master) = self.masters.remove(&attempt) else { return };
-        self.running -= master.containers.len() as u32;
+        self.running -= master.running();
         self.scheduler.finish(master.app);
         self.by_app.remove(&master.app);
         self.hints.remove(&attempt);
