@@ -158,7 +158,7 @@ async fn a_file_that_is_damaged_is_named_and_learnt_anew() {
         daemon.settings().policies.built[NAME].prepare();
         daemon.train().await.unwrap();
         assert_eq!(
-            (lesson(daemon).unwrap().jobs, super::read(&file).unwrap().is_some()),
+            (lesson(daemon).unwrap().jobs, read(&file).unwrap().is_some()),
             (60, true),
             "from the journal's runs"
         );
