@@ -115,6 +115,26 @@ pub fn gains_line(views: &[v1::AdherenceView]) -> String {
     if gains.is_empty() { "none compared".to_owned() } else { format!("{} expected", gains.join(", ")) }
 }
 
+/// What [`gains_line`] is of, and why it may be far from what was expected; empty where nothing is compared.
+#[must_use]
+pub fn gains_note(views: &[v1::AdherenceView]) -> String {
+    let compared = |view: &v1::AdherenceView| view.terms.iter().map(|term| term.beside).max().unwrap_or(0);
+    let decisions: u64 = views.iter().map(compared).sum();
+    if decisions == 0 {
+        return String::new();
+    }
+    let all: u64 = views.iter().map(hinted).sum();
+    let mut misses: BTreeMap<String, u64> = BTreeMap::new();
+    let of_views = views.iter().flat_map(|view| &view.misses);
+    of_views.for_each(|(why, count)| *misses.entry(why.clone()).or_default() += count);
+    let off_host = all - views.iter().map(|view| view.on_host).sum::<u64>();
+    let why = if misses.is_empty() { String::new() } else { format!(" ({})", reasons(&misses)) };
+    format!(
+        "of the default placement's cost, summed over {decisions} decisions: the largest jobs count most; {off_host} of {all} \
+         hinted containers are not on their host{why}; below 0 %: what YARN chose costs more than the default placement"
+    )
+}
+
 fn cost_rows(view: &v1::AdherenceView) -> Vec<[String; 10]> {
     let row = |cost: &str, decisions: u64, values: [String; 5]| {
         let [hinted, realised, expected, gained, followed] = values;
@@ -216,5 +236,14 @@ mod tests {
     fn nothing_settled_shows_nothing() {
         assert_eq!(text(&[], 3), "");
         assert_eq!(gains_line(&[]), "none compared");
+        assert_eq!(gains_note(&[]), "");
+    }
+
+    #[test]
+    fn a_gain_says_what_it_is_of_and_how_many_hints_were_not_followed() {
+        let note = gains_note(&[view(), view()]);
+        for part in ["summed over 4 decisions", "8 of 20 hinted containers", "(yarn_chose 6, no_room 2)", "below 0 %"] {
+            assert!(note.contains(part), "no {part} in {note}");
+        }
     }
 }

@@ -143,6 +143,7 @@ impl Finished {
             ),
             ("seen by hintd", adherence::line(&self.status.adherence)),
             ("gain realised", adherence::gains_line(&self.status.adherence)),
+            ("", adherence::gains_note(&self.status.adherence)),
             (
                 "requests",
                 format!(
