@@ -100,7 +100,7 @@ impl Training {
                 Err(error) => {
                     let problem = format!("{}: {error}; it is trained anew", path.display());
                     tracing::warn!(policy = name, problem, "what it learnt can't be read");
-                    training.note(*name, |of| of.problem = Some(problem));
+                    training.note(name, |of| of.problem = Some(problem));
                 }
             }
         }

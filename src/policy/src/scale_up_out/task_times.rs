@@ -42,7 +42,7 @@ impl TaskTimes {
     pub(super) fn learn(model: &TimeModel, jobs: &[FinishedJob]) -> Self {
         let line = |side: Side, stage: usize| {
             let measured = jobs.iter().filter(|job| side_of(job) == Some(side));
-            let points: Vec<([f64; 2], f64)> =
+            let points: Vec<Point> =
                 measured.filter_map(|job| Some((features(&shape(job)), off(model, job, side, stage)?))).collect();
             Line::through(&points)
         };
@@ -126,6 +126,9 @@ fn off(model: &TimeModel, job: &FinishedJob, side: Side, stage: usize) -> Option
     is_timed(measured).then(|| (measured.1.as_secs_f64() / stated).ln().clamp(-OFF_MAX, OFF_MAX))
 }
 
+/// A job's features, and the logarithm of what its task time is off by.
+type Point = ([f64; 2], f64);
+
 fn features(job: &JobShape) -> [f64; 2] {
     let ratio = if job.input.0 == 0 { 0.0 } else { (job.shuffle.as_f64() / job.input.as_f64()).min(1.0) };
     [job.input.as_f64().ln_1p(), ratio]
@@ -133,12 +136,11 @@ fn features(job: &JobShape) -> [f64; 2] {
 
 impl Line {
     /// Least squares; `None` for too few points.
-    fn through(points: &[([f64; 2], f64)]) -> Option<Self> {
+    fn through(points: &[Point]) -> Option<Self> {
         if points.len() < JOBS_MIN {
             return None;
         }
-        let mean =
-            |value: &dyn Fn(&([f64; 2], f64)) -> f64| points.iter().map(value).sum::<f64>() / points.len() as f64;
+        let mean = |value: &dyn Fn(&Point) -> f64| points.iter().map(value).sum::<f64>() / points.len() as f64;
         let level = mean(&|point| point.1);
         let means = [0, 1].map(|at| mean(&|point| point.0[at]));
         let spread = |a: usize, b: usize| mean(&|point| (point.0[a] - means[a]) * (point.0[b] - means[b]));

@@ -4,9 +4,10 @@
 use super::{STEPS, cluster, for_each_cluster, networks, policies, table_steps};
 use crate::testing::attempt;
 use hintd_model::cluster::Resource;
-use hintd_model::units::{Bytes, NodeIdx, RackIdx, Timestamp};
+use hintd_model::units::{Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use hintd_policy::advise::DataProblem;
 use hintd_policy::dispatch::{Advice, DispatchEvent, Offer, TaskInput, View, WaitingGroup};
+use hintd_policy::learn::FinishedJob;
 use std::sync::Arc;
 
 /// Applications that wait.
@@ -103,4 +104,37 @@ fn every_policy_that_places_data_searches_little_for_each_block() {
         }
     }
     assert!(advised > 1_000, "{advised}");
+}
+
+/// Finished jobs of all sizes, every second one on the class of machines that the policy learns of.
+fn finished(number: u32) -> FinishedJob {
+    let input = Bytes(1 << (20 + number % 20));
+    FinishedJob {
+        maps: (input.0.div_ceil(128 << 20), Micros::from_secs(5)),
+        reduces: (1, Micros::from_secs(5)),
+        input,
+        shuffle: Bytes(input.0 / 2),
+        on_class: Some(if number.is_multiple_of(2) { 1_000 } else { 0 }),
+    }
+}
+
+#[test]
+fn every_policy_that_learns_searches_for_no_path() {
+    let jobs: Vec<FinishedJob> = (0..200).map(finished).collect();
+    let mut learnt = 0;
+    for (name, network) in networks() {
+        let harness = cluster(network, false);
+        let generation = harness.engine.generation();
+        let steps = table_steps(&harness);
+        for policy in policies() {
+            let Some(learner) = policy.as_learn() else { continue };
+            let before = steps();
+            let of_class = |node: &usize| learner.is_of_class(&generation.snapshot, NodeIdx::new(*node));
+            let of_class = (0..generation.snapshot.nodes()).filter(of_class).count();
+            assert_eq!(of_class, 0, "{} on {name}: no node has a class", policy.name());
+            learnt += usize::from(learner.learn(&jobs, 1).is_ok());
+            assert_eq!(steps(), before, "{} on {name}", policy.name());
+        }
+    }
+    assert!(learnt > 0, "nobody learnt of jobs of all sizes");
 }
