@@ -44,6 +44,12 @@ pub(super) const PARTS: &[Without] = &[
         set: |settings| _ = settings.without.insert(Part::Forecast),
     },
     Without {
+        name: "blocks",
+        about: "maps of jobs whose input has no homes are asked for anywhere from the beginning",
+        is_of: |_| true,
+        set: |settings| _ = settings.without.insert(Part::Blocks),
+    },
+    Without {
         name: "homes",
         about: "input of recurring jobs lies wherever HDFS put it",
         is_of: |lever| lever.places_data,

@@ -58,8 +58,8 @@ fn each_part_changes_the_lever_that_has_it_and_is_refused_elsewhere() {
     }
     let of =
         |lever| parts::chosen(&[ALL.to_owned()], lever).ok().unwrap().iter().map(|part| part.name).collect::<Vec<_>>();
-    assert_eq!(of(lever("where")), ["guard", "receivers"]);
-    assert_eq!(of(lever("when")), ["guard", "receivers", "hold", "order", "cap", "next-share", "aging"]);
+    assert_eq!(of(lever("where")), ["guard", "receivers", "blocks"]);
+    assert_eq!(of(lever("when")), ["guard", "receivers", "blocks", "hold", "order", "cap", "next-share", "aging"]);
     let refused = parts::chosen(&["home-lanes".to_owned()], lever("data")).err().unwrap();
     assert_eq!(refused.to_string(), "--without home-lanes is of levers data-when; the fullest of --levers is data");
 }
