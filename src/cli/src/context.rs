@@ -371,13 +371,15 @@ mod tests {
         assert_eq!(std::fs::read_dir(link.parent().unwrap()).unwrap().count(), 1, "no draft is left");
     }
 
+    type Mend = fn(&mut Contexts, &Path) -> Result<String, Failure>;
+
     #[test]
     fn a_current_context_that_is_not_there_can_be_mended() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("contexts.toml");
         std::fs::write(&file, "current = \"gone\"\n[contexts.a]\naddress = \"h:1\"\n").unwrap();
         assert!(read(&file).unwrap_err().to_string().contains("`hintctl context use`"), "commands go nowhere by it");
-        let mended: [fn(&mut Contexts, &Path) -> Result<String, Failure>; 3] = [
+        let mended: [Mend; 3] = [
             |all, file| all.choose(file, Some("a")),
             |all, file| all.choose(file, None),
             |all, file| all.remove(file, "gone"),
