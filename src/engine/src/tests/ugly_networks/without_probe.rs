@@ -8,6 +8,7 @@ use hintd_model::units::{Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use hintd_policy::advise::DataProblem;
 use hintd_policy::dispatch::{Advice, DispatchEvent, Offer, TaskInput, View, WaitingGroup};
 use hintd_policy::learn::FinishedJob;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Applications that wait.
@@ -121,7 +122,7 @@ fn finished(number: u32) -> FinishedJob {
 #[test]
 fn every_policy_that_learns_searches_for_no_path() {
     let jobs: Vec<FinishedJob> = (0..200).map(finished).collect();
-    let mut learnt = 0;
+    let mut learnt = BTreeSet::new(); // once each: what is learnt has no network
     for (name, network) in networks() {
         let harness = cluster(network, false);
         let generation = harness.engine.generation();
@@ -132,9 +133,11 @@ fn every_policy_that_learns_searches_for_no_path() {
             let of_class = |node: &usize| learner.is_of_class(&generation.snapshot, NodeIdx::new(*node));
             let of_class = (0..generation.snapshot.nodes()).filter(of_class).count();
             assert_eq!(of_class, 0, "{} on {name}: no node has a class", policy.name());
-            learnt += usize::from(learner.learn(&jobs, 1).is_ok());
+            if learnt.insert(policy.name().to_owned()) {
+                assert!(learner.learn(&jobs, 1).is_ok(), "{}: of jobs of all sizes", policy.name());
+            }
             assert_eq!(steps(), before, "{} on {name}", policy.name());
         }
     }
-    assert!(learnt > 0, "nobody learnt of jobs of all sizes");
+    assert!(!learnt.is_empty());
 }
