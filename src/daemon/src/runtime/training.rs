@@ -9,7 +9,7 @@ use super::command::{Command, PlanCall};
 use super::daemon::Daemon;
 use super::engine_thread::EngineThread;
 use super::options::Settings;
-use crate::regular_file;
+use crate::regular_file::{self, Readers};
 use hintd_engine::Refusal;
 use hintd_engine::prediction::{Run, Runs};
 use hintd_model::units::{Micros, Timestamp};
@@ -181,8 +181,8 @@ impl Daemon {
             return tracing::info!(policy = name, "what was learnt is dropped: its parameters changed meanwhile");
         }
         let path = self.0.training.file_of(name);
-        let file = path.clone();
-        let kept = tokio::task::spawn_blocking(move || write(&file, &written)).await;
+        let (file, journal) = (path.clone(), self.0.training.journal.clone());
+        let kept = tokio::task::spawn_blocking(move || write(&file, &written, &journal)).await;
         let kept = kept.unwrap_or_else(|_| Err(io::Error::other("writing it ended in a panic")));
         let problem = kept.err().map(|error| format!("{}: {error}; the next start learns anew", path.display()));
         match &problem {
@@ -262,16 +262,11 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// All of it or nothing, also where the machine stops meanwhile.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    let draft = PathBuf::from(draft);
+/// For the readers of the journal.
+fn write(path: &Path, text: &str, journal: &Path) -> io::Result<()> {
     let sum = crc32fast::hash(text.as_bytes());
-    let mut file = std::fs::File::create(&draft)?;
-    io::Write::write_all(&mut file, format!("{FILE_NAME} {FILE_FORMAT} {sum:08x}\n{text}").as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&draft, path)
+    let text = format!("{FILE_NAME} {FILE_FORMAT} {sum:08x}\n{text}");
+    regular_file::replace(path, text.as_bytes(), Readers::Of(journal))
 }
 
 #[cfg(test)]

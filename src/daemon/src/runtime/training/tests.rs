@@ -288,7 +288,9 @@ async fn training_needs_no_journal_and_holds_up_no_engine() {
     tell(&daemon, 1, both_kinds()).await;
     daemon.engine_report().await.unwrap();
     // The journal's disk is away: what is kept beside it can't be written either.
-    std::fs::create_dir(format!("{}.new", file_in(&folder).display())).unwrap();
+    std::fs::create_dir(file_in(&folder)).unwrap();
+    let beside = || std::fs::read_dir(folder.path()).unwrap().count();
+    let before = beside();
     daemon.0.shared.ready.send_modify(|ready| {
         ready.store(false);
     });
@@ -296,6 +298,7 @@ async fn training_needs_no_journal_and_holds_up_no_engine() {
     assert_eq!(lesson(&daemon).unwrap().jobs, 60);
     let said = problem(&daemon);
     assert!(said.contains("journal.scale_up_out: ") && said.contains("the next start learns anew"), "{said}");
+    assert_eq!(beside(), before, "what was begun is not left behind");
     // It is trained and in force without a word of the engine's thread.
     tell(&daemon, 100, both_kinds().take(10)).await;
     let policy = Arc::clone(&daemon.settings().policies.built[NAME]);
