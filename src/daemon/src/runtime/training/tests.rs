@@ -197,7 +197,7 @@ async fn while_it_is_trained_nobody_but_the_engine_holds_the_runs() {
     daemon.train().await.unwrap();
     assert_eq!(
         (problem(daemon), watching.held_by.load(Ordering::SeqCst)),
-        ("60 finished jobs, fewer than 1000".into(), 1)
+        ("60 finished jobs, fewer than 1000".to_owned(), 1)
     );
     running.shutdown().await.unwrap();
 }
