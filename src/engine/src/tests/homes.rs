@@ -36,7 +36,8 @@ fn run(finished: u64, paths: &[&str], shuffle_mb: u64) -> LearnedRun {
         input: Bytes(shuffle_mb * MB),
         shuffle: Bytes(shuffle_mb * MB),
         application: None,
-        on_class: None,
+        counted: true,
+        ran_on: None,
     };
     let groups = vec![group("p20", 8, paths), group("p10", 4, &[])];
     LearnedRun { finished: Timestamp(finished), groups, edges: vec![], whole: Some(whole) }
