@@ -528,7 +528,7 @@ mod tests {
     async fn a_follower_that_never_says_who_it_is_is_sent_away() {
         let silent = std::future::pending::<Result<Option<()>, Status>>();
         let status = first_message(silent, Duration::from_millis(2)).await.unwrap_err();
-        assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
+        assert_eq!(status.code(), Code::DeadlineExceeded);
         assert_eq!(first_message(async { Ok(Some(7)) }, FOLLOW_START).await.unwrap(), Some(7));
     }
 
