@@ -527,6 +527,7 @@ mod tests {
     /// Records everything at least once.
     fn busy() -> Metrics {
         let metrics = Metrics::new();
+        super::super::spans::record(&metrics);
         let requests = metrics.requests("container");
         Stage::ALL.iter().for_each(|&stage| requests.stage(stage, 3 * MS));
         requests.steps(1000);

@@ -27,11 +27,24 @@ pub const COMPILED_IN: bool = cfg!(feature = "opentelemetry");
 const SPANS: &str = "hintd_trace_spans_total";
 const TRACEPARENTS: &str = "hintd_trace_parents_total";
 
-/// Their entries in the list of all.
-pub(super) const ROWS: &[Metric] = &[
-    metric(SPANS, Kind::Counter, Unit::Count, "Spans of sampled requests: sent, failed to be sent, dropped."),
-    metric(TRACEPARENTS, Kind::Counter, Unit::Count, "Requests that brought a traceparent: valid, or malformed."),
-];
+/// Their entries in the list of all; a program that can send no spans records none.
+pub(super) const ROWS: &[Metric] = if COMPILED_IN {
+    &[
+        metric(SPANS, Kind::Counter, Unit::Count, "Spans of sampled requests: sent, failed to be sent, dropped."),
+        metric(TRACEPARENTS, Kind::Counter, Unit::Count, "Requests that brought a traceparent: valid, or malformed."),
+    ]
+} else {
+    &[]
+};
+
+/// Records each of them, where there are any.
+#[cfg(test)]
+pub(super) fn record(metrics: &super::metrics::Metrics) {
+    #[cfg(feature = "opentelemetry")]
+    queue::SpanCounters::new(metrics);
+    #[cfg(not(feature = "opentelemetry"))]
+    let _ = metrics;
+}
 
 /// `[tracing]`, where it names an endpoint.
 #[derive(Debug, Clone, PartialEq)]
