@@ -30,6 +30,7 @@ use super::{Ready, StuckPlacers};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::logs::LogLevel;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::spans::{Spans, SpansError};
 use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::plans::homes::DataHomes;
@@ -79,6 +80,8 @@ pub(super) struct Inner {
     /// Why what is on disk is refused while what was read before is in force.
     pub(super) config_refused: std::sync::Mutex<Option<Arc<str>>>,
     journal: GroupCommitHandle,
+    /// Of requests, for whoever collects them.
+    spans: Spans,
     /// Places of streams.
     streams: Arc<Semaphore>,
     streams_max: usize,
@@ -137,6 +140,9 @@ pub enum StartError {
     /// The system gives no thread.
     #[error("the thread that keeps records can't be started")]
     Records(#[source] std::io::Error),
+    /// Spans can't be sent.
+    #[error(transparent)]
+    Spans(#[from] SpansError),
     /// The system gives no thread.
     #[error("the engine's thread can't be started")]
     Thread(#[source] std::io::Error),
@@ -211,6 +217,8 @@ impl Daemon {
         let training = Training::restore(&mut settings, &options.store.path);
         settings.prepare_policies();
         let clock = Clock::start();
+        let instance: Arc<str> = format!("{:016x}", rand::random::<u64>()).into();
+        let spans = Spans::start(options.tracing.as_ref(), &metrics, &instance)?;
         let (journal, found) = Journal::open(&options.store.path, OpenOptions::default())?;
         if found.created {
             tracing::warn!(path = %options.store.path.display(), "the journal was not there and was made");
@@ -245,7 +253,7 @@ impl Daemon {
             recorder,
             settings: ArcSwap::from_pointee(settings),
             clock,
-            instance: format!("{:016x}", rand::random::<u64>()).into(),
+            instance,
             first_decision: DecisionId::of(decisions.load(Ordering::Relaxed)),
             decisions,
             stopping: CancellationToken::new(),
@@ -254,6 +262,7 @@ impl Daemon {
             reloading: Mutex::default(),
             config_refused: std::sync::Mutex::default(),
             journal,
+            spans,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
             repeats: Unpacking::new(),
@@ -321,6 +330,12 @@ impl Daemon {
     #[must_use]
     pub fn metrics(&self) -> &MetricHandles {
         &self.0.shared.metrics
+    }
+
+    /// Gives requests their spans.
+    #[must_use]
+    pub fn spans(&self) -> &Spans {
+        &self.0.spans
     }
 
     /// Whether requests are taken, and its changes.
