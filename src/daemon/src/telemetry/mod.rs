@@ -21,4 +21,5 @@ pub mod process;
 pub mod rate_limited_log;
 pub mod routes;
 pub mod sdn;
+pub mod slow_peers;
 pub mod worth;
