@@ -224,12 +224,8 @@ fn packets_that_take_long_move_nothing_away_and_nothing_there() {
     let told = |slow: &[u32], sample: &mut Sample| {
         let row = |reporter: u32| {
             let packet = Some(PacketTimes { reported: Micros(10_000), median: Micros(1_000) });
-            let of = move |slow: &u32| SlowPeer {
-                slow: NodeIdx(*slow),
-                reporter: NodeIdx(reporter),
-                packet,
-                since: now,
-            };
+            let of =
+                move |slow: &u32| SlowPeer { slow: NodeIdx(*slow), reporter: NodeIdx(reporter), packet, since: now };
             slow.iter().map(of)
         };
         let rows = row(6).chain(row(7)).collect();
