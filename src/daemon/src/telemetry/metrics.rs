@@ -97,7 +97,7 @@ pub(super) const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'s
 
 /// Every metric there is.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    OF_WORK.iter().chain(super::instance::ROWS).chain(super::spans::ROWS)
+    OF_WORK.iter().chain(super::instance::ROWS).chain(super::slow_peers::ROWS).chain(super::spans::ROWS)
 }
 
 /// Metrics of what the daemon does.

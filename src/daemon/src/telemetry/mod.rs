@@ -21,5 +21,6 @@ pub mod process;
 pub mod rate_limited_log;
 pub mod routes;
 pub mod sdn;
+pub mod slow_peers;
 pub mod spans;
 pub mod worth;

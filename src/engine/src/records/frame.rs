@@ -157,6 +157,8 @@ impl Frame {
         for (part, bytes) in self.latency.parts() {
             tally.hold(part, || bytes);
         }
+        let slow_peers = self.latency.slow_peers();
+        tally.hold(slow_peers, || slow_peers.bytes());
         if let Some(network) = &self.network {
             tally.hold(network, || memory_size::network(network));
         }
@@ -183,6 +185,7 @@ impl Frame {
         for (part, _) in self.latency.parts() {
             tally.release(part);
         }
+        tally.release(self.latency.slow_peers());
         if let Some(network) = &self.network {
             tally.release(network);
         }
