@@ -23,8 +23,8 @@ import network
 import ovs
 
 # Nobody makes another way; the controller's application does, by its default forwarding; the same, with the job hinted; hintd does, by routes of
-# pairs that it was told of.
-ARMS = ("fixed", "forwarding", "hinted", "routes")
+# pairs that it was told of; the same, but hintd is killed before the cut.
+ARMS = ("fixed", "forwarding", "hinted", "routes", "killed")
 EVERY = 0.1
 MENDED_AFTER = 20.0  # seconds
 PART = 0.25  # of the shuffle's bytes between racks that are over when the link is cut
@@ -272,8 +272,10 @@ def cut(arm: str, planned: dict, daemon: Daemon, megabytes: int) -> Iterator[dic
     """A cut under an arm, while it is open; what it did is in the answer when it is closed."""
     found: dict = {}
     promise(until(lambda: links_up(daemon, planned), LOOK_SECONDS) is not None, "hintd has all links, and they are up")
-    if arm == "routes":
+    if arm in ("routes", "killed"):
         talk(daemon, planned, megabytes)
+    if arm == "killed":
+        daemon.kill()
     if arm == "fixed":
         mini("server", "kill", "controller")
     cutter = Cutter(planned, megabytes)
@@ -284,7 +286,10 @@ def cut(arm: str, planned: dict, daemon: Daemon, megabytes: int) -> Iterator[dic
         if arm == "fixed":
             started = subprocess.run([str(MINI), "server", "start", "controller"])
             promise(started.returncode == 0, "the controller is back")
-        if arm == "routes":
+        if arm == "killed":
+            daemon.start()
+            promise(until(lambda: daemon.nodes() == len(planned["nodes"]), LOOK_SECONDS) is not None, "hintd is back, and knows the nodes")
+        if arm in ("routes", "killed"):
             daemon.ctl("end", APPLICATION)
     promise(found["link"] is not None, "a link was cut while a shuffle crossed it")
     if found["link"] is None:

@@ -20,7 +20,7 @@ SAMPLES = 20_000_000  # of each map of the CPU-bound job: some ten seconds of a 
 TESTS = {"terasort": ("off", "on"), "three": ("off", "on", "hold"), "new": ("off", "on"), "teragen": ("off", "on"),
          "twelve": ("off", "on"), "cpu": ("off", "on"), "spark": ("off", "on"), "flink": ("off", "on"), "mix": ("off", "on", "hold", "both"),
          "data": ("off", "on", "data"), "background": ("off", "on"), "half-uplink": ("off", "on"), "slow-node": ("off", "on"),
-         "cut": ("fixed", "forwarding", "hinted", "routes")}
+         "cut": ("fixed", "forwarding", "hinted", "routes", "killed")}
 # Of those of `cut` (cut.py) only one is hinted.
 HINTED = ("on", "hold", "data", "both", "hinted")
 # Whose run, not counted, goes before a test of recurring jobs.
