@@ -35,9 +35,5 @@ def uplinks(planned: dict, rack: str) -> list[tuple[str, str, str]]:
     return [(f"up{number}", f"down{number}", TOP)]
 
 
-def reach(planned: dict) -> None:
-    """Bridges forward as soon as they are there."""
-
-
 def remove() -> None:
     """They go with their namespace."""

@@ -167,8 +167,8 @@ def owner() -> str:
 def remove() -> int:
     """All of it, with every process in it; how many namespaces there were. Without root there is nothing to remove."""
     found = spaces()
-    left = [Path(f"/sys/class/net/{CABLE}"), Path(f"/sys/class/net/{ovs.CONTROL}"), ovs.RUN]
-    if not found and not any(path.exists() for path in left):
+    traces = [Path(f"/sys/class/net/{CABLE}"), Path(f"/sys/class/net/{ovs.CONTROL}"), ovs.RUN]
+    if not found and not any(path.exists() for path in traces):
         return 0
     possible()
     for kind in KINDS.values():

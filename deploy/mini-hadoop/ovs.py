@@ -211,7 +211,7 @@ def socket_in(space: str) -> socket.socket:
     return made[0]
 
 
-def reach(planned: dict) -> None:
+def reach(planned: dict, log: Path) -> None:
     """Waits until every node reaches the masters. The controller learns where hosts are from what they send to all, so each asks
     for the masters' hardware address until it has it: question and answer crossed the fabric."""
     spaces = {name: f"{PREFIX}{name}" for name in planned["nodes"]}
@@ -221,7 +221,7 @@ def reach(planned: dict) -> None:
         own = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         while left:
             if time.monotonic() > began + REACH_SECONDS:
-                raise Trouble(f"the controller makes no way to the masters for {', '.join(left)} within {REACH_SECONDS} s")
+                raise Trouble(f"the controller makes no way to the masters for {', '.join(left)} within {REACH_SECONDS} s; see {log}")
             for name in left:
                 with contextlib.suppress(OSError):  # not known yet
                     sockets[name].sendto(b"", (planned["master"], 9))
