@@ -207,7 +207,7 @@ mod tests {
         let found = slow_peers("").unwrap().unwrap();
         assert_eq!((found.every.as_secs(), found.kept.as_millis()), (60, 600_000));
         assert!(slow_peers("slow_peers = \"0s\"\n").unwrap().is_none());
-        let found = slow_peers("slow_peers = \"20m\"\n").err().expect("refused").to_string();
+        let found = slow_peers("slow_peers = \"20m\"\n").expect_err("refused").to_string();
         assert!(found.contains("name_node.slow_peers_kept: 600s is less than name_node.slow_peers, 1200s"), "{found}");
     }
 

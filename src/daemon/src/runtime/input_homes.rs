@@ -1,6 +1,7 @@
 //! Homes of applications' input: who is told of them, and where containers came then.
 
 use super::daemon::Daemon;
+use super::place::policies;
 use dashmap::DashMap;
 use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
 use hintd_engine::{Generation, Mode, Proof, Refusal, TaskEvent, TaskWhat};

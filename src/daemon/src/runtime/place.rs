@@ -488,7 +488,7 @@ impl RequestContext {
 }
 
 /// The chosen policy, and the default placement's.
-fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &'s Arc<dyn Policy>) {
+pub(super) fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &'s Arc<dyn Policy>) {
     let built = &settings.policies.built;
     let found = built.get(policy).expect("`choose` names policies that are built");
     (found, built.get(BASELINE).unwrap_or(found))

@@ -52,7 +52,7 @@ fn both_kinds() -> impl Iterator<Item = u64> {
 }
 
 /// What an operator's `hintctl policies --show` is made of.
-fn lesson(daemon: &Daemon) -> Option<hintd_policy::learn::Lesson> {
+fn lesson(daemon: &Daemon) -> Option<Lesson> {
     daemon.settings().policies.built[NAME].as_learn().unwrap().lesson()
 }
 

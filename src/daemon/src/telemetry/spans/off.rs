@@ -13,7 +13,7 @@ pub struct Spans;
 
 /// The span of no request.
 #[derive(Debug, Clone, Default)]
-pub struct RequestSpan;
+pub struct RequestSpan(());
 
 impl Spans {
     /// The configuration refuses options where nothing can be sent.
@@ -27,7 +27,7 @@ impl Spans {
     /// No span.
     #[must_use]
     pub const fn begin(&self, _: &'static str, _: Instant, _: &MetadataMap) -> RequestSpan {
-        RequestSpan
+        RequestSpan(())
     }
 
     /// Nothing waits.
@@ -38,7 +38,7 @@ impl RequestSpan {
     /// No span.
     #[must_use]
     pub const fn child(&self, _: &'static str, _: Instant) -> Self {
-        Self
+        Self(())
     }
 
     /// Of no trace.
