@@ -235,7 +235,8 @@ class HomeKeeperTest {
     register();
     ResourceRequest[] rows = maps(3);
     rows[1] = Yarn.row(MAPS, rack(), 2);
-    assertTrue(allocate(rows).contains("*=3 "), "a map has no replica there");
+    String told = allocate(rows);
+    assertTrue(told.contains("*=3 "), () -> "a map has no replica there: " + told + counters.getCounts());
     assertEquals(1, count("ended_not_at_home"));
   }
 
