@@ -44,7 +44,7 @@ async function until(so) {
   }
 }
 
-const open = async (page) => page.goto((await daemon.ctl('page')).url);
+const open = async (page) => page.goto(await daemon.page());
 const see = (page, text) => page.getByText(text).first().waitFor();
 const go = async (page, view) => {
   await page.getByRole('navigation').getByRole('link', { name: view, exact: true }).click();
@@ -104,7 +104,7 @@ async function run() {
   let url;
 
   await step('an address opens the page once', async () => {
-    ({ url } = await daemon.ctl('page'));
+    url = await daemon.page();
     await page.goto(url);
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
     assert.equal(new URL(page.url()).search, '', 'the key is gone from the address');

@@ -22,7 +22,7 @@ export async function ownViews({ browser, step, tab, see, go, readable, picture 
     });
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
     const page = await tab(context, daemon);
-    await page.goto((await daemon.ctl('page')).url);
+    await page.goto(await daemon.page());
     const title = await page.title();
 
     await step('plans: which are kept, one as a Gantt chart, its jobs against it', async () => {
