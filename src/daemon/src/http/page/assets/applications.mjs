@@ -12,7 +12,7 @@ function Decided({ caption, rows, name, filter, application = true }) {
     ['Decision', (row) => html`<${Id} id=${row.decision_id} href=${to('decisions', row.decision_id)} />`],
     ['At', (row) => when(row.at_ms), '', (row) => row.at_ms],
     application && ['Application', (row) => html`<a href=${to('applications', row.application_id)}>${row.application_id}</a>`, '', (row) => row.application_id],
-    ['Groups', groups],
+    ['Groups', groups, 'g'],
     ['Queue', (row) => row.queue, '', (row) => row.queue],
     ['Policy', (row) => row.policy, '', (row) => row.policy],
     ['Outcome', (row) => html`<span class=${kind(row)}>${came(row)}</span>`, '', came],

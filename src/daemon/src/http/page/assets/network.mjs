@@ -106,7 +106,9 @@ function Map_({ network, chosen }) {
 function Chosen({ link }) {
   const hour = history.value?.of === link.id ? history.value : null;
   const shown = hour?.link && hour.at_ms.length > 1;
-  const load = (way) => hour.link[way].map((value) => (value == null ? null : value / 10));
+  // Since it is down nothing is sent, whatever counters went on to say.
+  const end = link.up || link.down_ms == null ? Infinity : doc.value.at_ms - link.down_ms;
+  const load = (way) => hour.link[way].map((value, at) => (value == null || hour.at_ms[at] > end ? null : value / 10));
   const sends = (way) => (link.up ? `${bits([link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][way])} (${percent(shares(link)[way])}${aged(link)})` : 'nothing: it is down');
   return html`<section aria-labelledby="chosen" class="panel"><h2 id="chosen">Link <code>${link.id}</code> <${Copy} text=${link.id} /></h2>
     <${Facts} rows=${[
@@ -121,7 +123,7 @@ function Chosen({ link }) {
     ['Application', (user) => html`<a href=${to('applications', user.application_id)}>${user.application_id}</a>`],
     link.up && ['Rate', (user) => bits(user.bits_per_s), 'n'],
   ].filter(Boolean)} />
-    ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity${link.up ? '' : '. While it is down nothing is sent: what is drawn since then is the last that was told'}</figcaption>
+    ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity${link.up ? '' : (end < Infinity ? ', until it went down' : '; it is down now, and what counters said since is drawn as well')}</figcaption>
       <${Chart} key=${link.id} title=${'Load of ' + link.id} unit=" %" top=${100} at=${hour.at_ms} series=${[[`${link.a} to ${link.b}`, load(0), '--one'], [`${link.b} to ${link.a}`, load(1), '--two']]} /></figure>`
     : html`<p class="empty">${link.host ? 'The hour is kept of links between switches only.' : 'No history of this link yet.'}</p>`}
     <p><a href="#/network">Close</a></p></section>`;
@@ -149,11 +151,11 @@ function Links({ network, links, chosen }) {
     <${Table} name="links" most=${ROWS_MAX} filter=${['of', linkFilter]} caption=${`${Math.min(rows.length, ROWS_MAX)} of ${every} links, ${network.links_total} of them between switches; what is down and the busiest first`} empty="it has none." by=${(link) => link.id} rows=${rows} columns=${[
     ['Link', (link) => html`<a href=${to('network', link.id)} aria-current=${link.id === chosen ? 'true' : undefined}>${link.id}</a>`, '', (link) => link.id],
     ['State', (link) => html`<span class=${link.up ? 'state good' : 'state bad'}>${link.up ? 'up' : down(link)}</span>`, '', (link) => (link.up ? 'up' : 'DOWN')],
+    ['a to b', (link) => (link.up ? html`<${Load} link=${link} way=${0} />` : '–'), '', up(0)],
+    ['b to a', (link) => (link.up ? html`<${Load} link=${link} way=${1} />` : '–'), '', up(1)],
     ['Of', (link) => (link.host ? 'host' : 'switches'), '', (link) => (link.host ? 'host' : 'switches')],
     ['a', (link) => link.a, '', (link) => link.a],
     ['b', (link) => link.b, '', (link) => link.b],
-    ['a to b', (link) => (link.up ? html`<${Load} link=${link} way=${0} />` : '–'), '', up(0)],
-    ['b to a', (link) => (link.up ? html`<${Load} link=${link} way=${1} />` : '–'), '', up(1)],
     ['Capacity', (link) => bits(link.bits_per_s), 'n', (link) => link.bits_per_s],
     ['Applications', (link) => link.users_total, 'n', (link) => link.users_total],
   ]} /></section>`;

@@ -38,7 +38,7 @@ export function Overview() {
     ['Capacity', (link) => bits(link.bits_per_s), 'n'],
     ['Most traffic by', (link) => (link.users[0] ? html`<a href=${to('applications', link.users[0].application_id)}>${link.users[0].application_id}</a>` : '–')],
   ]} />
-      ${off.length > 0 && html`<p class="alert">${off.length} link${off.length > 1 ? 's' : ''} between switches down: ${off.slice(0, NAMED).map((link, at) => html`${at ? '; ' : ''}<a href=${to('network', link.id)}>${link.id}</a> (${down(link)})`)}${off.length > NAMED ? `; and ${off.length - NAMED} more` : ''}. All are in the <a href="#/network">network</a>.</p>`}
+      ${off.length > 0 && html`<p class="alert">${off.length} link${off.length > 1 ? 's' : ''} between switches down: ${off.slice(0, NAMED).map((link, at) => html`${at ? '; ' : ''}<a href=${to('network', link.id)}>${link.id}</a>${down(link).slice('DOWN'.length)}`)}${off.length > NAMED ? `; and ${off.length - NAMED} more` : ''}. All are in the <a href="#/network">network</a>.</p>`}
       ${cut > 0 && html`<p class="alert">${cut} link${cut > 1 ? 's' : ''} of hosts down: <a href="#/network">network</a>.</p>`}
     </section>
     <section aria-labelledby="hour"><h2 id="hour">The last hour</h2>

@@ -3,7 +3,7 @@ import { h, Component } from './vendor/preact.mjs';
 import htm from './vendor/htm.mjs';
 import { signal } from './vendor/signals-core.mjs';
 import uPlot from './vendor/uplot.mjs';
-import { loadAge } from './state.mjs';
+import { loadAge, since } from './state.mjs';
 
 export const html = htm.bind(h);
 
@@ -61,7 +61,7 @@ export const Bar = ({ share, label, kind = 'load-' + level(share), age = 0 }) =>
 export const shares = (link) => [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s].map((load) => load / Math.max(1, link.bits_per_s));
 export const busier = (link) => Math.max(...shares(link));
 /** That a link is down; since when and by whose word, where the daemon says so. */
-export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms)) + (link.down_by ? `, as ${link.down_by} said` : '');
+export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_by ? `, as ${link.down_by} said` : '');
 /** A link's load one way (0, 1), or the busier one; a link that is down has none. */
 export const Load = ({ link, way }) => (link.up ? html`<${Bar} share=${way == null ? busier(link) : shares(link)[way]} age=${loadAge(link)} />` : html`<span class="state bad">DOWN</span>`);
 
@@ -126,7 +126,7 @@ export function Table({ caption, columns, rows, by, empty = 'None.', name, filte
   const order = name && sorted.value[name];
   const value = order && columns.find(([head]) => head === order.head)?.[3];
   const shown = (value ? inOrder(rows, value, order.way) : rows).slice(0, most);
-  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0"><table><caption>${caption}</caption>
+  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0"><table><caption><span>${caption}</span></caption>
     <thead><tr>${columns.map((column) => (name ? html`<${Head} table=${name} column=${column} rows=${rows} />` : html`<th scope="col" class=${column[2]}>${column[0]}</th>`))}</tr></thead>
     <tbody>${shown.map((row) => html`<tr key=${by(row)}>${columns.map(([, cell, kind], at) => (at === 0
     ? html`<th scope="row" class=${kind}>${cell(row)}</th>` : html`<td class=${kind}>${cell(row)}</td>`))}</tr>`)}</tbody></table></div>`;
@@ -147,7 +147,7 @@ export class Chart extends Component {
     this.plot = new uPlot({
       width: Math.max(200, this.box.clientWidth), height: 200, cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top ?? 0, 1e-9)] } },
-      axes: [{ ...axis, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
+      axes: [{ ...axis, size: 34, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
       series: [{ label: 'Time', value: (_, value) => (value == null ? '–' : clock(value * 1000)) }, ...series.map(([label, , color], at) => ({
         label, stroke: css.getPropertyValue(color).trim(), width: 2, dash: at % 2 ? [6, 4] : undefined, points: { show: false },
         value: (_, value) => (value == null ? '–' : number(value) + (unit ?? '')),

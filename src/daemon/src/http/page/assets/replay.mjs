@@ -13,7 +13,7 @@ export function Terms({ caption, heads, costs: [one, two] }) {
   const names = Object.keys({ ...one, ...two });
   if (!names.length) return html`<p class="empty">No term could be computed.</p>`;
   const show = (name, value) => (UNITS[name] ?? number)(value);
-  return html`<div class="scroll" role="region" aria-label="Cost terms" tabindex="0"><table class="terms"><caption>${caption}</caption>
+  return html`<div class="scroll" role="region" aria-label="Cost terms" tabindex="0"><table class="terms"><caption><span>${caption}</span></caption>
     <thead><tr><th scope="col">Term</th><th scope="col">${heads[0]}</th><th scope="col">${heads[1]}</th></tr></thead>
     <tbody>${names.map((name) => {
     const most = Math.max(one?.[name] ?? 0, two?.[name] ?? 0, 1e-12);
