@@ -45,13 +45,26 @@ export async function links({ page, step, go, see, readable, until, down }) {
     assert.deepEqual(told.filter((text) => text.includes('DOWN')).map((text) => text.includes('%')), [false]);
   });
 
-  await step('a row keeps the focus when it moves', async () => {
-    await go(page, 'Overview');
-    await go(page, 'Network');
-    await rows(page).filter({ hasText: 'edge-03--core-1' }).getByRole('link').focus();
-    const before = (await names(page)).join();
-    await until(async () => (await names(page)).join() !== before);
-    assert.equal(await focused(page), 'edge-03--core-1');
+  await step('a row keeps the focus when it moves; where it goes the focus is at the view', async () => {
+    const found = await document_(page);
+    const up = found.network.links.filter((link) => link.up);
+    const loaded = (order) => order.forEach((link, at) => { link.a_to_b_bits_per_s = link.b_to_a_bits_per_s = (order.length - at) * 1e8; });
+    const tell = await instead(page);
+    loaded(up);
+    tell(found);
+    await page.reload();
+    await until(async () => (await names(page)).slice(1, 10).join() === up.map((link) => link.id).join());
+    const { id } = up[2];
+    await rows(page).filter({ hasText: id }).getByRole('link').focus();
+    loaded([...up].reverse());
+    tell(found);
+    await until(async () => (await names(page)).indexOf(id) === up.length - 2);
+    assert.equal(await focused(page), id);
+    found.network.links = found.network.links.filter((link) => link.id !== id);
+    tell(found);
+    await until(async () => !(await names(page)).includes(id));
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'view');
+    await tell.end();
   });
 
   await step('the map by keys', async () => {
@@ -72,18 +85,33 @@ export async function links({ page, step, go, see, readable, until, down }) {
   });
 }
 
-/** The document of now, with changes: what a daemon says whose counters are old and which knows since when a link is down. */
+/** The document of now. */
+const document_ = (page) => page.evaluate(() => new Promise((done) => {
+  const source = new EventSource('/page/api/stream');
+  source.onmessage = (event) => { source.close(); done(JSON.parse(event.data)); };
+}));
+
+/** From now on the page hears what the function is told, in place of the daemon; until its `end`. */
+async function instead(page) {
+  let said = '';
+  await page.route('**/api/stream', (route) => route.fulfill({ contentType: 'text/event-stream', body: `retry: 200\n\ndata: ${said}\n\n` }));
+  const tell = (document) => { said = JSON.stringify(document); };
+  tell.end = async () => {
+    await page.unroute('**/api/stream');
+    await page.reload();
+  };
+  return tell;
+}
+
+/** What a daemon says whose counters are old and which knows since when a link is down. */
 export async function old({ page, step, go, see, until, down }) {
   await step('what is old looks old, and a link that is down says since when', async () => {
-    const found = await page.evaluate(() => new Promise((done) => {
-      const source = new EventSource('/page/api/stream');
-      source.onmessage = (event) => { source.close(); done(JSON.parse(event.data)); };
-    }));
-    const late = structuredClone(found);
+    const late = await document_(page);
     late.status.ages.find((age) => age.source === 'link_stats').age_ms = 90_000;
     Object.assign(late.network.links.find((link) => link.id === down.id), { down_ms: 187_000, down_by: 'ryu' });
     late.racks.forEach((rack) => { rack.oldest_ms = 42_000; });
-    await page.route('**/api/stream', (route) => route.fulfill({ contentType: 'text/event-stream', body: `data: ${JSON.stringify(late)}\n\n` }));
+    const tell = await instead(page);
+    tell(late);
     await page.reload();
     await go(page, 'Network');
     await page.locator('.bar.old', { hasText: /%, 9\d s old/ }).first().waitFor();
@@ -94,8 +122,7 @@ export async function old({ page, step, go, see, until, down }) {
     await go(page, 'Overview');
     await see(page, /1 link between switches down: edge-01--core-1 for 3 min, as ryu said/);
     await see(page, /A load older than 15 s is faded/);
-    await page.unroute('**/api/stream');
-    await page.reload();
+    await tell.end();
     await go(page, 'Nodes');
     await until(async () => (await page.locator('.bar').count()) > 0 && (await page.locator('.bar.old').count()) === 0);
   });

@@ -10,8 +10,8 @@ const STATES = {
   no_series: ['nothing of the kind here', 'off'],
   unknown: ['judged by Prometheus', 'off'],
 };
-/** A rule's text without the places that Prometheus fills: its value, and labels by their names. */
-const plain = (text) => text.replace(/\{\{\s*\$labels\.(\w+)[^}]*\}\}/g, 'the $1').replace(/\{\{[^}]*\}\}/g, 'so many');
+/** A rule's text without the places that Prometheus fills: its value as N, and labels by their names. */
+const plain = (text) => text.replace(/\{\{\s*\$labels\.(\w+)[^}]*\}\}/g, 'the $1').replace(/\{\{[^}]*\}\}/g, 'N');
 const said = (rule) => STATES[rule.state][0] + (rule.judged === 'in_part' ? '; the rest is judged by Prometheus' : '');
 const state = (rule) => html`<span class=${'state ' + STATES[rule.state][1]}>${said(rule)}</span>`;
 
