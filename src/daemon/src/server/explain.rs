@@ -141,7 +141,8 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
 /// it ends its searches once who asked is gone.
 ///
 /// # Errors
-/// [`Refusal::Invalid`] for what is no decision's id, [`Refusal::Unknown`] for a policy, [`Refusal::NotRecorded`].
+/// [`Refusal::Invalid`] for what is no decision's id, or that of a request that was refused for its deadline,
+/// [`Refusal::Unknown`] for a policy, [`Refusal::NotRecorded`].
 pub(super) async fn replay_of(
     daemon: &Daemon,
     decision: &str,
@@ -154,6 +155,13 @@ pub(super) async fn replay_of(
         return Err(Refusal::Unknown { what: "policy", name: policy, nearest: near });
     }
     let record = daemon.record(decision).await?;
+    if let Err(Refusal::DeadlineExceeded(time)) = record.answered() {
+        let message = format!(
+            "its deadline of {} passed before there was an answer: there is nothing to make again; `hintctl explain` shows it",
+            time.in_words()
+        );
+        return Err(Refusal::Invalid { field: "decision_id".to_owned(), message });
+    }
     Ok(move |gone: &mut dyn FnMut() -> bool| {
         let other = settings.policies.built.get(&*policy);
         other.into_iter().for_each(|policy| policy.prepare()); // this thread is for what takes long
