@@ -475,7 +475,6 @@ impl Daemon {
         tracing::debug!(policy, conflicts, generation = searched.inputs.generation.number, ?waited, ?took, "placed");
         Ok(searched)
     }
-
 }
 
 impl RequestContext {

@@ -225,3 +225,32 @@ fn outcome(made: Result<&Decision, &Refusal>, id: DecisionId) -> v1::Outcome {
     };
     v1::Outcome { outcome: Some(outcome) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::RequestOptions;
+    use crate::runtime::tests::{running, shuffle};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_that_was_refused_for_its_deadline_is_listed_and_explained_and_not_made_again() {
+        let (_folder, running) = running().await;
+        let daemon = &running.daemon;
+        let (decision, now) = (daemon.next_decision(), Instant::now());
+        let request = shuffle(1, false).into();
+        let refused = daemon.request(request, 1, decision, now, RequestOptions::default()).await.unwrap_err();
+        assert!(refused.recorded, "{refused:?}");
+        let listed = super::super::listing::decisions(daemon, v1::ListDecisionsRequest::default()).await.unwrap()();
+        let shown: Vec<_> =
+            listed.decisions.iter().map(|row| (&*row.decision_id, &*row.outcome, &*row.reason)).collect();
+        let id = decision.to_string();
+        assert_eq!(shown, [(&*id, "refused", "deadline")]);
+        let explained = explain(daemon, &id, &Proof::Trusted).await.unwrap().into_inner();
+        assert_eq!((explained.recorded, &*explained.refused.unwrap().reason), (true, "deadline"));
+        let Err(replayed) = replay_of(daemon, &id, String::new()).await else {
+            panic!("there is nothing to make again")
+        };
+        assert!(replayed.to_string().contains("passed before there was an answer"), "{replayed}");
+        running.shutdown().await.unwrap();
+    }
+}
