@@ -239,7 +239,7 @@ pub fn name_node_answers(bytes: &[u8]) {
 pub fn history_server_answers(bytes: &[u8]) {
     let (counted, times) = (history_server::counted(bytes), history_server::times(bytes));
     let conf = history_server::conf(bytes).unwrap_or_default();
-    for job in history_server::jobs(bytes).unwrap_or_default() {
+    for job in history_server::jobs(bytes).map(|list| list.rows).unwrap_or_default() {
         let times = times.as_ref().ok().copied().flatten();
         let _ = history_server::run(&job, &conf, counted.as_ref().copied().unwrap_or_default(), times);
         assert!(!history_server::key(&job.user, &job.name).is_empty());

@@ -16,15 +16,15 @@ INPUTS = 3
 SMALL_MB = 8  # of an input of the mix's medium jobs
 SAMPLES = 20_000_000  # of each map of the CPU-bound job: some ten seconds of a core
 
-# What is run with hints off; on; on with receivers held in turns; on with data placed as well; on with both.
+# What is run with hints off; on; on with receivers held in turns; on with data placed as well; on with both; on and gathered in few racks.
 TESTS = {"terasort": ("off", "on"), "three": ("off", "on", "hold"), "new": ("off", "on"), "teragen": ("off", "on"),
          "twelve": ("off", "on"), "cpu": ("off", "on"), "spark": ("off", "on"), "flink": ("off", "on"), "mix": ("off", "on", "hold", "both"),
-         "data": ("off", "on", "data"), "background": ("off", "on"), "half-uplink": ("off", "on"), "slow-node": ("off", "on"),
+         "data": ("off", "on", "data"), "gathered": ("off", "on", "gather"), "background": ("off", "on"), "half-uplink": ("off", "on"), "slow-node": ("off", "on"),
          "cut": ("fixed", "forwarding", "hinted", "routes", "killed")}
 # Of those of `cut` (cut.py) only one is hinted.
-HINTED = ("on", "hold", "data", "both", "hinted")
+HINTED = ("on", "hold", "data", "both", "gather", "hinted")
 # Whose run, not counted, goes before a test of recurring jobs.
-FIRST = {"terasort": "terasort", "three": "terasort", "twelve": "twelve", "cpu": "cpu", "spark": "spark", "flink": "flink", "mix": "mix", "data": "data",
+FIRST = {"terasort": "terasort", "three": "terasort", "twelve": "twelve", "cpu": "cpu", "spark": "spark", "flink": "flink", "mix": "mix", "data": "data", "gathered": "gathered",
          "background": "terasort", "half-uplink": "terasort", "slow-node": "terasort", "cut": "terasort"}
 
 # Whose history is their own, not MapReduce's.
@@ -94,6 +94,7 @@ def jobs(test: str, arm: str, pair: int, megabytes: int, of: Callable[..., tuple
             "cpu": lambda: [f"{EXAMPLES}QuasiMonteCarlo", str(MAPS), str(SAMPLES)],
             "twelve": lambda: terasort(2 * REDUCES, source, output),
             "data": lambda: terasort(REDUCES, DATA, output, ALL_REPLICAS),
+            "gathered": lambda: terasort(REDUCES, source, output, ALL_REPLICAS),
         }.get(test, lambda: terasort(REDUCES, source, output))()
         users = {"new": f"new-{'abcdefghijklmnopqrstuvwxyz'[pair % 26]}-{arm}", "twelve": "twelve"}
         found.append(Job(test, words, output, user=users.get(test, Job.user)))

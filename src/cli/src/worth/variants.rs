@@ -54,14 +54,14 @@ pub(super) const LEVERS: &[Lever] = &[
     Lever {
         name: "history",
         beside: "earlier runs known",
-        about: "as `where`, and hintd knows an earlier run of recurring jobs",
+        about: "as `where`, and hintd knows an earlier run of recurring jobs; those that shuffle much are gathered in few racks (`gathers` of the processor)",
         history: true,
         ..WHERE
     },
     Lever {
         name: "data",
         beside: "data placed",
-        about: "as `history`, and input of recurring jobs was written where the policy says",
+        about: "as `history`, but none is gathered: input of recurring jobs was written where the policy says",
         history: true,
         places_data: true,
         ..WHERE
