@@ -42,6 +42,7 @@ use hintd_engine::{
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -79,6 +80,7 @@ pub(super) struct Inner {
     /// Why what is on disk is refused while what was read before is in force.
     pub(super) config_refused: std::sync::Mutex<Option<Arc<str>>>,
     journal: GroupCommitHandle,
+    journal_file: PathBuf,
     /// Places of streams.
     streams: Arc<Semaphore>,
     streams_max: usize,
@@ -254,6 +256,7 @@ impl Daemon {
             reloading: Mutex::default(),
             config_refused: std::sync::Mutex::default(),
             journal,
+            journal_file: options.store.path.clone(),
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
             repeats: Unpacking::new(),
@@ -291,6 +294,12 @@ impl Daemon {
     #[must_use]
     pub fn generation(&self) -> Arc<Generation> {
         self.0.shared.generation.load_full()
+    }
+
+    /// The journal's file, as the configuration of the start names it.
+    #[must_use]
+    pub fn journal_file(&self) -> &Path {
+        &self.0.journal_file
     }
 
     /// The settings in force.

@@ -109,7 +109,7 @@ async fn a_watch_whose_caller_is_gone_watches_nothing() {
         reply,
     });
     let survey = daemon.engine_report().await.unwrap();
-    assert!(survey.watchers.iter().all(|watcher| !watcher.attached), "{:?}", survey.watchers);
+    assert!(survey.watchers.iter().all(|watcher| watcher.away_since.is_some()), "{:?}", survey.watchers);
     assert_eq!(daemon.0.shared.watchers.others(""), 0);
     running.shutdown().await.unwrap();
 }

@@ -210,7 +210,7 @@ fn network_map(generation: &Generation, links: &[LinkUse]) -> NetworkMap {
         switches_total: switches.len(),
         switches: switches.into_values().take(SWITCHES_MAX).collect(),
         links_total: fabric.len(),
-        links: fabric.into_iter().take(LINKS_MAX).map(|link| convert::link_view(link, USERS)).collect(),
+        links: fabric.into_iter().take(LINKS_MAX).map(|link| convert::link_view(link, None, USERS)).collect(),
     }
 }
 
@@ -324,7 +324,7 @@ pub async fn page_nodes(daemon: &Daemon, rack: String) -> Result<RackNodes, Refu
             links.iter().flat_map(|link| link.ends.iter().map(move |end| (&**end, link))).collect();
         let view = |node: NodeIdx| {
             let heard = heard.get(node.at()).copied().flatten();
-            let link = by_end.get(snapshot.host(node).as_str()).map(|link| convert::link_view(link, USERS));
+            let link = by_end.get(snapshot.host(node).as_str()).map(|link| convert::link_view(link, None, USERS));
             RackNode { node: node_view(&generation, node, heard.map(|heard| now.since(heard).as_millis())), link }
         };
         let of_rack = |node: &NodeIdx| statics.racks[snapshot.rack(*node).at()].to_string() == rack;

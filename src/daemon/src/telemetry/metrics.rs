@@ -26,15 +26,15 @@ use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE
 use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED, HISTORY_PASSED_OVER};
 use super::instance::InstanceMetrics;
 pub use super::labels::{
-    BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MessageRefusal, MoveEvent, ReloadResult, RouteKind,
-    Stage, WatcherKind,
+    BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, LinkState, MessageRefusal, MoveEvent, ReloadResult,
+    RouteKind, Stage, WatcherKind,
 };
 use super::log_writer::LOG_LINES_DROPPED;
 use super::placers::{PLACER_STUCK, QUEUE_DEPTH};
 use super::plans::{HOMED_CONTAINERS, INPUT_HOMES, PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT, REPLICAS};
 use super::routes::{
-    BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
-    ROUTES,
+    BOXES, LINKS, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED,
+    ROUTE_WATCHERS, ROUTES,
 };
 use super::sdn::{SDN_ASKED, SDN_CONNECTED, SDN_EVENTS, SDN_RULES};
 use super::worth::{WORTH_AWAITED, WORTH_HIGH, WORTH_LOW, WORTH_RATIO, WORTH_RUNS, WORTH_STOPPED};
@@ -150,6 +150,7 @@ const OF_WORK: &[Metric] = &[
     metric(ROUTE_UNACKNOWLEDGED, Kind::Gauge, Unit::Count, "Route updates sent and not yet acknowledged."),
     metric(ROUTE_REFUSED, Kind::Counter, Unit::Count, "Routes that a controller could not install."),
     metric(ROUTE_WATCHERS, Kind::Gauge, Unit::Count, "Route watchers by state: current, waiting, silent."),
+    metric(LINKS, Kind::Gauge, Unit::Count, "Links of the network, by whether they carry traffic: up, down."),
     metric(LINKS_DAMPED, Kind::Counter, Unit::Count, "Times that a link was avoided because it flapped."),
     metric(DISPATCH_OFFERS, Kind::Counter, Unit::Count, "Nodes offered to dispatch policies."),
     metric(DISPATCH_LAUNCHES, Kind::Counter, Unit::Count, "Tasks that dispatch policies launched."),

@@ -1,6 +1,6 @@
 //! Metrics of routes, middleboxes and moves, and of those who watch routes.
 
-use super::labels::{BoxState, LabelValue, MoveEvent, RouteKind, WatcherKind};
+use super::labels::{BoxState, LabelValue, LinkState, MoveEvent, RouteKind, WatcherKind};
 use super::metrics::{Metrics, SharedCounter};
 use metrics::Gauge;
 
@@ -12,6 +12,7 @@ pub(super) const ROUTE_RESYNCS: &str = "hintd_route_resyncs_total";
 pub(super) const ROUTE_UNACKNOWLEDGED: &str = "hintd_route_updates_unacknowledged";
 pub(super) const ROUTE_REFUSED: &str = "hintd_routes_refused_total";
 pub(super) const ROUTE_WATCHERS: &str = "hintd_route_watchers";
+pub(super) const LINKS: &str = "hintd_links";
 pub(super) const LINKS_DAMPED: &str = "hintd_links_damped_total";
 
 /// Records routes of running flows and those who watch them.
@@ -25,6 +26,7 @@ pub struct RouteMetrics {
     resyncs: SharedCounter,
     refused: SharedCounter,
     damped: SharedCounter,
+    links: Vec<Gauge>,
     metrics: Metrics,
 }
 
@@ -43,6 +45,7 @@ impl Metrics {
             resyncs: self.counter(ROUTE_RESYNCS, &[]),
             refused: self.counter(ROUTE_REFUSED, &[]),
             damped: self.counter(LINKS_DAMPED, &[]),
+            links: LinkState::ALL.iter().map(|kind| self.gauge(LINKS, &[("state", kind.label())])).collect(),
             metrics: self.clone(),
         }
     }
@@ -57,6 +60,11 @@ impl RouteMetrics {
     /// So many middleboxes stand so.
     pub fn boxes(&self, kind: BoxState, count: usize) {
         self.boxes[kind as usize].set(count as f64);
+    }
+
+    /// So many links stand so.
+    pub fn links(&self, state: LinkState, count: usize) {
+        self.links[state as usize].set(count as f64);
     }
 
     /// So many moves were proposed, or followed.
