@@ -159,7 +159,7 @@ pub enum StartError {
     Insecure(SocketAddr),
     /// Another daemon serves this admin socket.
     #[error("another daemon answers on {0}")]
-    AlreadyRunning(std::path::PathBuf),
+    AlreadyRunning(PathBuf),
 }
 
 fn shared(options: &Options, engine: &Engine, metrics: MetricHandles, background: BackgroundQueue) -> Shared {
