@@ -34,7 +34,7 @@ const PUBLISHED: &[&str] = &[
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",
     "OpticalPortView", "ListAttemptsResponse", "AttemptView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
     "OpenPageResponse", "NetworkResponse", "NetworkTier", "NetworkRack", "NetworkUplink", "DiffNetworkResponse", "NetworkDifference", "RacksResponse", "HostRacks",
-    "LatencyResponse", "RackLatency", "HostLatency",
+    "LatencyResponse", "RackLatency", "HostLatency", "SlowPeerReport",
     "ListDecisionsResponse", "DecisionView", "ListLeasesResponse", "LeaseView", "ListApplicationsResponse", "ApplicationView",
     "LogLevelResponse",
 ];

@@ -83,6 +83,9 @@ fn what_the_daemon_refuses_of_a_file_is_named_by_its_line_and_the_rest_counts() 
     let (code, out, err) = daemon.import_fails(&[&file]);
     assert_eq!((code, &*out), (Some(2), ""), "{err}");
     assert!(err.contains("line 3: ") && err.contains("-5"), "{err}");
+    // What was told before this one is published with it, or was.
+    daemon.import(&[&files.write("good.csv", "from,to,rtt_us\nnode-04-1,node-02-1,400\n")]);
+    assert_eq!(daemon.measured_by("node-04-1", 1), [("node-02-1".to_owned(), 400)]);
     assert_eq!(daemon.measured_by("node-04-2", 0), []);
-    assert_eq!(daemon.document(&["latency"])["paths"], 1);
+    assert_eq!(daemon.document(&["latency"])["paths"], 2);
 }

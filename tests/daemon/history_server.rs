@@ -1,5 +1,6 @@
 //! Recurring jobs from JobHistoryServers that answer as real ones do, and as broken ones do. Beside a real one: tests/hadoop.
 
+use crate::hadoop_server::{Said, Server, http};
 use crate::plans::{finish, make};
 use crate::streams::two_ways;
 use crate::world::{SOON, World, hello, request};
@@ -443,8 +444,7 @@ async fn a_poll_looks_at_so_many_jobs_and_reads_answers_up_to_their_bound() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_ended_before_the_lookback_are_not_asked_for() {
-    let history =
-        crate::hadoop_server::Server::start(|_| crate::hadoop_server::http("200 OK", "{\"jobs\":null}")).await;
+    let history = Server::start(|_| http("200 OK", "{\"jobs\":null}")).await;
     let world = World::start().await;
     let before = now_ms();
     start_history_server(&options(history.address.authority.clone()), &world.running().daemon, &Metrics::new())
@@ -453,6 +453,70 @@ async fn jobs_that_ended_before_the_lookback_are_not_asked_for() {
     let asked = history.asked()[0].rsplit_once("finishedTimeBegin=").unwrap().1.parse::<u64>().unwrap();
     let hour = 3_600_000;
     assert!((before - hour..=now_ms() - hour).contains(&asked), "{asked}, begun at {before}");
+}
+
+/// What the script has, but for these jobs, of which the same is said whatever is asked.
+fn but(script: &Script, jobs: &'static str, said: Said) -> impl Fn(&str) -> Said + Send + Sync + 'static {
+    let script = Arc::clone(script);
+    move |path: &str| {
+        let path = path.split('?').next().unwrap();
+        if path.contains(jobs) {
+            return said.clone();
+        }
+        let found = script.lock().unwrap().iter().find(|(end, _)| path.ends_with(*end)).map(|(_, body)| body.clone());
+        found.map_or_else(|| http("404 Not Found", ""), |body| http("200 OK", &body))
+    }
+}
+
+/// As while HDFS can't be read: it lists jobs, and can load none.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_history_server_tells_of_no_job_nothing_is_held_against_any() {
+    for said in [http("500 Internal Server Error", ""), Said(String::new(), Duration::ZERO)] {
+        let script = Script::default();
+        runs(&script, now_ms() - 60_000, 1..6);
+        times(&script, 1..6);
+        let history = Server::start(but(&script, "/jobs/job_", said)).await;
+        let (world, metrics) = (World::start().await, Metrics::new());
+        let _feed = world.cluster(2, 1, 8_192).await;
+        let mut network: FeedSender<v1::TopologyItem> = world.client.feed(hello()).await.unwrap();
+        network.send(two_ways()).await.unwrap();
+        network.await_acknowledged().await.unwrap();
+        let options = options(history.address.authority.clone());
+        start_history_server(&options, &world.running().daemon, &metrics).unwrap();
+        let asked =
+            |id: u32| history.asked().iter().filter(|path| path.contains(&format!("job_1_000{id}/conf"))).count();
+        let began = Instant::now();
+        while (1..6).any(|id| asked(id) < 4) {
+            assert!(began.elapsed() < SOON, "all are asked for again and again: {:?}", history.asked());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(!metrics.render().contains("hintd_history_server_passed_over_total{"), "{}", metrics.render());
+        world.until("it is said", |status| status.degraded.contains(&"history_server_silent".to_owned())).await;
+        history.says(but(&script, "none", http("200 OK", "")));
+        until_runs(&world, 5).await;
+        assert!(!metrics.render().contains("hintd_history_server_passed_over_total{"), "{}", metrics.render());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_fails_is_asked_for_again_when_the_others_had_their_turn() {
+    let script = Script::default();
+    runs(&script, now_ms() - 60_000, 1..6);
+    let history = Server::start(but(&script, "/jobs/job_1_0003", http("500 Internal Server Error", ""))).await;
+    let (world, metrics) = (World::start().await, Metrics::new());
+    let _feed = world.cluster(1, 2, 8_192).await;
+    let options = HistoryServerOptions { jobs_per_poll: 1, ..options(history.address.authority.clone()) };
+    start_history_server(&options, &world.running().daemon, &metrics).unwrap();
+    let began = Instant::now();
+    while !metrics.render().contains("hintd_history_server_passed_over_total{") {
+        assert!(began.elapsed() < SOON, "it is passed over: {:?}", history.asked());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await; // for one more than it should
+    let of = |path: &String| path.strip_suffix("/conf")?.rsplit_once("job_1_000").map(|(_, id)| id.to_owned());
+    let asked: Vec<String> = history.asked().iter().filter_map(of).collect();
+    // The first failure may be everybody's: nobody was told yet.
+    assert_eq!(asked.concat(), "34512333");
 }
 
 /// Without its configuration a job has the name that the list has, perhaps cut short, and no paths.
@@ -467,16 +531,14 @@ async fn a_configuration_that_can_not_be_told_now_is_asked_for_at_three_polls_at
         runs(&script, now_ms() - 60_000, 1..2);
         let body = script.lock().unwrap()[JOBS].replace("etl 20", "et");
         script.lock().unwrap().insert(JOBS.to_owned(), body);
-        let history = crate::hadoop_server::Server::start(move |path: &str| {
+        let history = Server::start(move |path: &str| {
             let path = path.split('?').next().unwrap();
             let found =
                 script.lock().unwrap().iter().find(|(end, _)| path.ends_with(*end)).map(|(_, body)| body.clone());
             match found {
-                _ if path.ends_with("/conf") && asked.fetch_add(1, Ordering::Relaxed) < failing => {
-                    crate::hadoop_server::http(status, "")
-                }
-                Some(body) => crate::hadoop_server::http("200 OK", &body),
-                None => crate::hadoop_server::http("404 Not Found", ""),
+                _ if path.ends_with("/conf") && asked.fetch_add(1, Ordering::Relaxed) < failing => http(status, ""),
+                Some(body) => http("200 OK", &body),
+                None => http("404 Not Found", ""),
             }
         })
         .await;

@@ -32,6 +32,8 @@
 // name_node.refused_fresh: src/hadoop/name_node/shelf.rs
 // limits.attempt_jump: tests/daemon/tokens.rs
 // name_node.kept: src/hadoop/name_node/shelf.rs
+// name_node.slow_peers: tests/daemon/slow_peers.rs
+// name_node.slow_peers_kept: src/daemon/src/hadoop/slow_peers/tests.rs
 // history_server.answer_bytes: tests/daemon/history_server.rs
 // history_server.jobs_per_poll: tests/daemon/history_server.rs
 // spark_history_server.applications_per_poll: tests/daemon/history_server.rs, for both are read by one poller

@@ -43,6 +43,7 @@ mod resource_manager;
 mod resource_manager_apps;
 mod searches;
 mod shells;
+mod slow_peers;
 mod spark_history;
 mod streams;
 mod tokens;

@@ -85,10 +85,21 @@ async fn a_worker_far_from_its_master_is_told_where_it_is_near_and_seen_to_have_
     let shown = of(world.client.explain(&decision).await.unwrap());
     assert_eq!(shown, [("r2n1".to_owned(), "r1n0".to_owned(), false)]);
 
-    // The application starts it anew there.
+    // The application starts it anew there, and ends the one that is far some rounds later.
     beats.send(beat("r1n0", (2, 1_024), vec![runs("container_1_0001_01_000003", PRIORITY)])).await.unwrap();
-    beats.send(beat("r2n1", (3, 0), vec![])).await.unwrap();
     world.until("it is followed", |status| moves(status)[2] == 1).await;
     assert!(of(world.client.explain(&decision).await.unwrap())[0].2);
+    rounds(&world).await;
+    assert_eq!(moves(&world.status().await), [1, 1, 1], "it cools down, far as it is");
+    beats.send(beat("r2n1", (3, 0), vec![])).await.unwrap();
+    beats.await_acknowledged().await.unwrap();
+    rounds(&world).await;
     assert_eq!(moves(&world.status().await), [1, 1, 1], "near its master it stays");
+}
+
+/// Waits for more rounds than a move takes to be told: one that had begun, and two that find it.
+async fn rounds(world: &World) {
+    let of = |status: &v1::StatusResponse| status.counters.get("rebalance_rounds").copied().unwrap_or(0);
+    let before = of(&world.status().await);
+    world.until("rounds go on", |status| of(status) >= before + 4).await;
 }

@@ -108,6 +108,7 @@ fn options(servers: &[&Server]) -> NameNodeOptions {
             refused_fresh: Duration::from_millis(50),
             kept: Duration::from_secs(600),
         },
+        slow_peers: None,
     }
 }
 

@@ -95,8 +95,12 @@ fn options(server: &Server) -> ResourceManagerOptions {
 
 /// A daemon with two leases of application 1.
 async fn leased(server: &Server) -> World {
+    leased_by(options(server)).await
+}
+
+async fn leased_by(options: ResourceManagerOptions) -> World {
     let world = World::start().await;
-    start(options(server), &world.running().daemon, &Metrics::new()).unwrap();
+    start(options, &world.running().daemon, &Metrics::new()).unwrap();
     world.until("both nodes", |status| status.nodes_usable == 2).await;
     world.hints(request("one", 1, 2, 1_024)).await;
     assert_eq!(world.status().await.leases, 2);
@@ -156,6 +160,47 @@ async fn an_application_at_which_it_breaks_off_keeps_no_lease_of_others_from_bei
     server.says(broken(Knows { live: FIRST, containers: CONTAINERS, ..NOTHING }));
     let followed = |status: &v1::StatusResponse| status.counters.get("hints_followed") == Some(&1);
     world.until("a lease of application 1 is met", followed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_at_which_it_breaks_off_slows_down_no_turn() {
+    let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
+    let mut patient = options(&server);
+    patient.servers.backoff = Duration::from_secs(3_600);
+    let _world = leased_by(patient).await;
+    let others = manager(NOTHING);
+    server.says(move |path| match path.contains("/application_1_0001?") {
+        true => Said(String::new(), Duration::ZERO),
+        false => others(path),
+    });
+    // As many turns one after the other, each with a longer wait than the one before, would take minutes.
+    let asked = || server.asked().iter().filter(|path| path.contains("/application_1_0001?")).count();
+    let (before, began) = (asked(), Instant::now());
+    while asked() < before + 12 {
+        assert!(began.elapsed() < SOON, "it is asked for in every turn: {}", asked() - before);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_do_not_come_keep_no_application_from_its_end() {
+    for (what, said) in [
+        ("/conf", Said(http("200 OK", "{}").0, Duration::from_secs(3))),
+        ("/ws/v1/cluster/scheduler", Said(String::new(), Duration::ZERO)),
+    ] {
+        let but_settings = |knows: Knows| {
+            let (knows, said) = (manager(knows), said.clone());
+            move |path: &str| if path.starts_with(what) { said.clone() } else { knows(path) }
+        };
+        let server = Server::start(but_settings(Knows { live: FIRST, ..NOTHING })).await;
+        let world = leased(&server).await;
+        server.says(but_settings(Knows { one: Some(["FINISHED", "SUCCEEDED"]), ..NOTHING }));
+        world.until("it is over", |status| status.leases == 0).await;
+        let status = world.until("it is said", |status| !status.notices.is_empty()).await;
+        assert!(status.notices[0].contains(what), "{:?}", status.notices);
+        server.says(manager(NOTHING));
+        world.until("they are read", |status| status.notices.is_empty()).await;
+    }
 }
 
 /// As of a web interface that keeps `/conf` for admins.

@@ -227,6 +227,46 @@ async fn while_no_resource_manager_answers_nothing_is_learnt_and_nothing_lost() 
     assert_eq!(passed_over(&metrics, &server, "refused"), 0);
 }
 
+/// A refusal of one on standby is no word on the application, as where a filter before it wants a login.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_none_leads_a_refusal_of_one_on_standby_loses_nothing_either() {
+    for refusal in ["401 Unauthorized", "403 Forbidden", "500 Internal Server Error"] {
+        let server = Server::start(spark(1..3, |_| None)).await;
+        let away = Server::start(|_: &str| http("503 Service Unavailable", "")).await;
+        let standby = Server::start(move |path: &str| match path {
+            "/ws/v1/cluster/info" => http("200 OK", "{\"clusterInfo\":{\"id\":2,\"haState\":\"STANDBY\"}}"),
+            _ => http(refusal, ""),
+        })
+        .await;
+        let (world, metrics) = (World::start().await, Metrics::new());
+        let _feed = world.cluster(3, 2, 8_192).await;
+        let (options, managers) = (options(&server), managers([&away, &standby]));
+        start_spark_history_server(&options, Some(&managers), &world.running().daemon, &metrics).unwrap();
+        until_asked(&standby, "_0001?", 6).await; // at more polls than one that is refused
+        assert_eq!(count(&standby.asked(), "_0002?"), 0, "nobody answers for another either");
+        away.says(leading(|_| http("200 OK", NAMED)));
+        until_said(&world, KEY, "edges from 2 earlier runs of").await;
+        assert_eq!(passed_over(&metrics, &server, "refused"), 0, "{refusal}");
+    }
+}
+
+/// As where its filter wants a login for applications.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_resource_manager_tells_of_no_application_nothing_is_held_against_any() {
+    let server = Server::start(spark(1..4, |_| None)).await;
+    let manager = Server::start(leading(|_| http("401 Unauthorized", ""))).await;
+    let (world, metrics) = (World::start().await, Metrics::new());
+    let _feed = world.cluster(3, 2, 8_192).await;
+    let (options, managers) = (options(&server), managers([&manager]));
+    start_spark_history_server(&options, Some(&managers), &world.running().daemon, &metrics).unwrap();
+    for application in ["_0001?", "_0002?", "_0003?"] {
+        until_asked(&manager, application, 4).await;
+    }
+    manager.says(leading(|_| http("200 OK", NAMED)));
+    until_said(&world, KEY, "edges from 3 earlier runs of").await;
+    assert_eq!(passed_over(&metrics, &server, "refused"), 0);
+}
+
 /// Neither does one at which it breaks off, or for which a proxy before it answers: it leads, so others are asked for.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_application_that_the_resource_manager_does_not_tell_of_holds_up_no_other_and_is_passed_over() {
@@ -330,6 +370,8 @@ async fn one_application_that_makes_no_sense_is_passed_over_and_counted() {
         let _feed = world.cluster(1, 2, 8_192).await;
         start_spark_history_server(&options(&server), None, &world.running().daemon, &metrics).unwrap();
         until_said(&world, DRIVERS_KEY, "edges from 2 earlier runs of").await;
+        // Where a poll ends at one, the others have their turn before it is asked for again.
+        until_passed_over(&metrics, &server, (reason, 1)).await;
         assert_eq!(passed_over(&metrics, &server, reason), 1, "{reason}");
         assert_eq!(world.counter("history_runs").await, 2, "{reason}");
     }

@@ -19,10 +19,13 @@ SAMPLES = 20_000_000  # of each map of the CPU-bound job: some ten seconds of a 
 # What is run with hints off; on; on with receivers held in turns; on with data placed as well; on with both.
 TESTS = {"terasort": ("off", "on"), "three": ("off", "on", "hold"), "new": ("off", "on"), "teragen": ("off", "on"),
          "twelve": ("off", "on"), "cpu": ("off", "on"), "spark": ("off", "on"), "flink": ("off", "on"), "mix": ("off", "on", "hold", "both"),
-         "data": ("off", "on", "data"), "background": ("off", "on"), "half-uplink": ("off", "on"), "slow-node": ("off", "on")}
+         "data": ("off", "on", "data"), "background": ("off", "on"), "half-uplink": ("off", "on"), "slow-node": ("off", "on"),
+         "cut": ("fixed", "forwarding", "hinted", "routes", "killed")}
+# Of those of `cut` (cut.py) only one is hinted.
+HINTED = ("on", "hold", "data", "both", "hinted")
 # Whose run, not counted, goes before a test of recurring jobs.
 FIRST = {"terasort": "terasort", "three": "terasort", "twelve": "twelve", "cpu": "cpu", "spark": "spark", "flink": "flink", "mix": "mix", "data": "data",
-         "background": "terasort", "half-uplink": "terasort", "slow-node": "terasort"}
+         "background": "terasort", "half-uplink": "terasort", "slow-node": "terasort", "cut": "terasort"}
 
 # Whose history is their own, not MapReduce's.
 FRAMEWORKS = ("spark", "flink")

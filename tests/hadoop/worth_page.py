@@ -7,10 +7,16 @@ import statistics
 from collections import Counter
 from pathlib import Path
 
+from worth_jobs import HINTED
+
 STARVED = 0.5  # two cores run what some two hundred threads of six nodes want: they wait for each other in any case
 FIRST, LAST = "<!-- figures: written by tests/hadoop/worth -->", "<!-- end of figures -->"
-SAID = {"off": "off", "on": "on", "hold": "on, held in turns", "data": "on, data placed", "both": "on, held, data placed"}
-COLORS = {"off": "#777777", "on": "#1f6fb4", "hold": "#c2571a", "data": "#2e7d4f", "both": "#7a3fa0"}
+SAID = {"off": "off", "on": "on", "hold": "on, held in turns", "data": "on, data placed", "both": "on, held, data placed",
+        "fixed": "off, nobody reroutes", "forwarding": "off, os-ken reroutes", "hinted": "on, os-ken reroutes", "routes": "off, hintd reroutes",
+        "killed": "off, hintd's routes, hintd killed"}
+COLORS = {"off": "#777777", "on": "#1f6fb4", "hold": "#c2571a", "data": "#2e7d4f", "both": "#7a3fa0",
+          "fixed": "#777777", "forwarding": "#c2571a", "hinted": "#7a3fa0", "routes": "#1f6fb4", "killed": "#2e7d4f"}
+BASES = ("off", "fixed")  # by whose seconds the other arms' are divided
 
 
 def by_rack(job: dict, racks: dict[str, str]) -> str:
@@ -102,7 +108,7 @@ def decided(row: dict) -> str:
         return (f"none ({one['withheld']})" if one["withheld"] else f"{one['hinted']} hinted") + f", busiest link {ours}, YARN's own {default}"
     if len(row["decisions"]) > 3:
         return f"{len(row['decisions'])} asked for, {sum(not one['withheld'] for one in row['decisions'])} hinted"
-    return "; ".join(of(one) for one in row["decisions"]) or ("–" if row["arm"] == "off" else "not asked")
+    return "; ".join(of(one) for one in row["decisions"]) or ("not asked" if row["arm"] in HINTED else "–")
 
 
 def groups(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> dict[tuple[str, str], list[dict]]:
@@ -111,16 +117,21 @@ def groups(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> dict[tuple[st
 
 
 def ratios(rows: list[dict], test: str, arm: str, pair: int | None = None) -> list[float]:
-    """Mean seconds a job by the ones of the same pair's run with hints off; of one pair, or of all."""
-    off = {row["pair"]: seconds(row) for row in rows if (row["test"], row["arm"]) == (test, "off")}
+    """Mean seconds a job by the ones of the same pair's run of the base arm; of one pair, or of all."""
+    off = {row["pair"]: seconds(row) for row in rows if row["test"] == test and row["arm"] in BASES}
     return [seconds(row) / off[row["pair"]] for row in rows if (row["test"], row["arm"]) == (test, arm) and row["pair"] in off and pair in (None, row["pair"])]
 
 
+def divisor(rows: list[dict]) -> str:
+    """What the arm is called that others are divided by."""
+    return SAID["off" if any(row["arm"] == "off" for row in rows) else "fixed"]
+
+
 def table(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> list[str]:
-    lines = ["| test | hints | runs | s a job | ÷ off, pair by pair, median | s until all ended | shuffle, s | MB over uplinks | MB over the busiest | "
+    lines = [f"| test | hints | runs | s a job | ÷ {divisor(rows)}, pair by pair, median | s until all ended | shuffle, s | MB over uplinks | MB over the busiest | "
              "hinted: on the host, in its rack | waited for a core, of the time they ran |", "|---|---|---|---|---|---|---|---|---|---|---|"]
     for (test, arm), found in groups(rows, tests).items():
-        ratio = spread(ratios(rows, test, arm), 2) if arm != "off" else ""
+        ratio = spread(ratios(rows, test, arm), 2) if arm not in BASES else ""
         shuffled = spread([shuffle(row) for row in found]) if reduces(found[0]) else "–"
         lines.append(f"| {test} | {SAID[arm]} | {len(found)} | {spread([seconds(row) for row in found])} | {ratio} | "
                      f"{spread([row['wall_seconds'] for row in found])} | {shuffled} | {spread([row['uplink_bytes'] / 1e6 for row in found])} | "
@@ -129,14 +140,14 @@ def table(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> list[str]:
 
 
 def each(rows: list[dict], megabytes: int) -> list[str]:
-    lines = ["| test | pair | hints | s by job | ÷ off | shuffle, s by job | out of racks, MB | into racks, MB | busiest at best, MB | maps by rack | reduces by rack | hintd | "
+    lines = [f"| test | pair | hints | s by job | ÷ {divisor(rows)} | shuffle, s by job | out of racks, MB | into racks, MB | busiest at best, MB | maps by rack | reduces by rack | hintd | "
              "waited for a core |", "|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
         least, ratio = best(row, megabytes), ratios(rows, row["test"], row["arm"], row["pair"])
         lines.append(
             "| " + " | ".join([
                 row["test"], str(row["pair"] + 1), SAID[row["arm"]], of_jobs(row, "seconds"),
-                f"{ratio[0]:.2f}" if ratio and row["arm"] != "off" else "",
+                f"{ratio[0]:.2f}" if ratio and row["arm"] not in BASES else "",
                 of_jobs(row, "shuffle_seconds") if reduces(row) else "–",
                 " ".join(f"{link['out'] / 1e6:.0f}" for link in row["uplinks"].values()),
                 " ".join(f"{link['in'] / 1e6:.0f}" for link in row["uplinks"].values()),
@@ -178,16 +189,35 @@ def figures(rows: list[dict], settings: dict, tests: dict[str, tuple[str, ...]],
     loads = [value for row in rows for value in row["load"]]
     clusters = len({row["cluster"] for row in rows})
     starved = waited(rows) > STARVED
+    both = ", half of it on each of two links" if settings.get("switches") == "ovs" else ""
     return "\n".join([
         FIRST, "", f"{settings['racks']} racks of {settings['nodes_per_rack']} nodes, {settings['node_rate']} a node, {settings['uplink_rate']} a rack's "
-        f"uplink, each way; Hadoop {settings['version']}; {settings['mb']} MB a job, {settings['reduces']} reduces, `wait-ms={settings['wait_ms']}`, policy `{settings.get('policy', 'container')}`. "
+        f"uplink{both}, each way; Hadoop {settings['version']}; {settings['mb']} MB a job, {settings['reduces']} reduces, `wait-ms={settings['wait_ms']}`, policy `{settings.get('policy', 'container')}`. "
         f"{len(rows)} run{'s' * (len(rows) > 1)} on {clusters} cluster{'s' * (clusters > 1)}; the machine's load was "
         f"{min(loads):.0f} to {max(loads):.0f}; idle, the uplinks carried {max(row['idle_bytes_per_s'] for row in rows) / 1e3:.1f} KB a second. "
         "Median, lowest–highest.", *([
             "", f"**The machine was busy**: threads of cluster and jobs waited {waited(rows):.0%} of the time they ran for a core. Seconds are those of "
             "the machine as well as of the network; bytes and places do not depend on it.",
-        ] * starved), "", *table(rows, tests), "", f"![seconds and bytes]({plot_file})", "", "Each run (racks in their order; "
+        ] * starved), "", *table(rows, tests), *cuts(rows), "", f"![seconds and bytes]({plot_file})", "", "Each run (racks in their order; "
         f"[all figures]({runs_file})):", "", *each(rows, settings["mb"]), "", LAST])
+
+
+def cuts(rows: list[dict]) -> list[str]:
+    """What cut links did, where any was cut."""
+    cut = [row for row in rows if row.get("cut")]
+    if not cut:
+        return []
+    lines = ["", "Each cut, seconds (a pair: of nodes with bytes over the link in the second before; it stands still until bytes come another way, or the link is back):", "",
+             "| pair | arm | link | pairs with routes of hintd's | pairs by the link | stood still, median | at most | sent nothing more | longest silence in the 5 s before | "
+             "from the cut to the mending, no byte from rack to rack | out of and into the link's rack | samples apart, at most |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    for row in cut:
+        found = row["cut"]
+        still, usual = found["still_seconds"], found["usual_seconds"]
+        lines.append("| " + " | ".join([
+            str(row["pair"] + 1), SAID[row["arm"]], found["link"].replace("up", "rack").replace("-", " to spine"), str(found["routes"]), str(len(found["pairs"])),
+            f"{statistics.median(still):.2f}" if still else "–", f"{max(still):.2f}" if still else "–", str(found["over"]),
+            f"{max(usual):.2f}" if usual else "–", f"{found['longest_all']:.2f}", f"{found['longest_rack']:.2f}", f"{found['longest_sample']:.2f}"]) + " |")
+    return lines
 
 
 HEAD = """# What hints are worth on a real network
@@ -201,9 +231,10 @@ def write(page: Path, rows: list[dict], settings: dict, tests: dict[str, tuple[s
     """The page's part between its marks, the runs and the plot beside it."""
     folder = page.parent / "worth"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "real.json").write_text(json.dumps({"settings": settings, "runs": rows}, indent=None, separators=(",", ":")) + "\n")
-    (folder / "real.svg").write_text(plot(rows, tests))
+    name = page.stem.removeprefix("worth-")
+    (folder / f"{name}.json").write_text(json.dumps({"settings": settings, "runs": rows}, indent=None, separators=(",", ":")) + "\n")
+    (folder / f"{name}.svg").write_text(plot(rows, tests))
     text = page.read_text() if page.exists() else f"{HEAD}{FIRST}\n{LAST}\n"
     before, _, rest = text.partition(FIRST)
     after = rest.partition(LAST)[2]
-    page.write_text(before + figures(rows, settings, tests, "worth/real.svg", "worth/real.json") + after)
+    page.write_text(before + figures(rows, settings, tests, f"worth/{name}.svg", f"worth/{name}.json") + after)

@@ -141,6 +141,65 @@ class InstallerTest(unittest.TestCase):
         self.assertEqual(world.switches.batches, [[(18, True), (1, True), (17, False)]])
         self.assertEqual(world.switches.routes(), {2: 3, 18: 2, 1: 2})
 
+    def cut(self, world: World) -> None:
+        """The link between leaf1 and spine1 is down at both ends."""
+        for dpid, port in ((1, 1), (17, 1)):
+            world.inventory.port(PortAt(dpid, port), PortSeen(port, False, 10**10), 30.0)
+        world.show()
+
+    def turns(self, world: World) -> None:
+        """Whatever is due now."""
+        for _ in range(5):
+            world.installer.suspect(1)  # there is always something to do, so that no turn waits
+            world.installer.turn()
+
+    def test_without_hintd_a_route_over_a_dead_link_goes_at_once(self) -> None:
+        world = World(forward=True)
+        world.update(1, "INITIAL", BY_SPINE1, snapshot=True)
+        world.installer.unheard()
+        self.cut(world)
+        self.turns(world)
+        self.assertEqual(world.switches.routes(), {})
+        carried = [rule.actions for rule in world.switches.tables[1].values() if rule.match == match(eth_dst="02:00:00:00:00:02")]
+        self.assertEqual(carried, [outputs({2})], "default forwarding goes around")
+
+    def test_a_route_over_a_dead_link_goes_when_hintd_says_no_other_in_time(self) -> None:
+        world, anew = World(), []
+        world.installer.watch_anew = lambda: anew.append(1)
+        world.update(1, "INITIAL", BY_SPINE1, snapshot=True)
+        self.cut(world)
+        self.turns(world)
+        self.assertEqual(world.switches.routes(), {2: 3, 17: 2, 1: 1}, "hintd has its time")
+        world.now = 1.1
+        self.turns(world)
+        self.assertEqual((world.switches.routes(), anew), ({}, []))
+        # What it says after that names changes of routes that are gone: all of them are wanted anew.
+        world.update(2, "FAILOVER", BY_SPINE2)
+        self.assertEqual(anew, [1])
+        world.update(3, "INITIAL", [BY_SPINE1[0], *BY_SPINE2], snapshot=True)
+        self.assertEqual((world.switches.routes(), anew), ({2: 3, 18: 2, 1: 2}, [1]))
+
+    def test_a_route_of_an_earlier_life_over_a_dead_link_goes_whole(self) -> None:
+        earlier = World()
+        other = wire.HostPair(src="node-2", dst="node-1")
+        earlier.update(1, "INITIAL", [*BY_SPINE1, install("spine2", "leaf1:2-spine2:1", other)], snapshot=True)
+        world = World()
+        world.switches.tables = earlier.switches.tables
+        self.turns(world)
+        self.assertEqual(world.switches.routes(), {2: 3, 17: 2, 1: 1, 18: 1}, "nobody said yet that it is not wanted")
+        self.cut(world)
+        self.turns(world)
+        self.assertEqual(world.switches.routes(), {18: 1}, "the other pair's way is whole")
+
+    def test_a_route_that_hintd_moved_in_time_stays(self) -> None:
+        world = World()
+        world.update(1, "INITIAL", BY_SPINE1, snapshot=True)
+        self.cut(world)
+        world.update(2, "FAILOVER", [*BY_SPINE2, remove("spine1")])
+        world.now = 1.1
+        self.turns(world)
+        self.assertEqual(world.switches.routes(), {2: 3, 18: 2, 1: 2})
+
     def test_a_refused_entry_refuses_its_pair_and_takes_the_others_away(self) -> None:
         for trouble in ("away", "refuses"):
             world = World()

@@ -5,10 +5,11 @@ use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
 use clap::{Args, Subcommand};
+use hintd::regular_file::{self, Readers};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// What is done with contexts.
@@ -211,19 +212,7 @@ fn write(file: &Path, all: &Contexts) -> Result<(), Failure> {
     if let Some(folder) = file.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
-    let draft = file.with_extension(std::process::id().to_string());
-    let written = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&draft)
-        .and_then(|mut made| std::io::Write::write_all(&mut made, text.as_bytes()))
-        .and_then(|()| std::fs::rename(&draft, file));
-    written.map_err(|error| {
-        drop(std::fs::remove_file(&draft)); // it may never have been made
-        failed(error)
-    })
+    regular_file::replace(file, text.as_bytes(), Readers::Owner).map_err(failed)
 }
 
 /// The file that a link leads to, which need not be there yet.

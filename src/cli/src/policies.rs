@@ -77,11 +77,11 @@ fn learnt(training: &v1::PolicyLearnt) -> Vec<String> {
             None => String::new(),
         };
         lines.push(format!("task times: of {timed_on_class} jobs on its machines, {timed_elsewhere} on others{off}"));
-        lines.push(output::table(
-            ["jobs held out", "shuffle", "jobs", "wrong", "error", "large called small"],
-            2,
-            rows(training),
-        ));
+        let head = ["jobs held out", "shuffle", "jobs", "wrong", "error", "large called small"];
+        lines.push(match training.held_out.iter().any(|row| row.jobs > 0) {
+            true => output::table(head, 2, rows(training)),
+            false => "jobs held out: none, for too few of one kind would be left to learn from".to_owned(),
+        });
     }
     if !training.problem.is_empty() {
         lines.push(format!("not trained since: {}", training.problem));
@@ -141,6 +141,9 @@ mod tests {
             held_out: vec![row("support vectors", 2), row("regression", 4)],
             ..v1::PolicyLearnt::default()
         };
+        let unjudged = v1::HeldOutJobs { jobs: 0, wrong: 0, ..row("support vectors", 0) };
+        let text = shown(&policy(v1::PolicyLearnt { held_out: vec![unjudged], ..learnt.clone() }));
+        assert!(text.contains("jobs held out: none, for too few of one kind") && !text.contains("0.0 %"), "{text}");
         let text = shown(&policy(learnt));
         for part in [
             "learnt from: 400 finished jobs, 380 of them small, before the daemon's start",

@@ -35,13 +35,17 @@ fn row(group: &str, place: &v1::PredictedPlace) -> [String; 6] {
 
 fn basis(place: &v1::PredictedPlace) -> String {
     let age = place.age_ms.map_or_else(|| "an unknown time".to_owned(), |ms| output::seconds(ms as f64 / 1e3));
-    match place.basis.as_str() {
+    let basis = match place.basis.as_str() {
         "hosts" => format!("measured {age} before"),
         "racks" => format!("between their racks, measured {age} before"),
         "same_host" => "same host, not measured".to_owned(),
         "same_rack" => "same rack, not measured".to_owned(),
         "beyond" => "another rack, not measured".to_owned(),
         other => other.to_owned(),
+    };
+    match place.slowdown {
+        Some(times) => format!("{basis}, × {} for DataNodes report it as slow", output::digits(times)),
+        None => basis,
     }
 }
 
@@ -66,7 +70,15 @@ mod tests {
     use super::*;
 
     fn place(host: &str, count: u32, basis: &str, age_ms: Option<u64>) -> v1::PredictedPlace {
-        v1::PredictedPlace { host: host.into(), count, performance: 0.926, rtt_us: 50, basis: basis.into(), age_ms }
+        v1::PredictedPlace {
+            host: host.into(),
+            count,
+            performance: 0.926,
+            rtt_us: 50,
+            basis: basis.into(),
+            age_ms,
+            slowdown: None,
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! - `hadoop`, `sdn`: what the daemon asks or tells others by itself, over `rest_client`.
 //! - `http`: the HTTP listener and its pages. `telemetry`: logs and metrics.
 //! - `descriptors`: how many files and sockets the process may have.
-//! - `config`: the configuration file. `regular_file`: how files are read that somebody else put there.
+//! - `config`: the configuration file. `regular_file`: how files are read that somebody else put there, and replaced.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails

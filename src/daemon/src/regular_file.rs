@@ -1,4 +1,5 @@
-//! Files that the daemon reads by name: regular ones of a bounded size, and nothing that could hold it up.
+//! Files that are read by name: regular ones of a bounded size, and nothing that could hold a reader up. And files that are
+//! replaced: whole or not at all.
 //!
 //! A FIFO blocks whoever opens it until somebody writes, a device may never end. The file is opened without waiting and
 //! looked at afterwards, so that nothing can be put in its place in between.
@@ -6,8 +7,8 @@
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, FileType, OpenOptions};
-use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// Bytes of a configuration: some hundred times the shipped one.
@@ -53,6 +54,56 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(read(path, most)?).map_err(|error| io::Error::new(ErrorKind::InvalidData, error.utf8_error()))
 }
 
+/// Who may read a file that is replaced.
+#[derive(Debug, Clone, Copy)]
+pub enum Readers<'a> {
+    /// Its owner alone.
+    Owner,
+    /// Those of that file, which gives its owner and group as well; all, where it is not there.
+    Of(&'a Path),
+}
+
+/// Puts bytes in the place of a file, whole or not at all, also where the machine stops meanwhile. What is begun beside it
+/// follows no link, and does not stay behind where it can't be finished. A link in the file's own place is replaced.
+///
+/// # Errors
+/// The system's.
+pub fn replace(path: &Path, bytes: &[u8], readers: Readers<'_>) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let file = match begin(&draft) {
+        // Of a process of the same number that was stopped while it wrote: in a container that is every one.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            std::fs::remove_file(&draft).and_then(|()| begin(&draft))
+        }
+        begun => begun,
+    }?;
+    fill(file, bytes, readers).and_then(|()| std::fs::rename(&draft, path)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&draft); // what went wrong first is said
+    })
+}
+
+/// For its owner alone, until it is known for whom it is.
+fn begin(draft: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)
+}
+
+fn fill(mut file: File, bytes: &[u8], readers: Readers<'_>) -> io::Result<()> {
+    if let Readers::Of(like) = readers {
+        let known = std::fs::metadata(like).ok();
+        let made = file.metadata()?;
+        // Who replaces it may be root, and who reads it another user.
+        if let Some(known) = known.as_ref().filter(|known| (known.uid(), known.gid()) != (made.uid(), made.gid())) {
+            std::os::unix::fs::fchown(&file, Some(known.uid()), Some(known.gid()))?;
+        }
+        // Whatever the umask is.
+        let mode = known.map_or(0o644, |known| known.permissions().mode() & 0o777);
+        file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+    }
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
 fn irregular(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, format!("it is {what}, not a regular file"))
 }
@@ -93,6 +144,50 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         assert_eq!(refused(&socket), "it is a socket or a device without a driver, not a regular file");
         assert!(refused(&folder.path().join("none")).contains("No such file"));
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_for_the_readers_that_are_meant() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, like] = ["file.toml", "like.toml"].map(|name| folder.path().join(name));
+        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+        replace(&file, b"a", Readers::Of(&like)).unwrap();
+        assert_eq!((read_text(&file, 9).unwrap().as_str(), mode()), ("a", 0o644), "there is none like it");
+        std::fs::write(&like, "").unwrap();
+        std::fs::set_permissions(&like, std::fs::Permissions::from_mode(0o640)).unwrap();
+        replace(&file, b"b", Readers::Of(&like)).unwrap();
+        assert_eq!((read_text(&file, 9).unwrap().as_str(), mode()), ("b", 0o640));
+        replace(&file, b"c", Readers::Owner).unwrap();
+        assert_eq!((read_text(&file, 9).unwrap().as_str(), mode()), ("c", 0o600));
+        // Only root may give a file away.
+        if std::os::unix::fs::chown(&like, Some(65_534), Some(65_534)).is_ok() {
+            replace(&file, b"d", Readers::Of(&like)).unwrap();
+            let owner = std::fs::metadata(&file).unwrap();
+            assert_eq!((owner.uid(), owner.gid(), mode()), (65_534, 65_534, 0o640));
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside them");
+    }
+
+    #[test]
+    fn what_is_begun_follows_no_link_and_does_not_stay_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, other] = ["file", "other"].map(|name| folder.path().join(name));
+        let draft = folder.path().join(format!(".file.{}", std::process::id()));
+        std::fs::write(&other, "its own").unwrap();
+        std::os::unix::fs::symlink(&other, &draft).unwrap();
+        replace(&file, b"a", Readers::Owner).unwrap();
+        assert_eq!(
+            (read_text(&file, 9).unwrap(), read_text(&other, 9).unwrap()),
+            ("a".to_owned(), "its own".to_owned())
+        );
+        assert!(std::fs::symlink_metadata(&draft).is_err());
+        std::fs::write(&draft, "half of").unwrap();
+        replace(&file, b"b", Readers::Owner).unwrap();
+        assert_eq!(read_text(&file, 9).unwrap(), "b", "one that was left by a process that was stopped");
+        std::fs::remove_file(&file).unwrap();
+        std::fs::create_dir(&file).unwrap();
+        assert!(replace(&file, b"c", Readers::Owner).is_err() && std::fs::symlink_metadata(&draft).is_err());
+        assert!(replace(&folder.path().join("none/file"), b"c", Readers::Owner).is_err());
     }
 
     #[test]

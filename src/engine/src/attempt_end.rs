@@ -14,7 +14,6 @@ use super::plans::RunTracker;
 use super::rebalance::Rebalancing;
 use super::routes::Watchers;
 use hintd_model::units::{AttemptId, Timestamp};
-use hintd_policy::scale_up_out::is_up;
 use std::sync::Arc;
 
 impl Engine {
@@ -78,15 +77,9 @@ impl AttemptHandler<'_> {
 
     /// Notes how much of an attempt ran on machines of the class that a policy learns of, for its run.
     pub(crate) fn note_class(&mut self, attempt: AttemptId) {
-        let (class, snapshot) = (&*self.leases.settings.machine_class, &**self.leases.snapshot);
-        let Some(arrived) = self.arrivals.view().get(&attempt).filter(|_| !class.is_empty()) else { return };
-        let (mut all, mut of_class) = (0_u64, 0_u64);
-        for (node, count) in arrived.all() {
-            all += u64::from(count);
-            of_class += if is_up(snapshot, node, class) { u64::from(count) } else { 0 };
-        }
-        if let Some(share) = (1_000 * of_class).checked_div(all) {
-            self.run_tracker.ran_on(attempt.application, u16::try_from(share).expect("a part of the whole"));
+        let (class, snapshot) = (&self.leases.settings.machine_class, &**self.leases.snapshot);
+        if let Some(arrived) = self.arrivals.view().get(&attempt) {
+            self.run_tracker.ran_on(attempt.application, class, snapshot, arrived.all());
         }
     }
 

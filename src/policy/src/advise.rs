@@ -181,8 +181,8 @@ pub trait PlaceData: Send + Sync {
     /// [`PlaceError`] where the policy can't work on such a problem at all.
     fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError>;
 
-    /// Racks in which the input of a recurring job should have a replica, ascending, asked before it is written; empty:
-    /// wherever HDFS puts it.
+    /// Racks in which the input of a recurring job should have a replica, asked before it is written, or in which its tasks
+    /// are best gathered where it is written already; ascending; empty: wherever HDFS puts it, and everywhere.
     fn homes(&self, _problem: &HomesProblem<'_>) -> Vec<RackIdx> {
         Vec::new()
     }
@@ -203,7 +203,7 @@ pub struct EarlierRun {
     pub reduces: (u32, Micros),
 }
 
-/// Which racks the input of a recurring job should be written to.
+/// Which racks the input of a recurring job should be written to, or, where it is written, its tasks be gathered in.
 #[derive(Debug, Clone)]
 pub struct HomesProblem<'a> {
     /// The cluster.
@@ -214,6 +214,8 @@ pub struct HomesProblem<'a> {
     pub racks: &'a [HomeRack],
     /// Seed of every random draw.
     pub seed: u64,
+    /// The input lies where HDFS put it, the replicas of each block in two racks: tasks elsewhere read it over the uplinks.
+    pub written: bool,
 }
 
 /// A rack that input may be written to.

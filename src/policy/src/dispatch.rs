@@ -156,8 +156,10 @@ pub enum DispatchEvent {
         attempt: AttemptId,
         /// The earlier run.
         run: Arc<EarlierRun>,
-        /// Racks in which its input was written; empty: wherever HDFS put it.
+        /// Racks in which its input was written, or in which it is gathered; empty: none.
         homes: Vec<RackIdx>,
+        /// It is gathered there, and its input lies wherever HDFS put it.
+        gathered: bool,
     },
     /// A request of the attempt is answered at once: nothing of it waits here, and no task of it is told of. A run of a
     /// plan it may be all the same.

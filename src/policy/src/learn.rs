@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 pub struct FinishedJob {
     /// Its maps, and the mean time of one; 0: not known.
     pub maps: (u64, Micros),
-    /// Its reduces, likewise.
+    /// Its reduces, and the mean time that one worked, without the wait for maps; 0: not known.
     pub reduces: (u64, Micros),
-    /// Bytes that its maps read.
+    /// Bytes that its maps read; 0: not known.
     pub input: Bytes,
-    /// Bytes between maps and reduces.
+    /// Bytes between maps and reduces; 0: none, or not known.
     pub shuffle: Bytes,
     /// Of a thousand of its containers, how many ran on machines of the class of [`Learn::class`]; `None`: not known.
     pub on_class: Option<u16>,
@@ -46,7 +46,8 @@ pub struct Lesson {
     /// Median error of the predicted time of a task, on the jobs held out, as a share of the time it took; `None`: none of
     /// them tells which machines it ran on.
     pub time_error: Option<f64>,
-    /// The classifier on the jobs held out: with their shuffle known, and taken to be 0.
+    /// The classifier on the jobs held out: with their shuffle known, and taken to be 0. None are held out where too few of a
+    /// kind would be left to train from.
     pub classifier: [Judged; 2],
     /// A plain regression on the same.
     pub regression: [Judged; 2],
@@ -88,6 +89,9 @@ pub trait Learn: Send + Sync {
 
     /// Whether the node is one of these.
     fn is_of_class(&self, snapshot: &Snapshot, node: NodeIdx) -> bool;
+
+    /// Fewer jobs teach it nothing.
+    fn jobs_min(&self) -> usize;
 
     /// It learns from so many jobs at most, the first that it is given.
     fn jobs_max(&self) -> usize;

@@ -155,6 +155,12 @@ impl Default for SimSettings {
 }
 
 impl SimSettings {
+    /// Whether recurring jobs have racks of their own: their input is written there, or hintd gathers them there.
+    #[must_use]
+    pub fn has_homes(&self) -> bool {
+        self.data_placement || self.authority == Authority::Deployed && self.recurring > 0.0
+    }
+
     /// The seed of phases of heartbeats.
     #[must_use]
     pub const fn seed_of_phases(&self) -> u64 {

@@ -19,7 +19,7 @@ pub(crate) fn hadoop_and_ryu_are_asked(notes: &Notes) {
     let dead = "http://127.0.0.1:1";
     let daemon = Daemon::start(&format!(
         "[resource_manager]\nurls = [\"{}\", \"{}\"]\npoll = \"100ms\"\napplications = \"100ms\"\nabsent_kept = \"0s\"
-        [name_node]\nurls = [\"{dead}\", \"{}\"]\nwait = \"20s\"\npoll = \"100ms\"
+        [name_node]\nurls = [\"{dead}\", \"{}\"]\nwait = \"20s\"\npoll = \"100ms\"\nslow_peers = \"1s\"
         [history_server]\nurls = [\"{}\", \"{dead}\"]\npoll = \"1s\"
         [spark_history_server]\nurls = [\"{}\"]\npoll = \"1s\"
         [sdn.ryu]\nurl = \"{}\"\npoll = \"100ms\"\ncounters = \"100ms\"\nsettle = \"0s\"
@@ -64,6 +64,14 @@ pub(crate) fn hadoop_and_ryu_are_asked(notes: &Notes) {
     until("the controller is heard", || {
         daemon.page("/metrics").1.contains("hintd_sdn_events_total{event=\"other\"}").then_some(())
     });
+    until("a slow DataNode is told of", || {
+        daemon.page("/metrics").1.contains("hintd_slow_peer_reports_total{result=\"taken\"}").then_some(())
+    });
+    until("it is shown", || {
+        let slow = daemon.document(&["latency"]);
+        (slow["slow_peers"][0]["slow"] == json!("r1n0")).then_some(())
+    });
+    notes.json("latency", &daemon.args(&["latency"]));
     notes.journal(&daemon);
     let unknown = request("squat", 4, 1, 1_024, json!({}));
     notes.refused("an attempt that is not listed", &daemon.grpc(), "/hintd.v1.Placement/RequestHints", &unknown);

@@ -180,7 +180,7 @@ pub(super) fn resource_manager(state: &'static str, over: Arc<Mutex<bool>>) -> S
     })
 }
 
-/// A NameNode with one file `/in` of two blocks.
+/// A NameNode with one file `/in` of two blocks, which is told of a slow DataNode by another and by one that YARN does not know.
 pub(super) fn name_node() -> Script {
     const BLOCK: u64 = 1 << 20;
     Arc::new(|_, path, _| {
@@ -196,7 +196,23 @@ pub(super) fn name_node() -> Script {
                 "isCorrupt": false, "locations": [host],
             })
         };
+        let latency = |reporter: &str| {
+            json!({
+                "ReportingNode": reporter, "ReportedLatency": 7.5, "MedianLatency": 1.5, "MadLatency": 0.5,
+                "UpperLimitLatency": 5.0,
+            })
+        };
+        let slow = json!([{
+            "SlowNode": "r1n0:9864",
+            "SlowPeerLatencyWithReportingNodes": [latency("r0n0:9867"), latency("10.0.0.7:9867")],
+        }]);
+        let bean = |name: &str, key: &str, value: String| {
+            let name = format!("Hadoop:service=NameNode,name={name}");
+            (200, json!({ "beans": [{ "name": name, "State": "active", key: value }] }).to_string())
+        };
         match path {
+            path if path.contains("NameNodeStatus") => bean("NameNodeStatus", "SlowPeersReport", slow.to_string()),
+            path if path.contains("LiveNodes") => bean("NameNodeInfo", "LiveNodes", "{}".to_owned()),
             path if path.contains("op=LISTSTATUS") && found => {
                 (200, json!({ "FileStatuses": { "FileStatus": [file] } }).to_string())
             }

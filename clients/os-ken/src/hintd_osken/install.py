@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,7 +20,7 @@ from hintd_client._generated.hintd.v1 import routes_pb2
 from .chains import hops
 from .forwarding import FAR, Base
 from .graph import Graph
-from .model import Match, Rule, match, outputs
+from .model import Action, Match, PortAt, Rule, match, outputs
 from .openflow import Away, Unanswered
 from .options import Options
 from .table import Command, Layer, Table, Untranslatable, translate
@@ -70,6 +70,18 @@ def pair_of(pair: routes_pb2.HostPair) -> Pair:
     return pair.src, pair.dst, getattr(pair, "class")
 
 
+def dead_ports(graph: Graph) -> set[PortAt]:
+    """Ports of links between switches that carry nothing now."""
+    live = {end for ends in graph.live().values() for pair in ends for end in pair}
+    ends = {end for link in graph.links.values() if isinstance(link.b, PortAt) for end in (link.a, link.b)}
+    return ends - live
+
+
+def leads_to(dpid: int, actions: tuple[Action, ...], dead: set[PortAt]) -> bool:
+    """Whether an entry sends to one of these ports."""
+    return any(kind == "output" and PortAt(dpid, int(port)) in dead for kind, port in actions)
+
+
 class Installer(threading.Thread):
     """Owns what switches are to have."""
 
@@ -99,6 +111,10 @@ class Installer(threading.Thread):
         self._news = 0
         self._refused_at: int | None = None
         self._not_anew_before = float("-inf")
+        # Whether hintd is heard; when routes over links that are down are given up, if it says no others; whether any were.
+        self._heard = False
+        self._give_up_at: float | None = None
+        self._gave_up = False
         # Whether hintd has told all routes; without that no route's entry is nobody's.
         self._routes_known = not options.install
 
@@ -117,14 +133,25 @@ class Installer(threading.Thread):
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or len(self._updates) < self._options.updates_most)
             if offered.life == self._life:
+                self._heard = True
                 self._updates.append(offered)
                 self._changed.notify_all()
+
+    def unheard(self) -> None:
+        """hintd is away: who waits for other routes of it waits no more."""
+        with self._changed:
+            self._heard = False
+            if self._give_up_at is not None:
+                self._give_up_at = self._clock()
+            self._changed.notify_all()
 
     def show(self, view: View) -> None:
         """The network is this now."""
         with self._changed:
             if self._view is not None and self._view.graph.hosts != view.graph.hosts:
                 self._news += 1
+            if dead_ports(view.graph) - (dead_ports(self._view.graph) if self._view is not None else set()):
+                self._give_up_at = self._clock() + (self._options.confirm if self._heard else 0.0)
             self._view = view
             self._changed.notify_all()
 
@@ -162,8 +189,8 @@ class Installer(threading.Thread):
     def turn(self) -> None:
         """Waits for one thing to do, and does it."""
         with self._changed:
-            until_audit = self._audited + self._options.audit - self._clock()
-            self._changed.wait_for(self._busy, timeout=max(0.0, until_audit))
+            due = min(self._audited + self._options.audit, self._give_up_at if self._give_up_at is not None else float("inf"))
+            self._changed.wait_for(self._busy, timeout=max(0.0, due - self._clock()))
             if self._stopping:
                 return
             offered = self._updates.popleft() if self._updates and self._view is not None else None
@@ -178,6 +205,8 @@ class Installer(threading.Thread):
             self._update(offered, view.graph)
         elif self._base:
             self._send_base()
+        elif self._late() and view is not None:
+            self._give_up(view.graph)
         else:
             self._audit_one()
             self._retry_refused()
@@ -229,13 +258,17 @@ class Installer(threading.Thread):
             self._wave(wave, refused)
         for pair, reason in refused.items():
             log.warning("the route from %s to %s can't be installed: %s", pair[0], pair[1], reason)
-            self._forget(pair)
             self._refused_at = news
+        self._forget(refused)
         took = (self._clock() - began) * 1000
         phase = routes_pb2.RoutePhase.Name(update.phase).removeprefix("ROUTE_PHASE_").lower()
         log.info("routes are installed: update %d (%s, %s), %d rules in %d waves, %d routes refused, confirmed in %.1f ms",
                  update.number, phase, update.cause, len(update.rules), len(waves), len(refused), took)
         offered.acknowledge(update.number, refused)
+        # Later updates name what changes, and of routes that were given up nothing is left to be changed.
+        again, self._gave_up = self._gave_up and not update.snapshot, False
+        if again:
+            self.watch_anew()
 
     def _begin_anew(self, instance: str) -> None:
         self.table.forget_routes()
@@ -345,12 +378,54 @@ class Installer(threading.Thread):
                 # The pair's route is none the worse for it.
                 self.suspect(command.dpid)
 
-    def _forget(self, pair: Pair) -> None:
-        """A pair that is refused has no entries: half a path is none. What can't be removed now is left to the audit."""
-        gone = [key for key in self._laid if key[1] == pair]
+    def _late(self) -> bool:
+        """Whether routes over links that are down have waited for long enough; told once."""
+        with self._changed:
+            late = self._give_up_at is not None and self._clock() >= self._give_up_at
+            if late:
+                self._give_up_at = None
+            return late
+
+    def _give_up(self, graph: Graph) -> None:
+        """Routes over links that are down go, for hintd said no others in time: default forwarding has a way around."""
+        dead, actions = dead_ports(graph), self.table.of_layer(Layer.ROUTE)
+        pairs = {pair for (_, pair), (dpid, matches) in self._laid.items()
+                 if leads_to(dpid, actions.get((dpid, matches), ()), dead)}
+        if pairs:
+            log.warning("routes of %d pairs over links that are down are given up, for hintd %s; default forwarding carries them",
+                        len(pairs), "says no others" if self._heard else "is away")
+            self._gave_up = True
+            self._forget(pairs)
+        if self._orphans_kept():
+            self._give_up_orphans(dead)
+
+    def _orphans_kept(self) -> bool:
+        """Whether entries that nobody wants stay for now."""
+        return not (self._routes_known and self._clock() >= self._orphans_until)
+
+    def _give_up_orphans(self, dead: set[PortAt]) -> None:
+        """The same of routes from an earlier life, which are known by what switches show."""
+        found: list[Command] = []
+        for dpid in sorted(self._board.connected()):
+            try:
+                shown = self._board.rules(dpid, self._options.cookie, self._options.confirm)
+            except Unanswered as error:
+                log.warning("%s; its routes over links that are down stay until it is compared", error)
+                continue
+            found += [command for command in self.table.differences(dpid, shown)[1] if command.rule.cookie & 0xFF == Layer.ROUTE]
+        ends = {command.rule.match for command in found if leads_to(command.dpid, command.rule.actions, dead)}
+        commands = [command for command in found if command.rule.match in ends]
+        if commands:
+            log.warning("routes of %d pairs from an earlier life over links that are down are given up", len(ends))
+            self._board.apply(commands, self._options.confirm)
+
+    def _forget(self, pairs: Collection[Pair]) -> None:
+        """Pairs that are refused or given up have no entries: half a path is none. What can't be removed now is left to the audit."""
+        gone = [key for key in self._laid if key[1] in pairs] if pairs else []
         commands = [self.table.drop(at[0], Layer.ROUTE, at[1]) for at in map(self._laid.pop, gone)]
-        for dpid, matches, above in self._chained.pop(pair, []):
-            commands.append(self.table.drop(dpid, Layer.CHAIN, matches, above))
+        for pair in pairs:
+            for dpid, matches, above in self._chained.pop(pair, []):
+                commands.append(self.table.drop(dpid, Layer.CHAIN, matches, above))
         for command, error in zip(commands, self._board.apply(commands, self._options.confirm)):
             if error is not None and command.dpid in self._board.connected():
                 self.suspect(command.dpid)
@@ -372,7 +447,7 @@ class Installer(threading.Thread):
             log.warning("%s; it is asked again with the next audit, or when it connects", error)
             return
         lacking, surplus = self.table.differences(dpid, shown)
-        if not (self._routes_known and self._clock() >= self._orphans_until):
+        if self._orphans_kept():
             surplus = []
         errors = [error for error in self._board.apply(lacking + surplus, self._options.confirm) if error is not None]
         if lacking or surplus:

@@ -64,6 +64,7 @@ class Watch(threading.Thread):
             # Once for each time that it is away: it may be for long.
             log.log(logging.DEBUG if away else logging.WARNING, "routes are not told (%s); they are watched anew", why)
             away = True
+            self._installer.unheard()
             time.sleep(retry.jittered(pause))
             pause = min(pause * 2, self._backoff)
 

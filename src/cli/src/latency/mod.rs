@@ -3,6 +3,7 @@
 mod import;
 mod items;
 mod rows;
+mod slow_peers;
 
 use crate::connect::DaemonArgs;
 use crate::failure::Failure;
@@ -17,7 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 #[command(after_help = "Examples:\n  hintctl latency\n  hintctl latency --host node17\n  \
     hintctl --json latency | jq -r '.racks[] | select(.rtt_us > 500) | .a + \" \" + .b'\n\n\
     Round trips are measured by hintd-agent on the nodes. Between racks counts the quantile (latency.quantile) of one value\n\
-    a host that measured, the median of its pairs: one slow host of ten does not make its rack slow. What is older than model.max_age.latency counts no more.")]
+    a host that measured, the median of its pairs: one slow host of ten does not make its rack slow. What is older than model.max_age.latency counts no more.\n\
+    Below stand hosts that HDFS's DataNodes report as slow, if a NameNode is asked ([name_node]). What their packets take is no\n\
+    round trip: it raises the latency of pairs that no agent has measured of late.")]
 pub struct LatencyArgs {
     #[command(subcommand)]
     command: Option<LatencyCommand>,
@@ -55,9 +58,12 @@ pub fn run(args: &LatencyArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     }
     let request = v1::LatencyRequest { host: args.host.clone().unwrap_or_default(), limit: args.limit };
     let answer = daemon.ask(async |mut admin| admin.latency(request).await)?;
-    output.sorted_answer(&answer, |answer| match &args.host {
-        Some(host) => host_text(host, answer),
-        None => racks_text(answer, args.list || args.limit > 0),
+    output.sorted_answer(&answer, |answer| {
+        let measured = match &args.host {
+            Some(host) => host_text(host, answer),
+            None => racks_text(answer, args.list || args.limit > 0),
+        };
+        format!("{measured}\n{}", slow_peers::text(answer))
     })
 }
 

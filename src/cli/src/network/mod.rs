@@ -9,13 +9,11 @@ use super::files;
 use super::output::{self, Output};
 use super::printable::one_line;
 use clap::{Args, Subcommand};
-use hintd::regular_file::NETWORK_BYTES;
+use hintd::regular_file::{self, NETWORK_BYTES, Readers};
 use hintd_client::wire::v1;
 use hintd_model::cluster::document::Syntax;
 use hintd_model::network::racks::{FileProblem, NetworkFile};
 use serde_json::json;
-use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// What to do with the network.
@@ -140,7 +138,8 @@ fn load(file: &Path, daemon: &DaemonArgs, output: Output) -> Result<(), Failure>
         let target = target(file, &answer.file)?;
         let former = keep(&target, &text)?;
         if former != Former::Same {
-            replace(&target, &text, &target).map_err(|error| Failure::work(format!("{}: {error}", shown(&target))))?;
+            regular_file::replace(&target, text.as_bytes(), Readers::Of(&target))
+                .map_err(|error| Failure::work(format!("{}: {error}", shown(&target))))?;
         }
         let reloaded = daemon.operator().await?.reload(v1::ReloadRequest {}).await;
         let reloaded = reloaded.map_err(|status| {
@@ -204,7 +203,7 @@ fn keep(target: &Path, text: &str) -> Result<Former, Failure> {
     };
     let ending = target.extension().unwrap_or_default().to_string_lossy();
     let kept = target.with_extension(format!("previous.{ending}"));
-    replace(&kept, &former, target).map_err(|error| failed(&kept, error))?;
+    regular_file::replace(&kept, &former, Readers::Of(target)).map_err(|error| failed(&kept, error))?;
     Ok(Former::Kept(kept))
 }
 
@@ -228,30 +227,6 @@ fn shown(target: &Path) -> String {
     one_line(&target.display().to_string()).into_owned()
 }
 
-/// Puts a text in the place of a file, whole or not at all, for the readers that `like` has.
-fn replace(target: &Path, text: impl AsRef<[u8]>, like: &Path) -> std::io::Result<()> {
-    let known = std::fs::metadata(like).ok();
-    let mode = known.as_ref().map_or(0o644, |known| known.permissions().mode() & 0o777);
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let beside = target.with_file_name(format!(".{name}.{}", std::process::id()));
-    let write = || {
-        let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
-        // What the umask took away: the daemon is another user.
-        file.set_permissions(std::fs::Permissions::from_mode(mode))?;
-        let made = file.metadata()?;
-        // So is root, who loads it.
-        if let Some(known) = known.as_ref().filter(|known| (known.uid(), known.gid()) != (made.uid(), made.gid())) {
-            std::os::unix::fs::fchown(&file, Some(known.uid()), Some(known.gid()))?;
-        }
-        file.write_all(text.as_ref())?;
-        file.sync_all()?;
-        std::fs::rename(&beside, target)
-    };
-    write().inspect_err(|_| {
-        let _ = std::fs::remove_file(&beside); // it may not be there
-    })
-}
-
 /// A rate, or that nothing limits it.
 fn rate(bits_per_s: Option<u64>) -> String {
     bits_per_s.map_or_else(|| "unlimited".to_owned(), |bits| output::rate(bits as f64))
@@ -260,26 +235,7 @@ fn rate(bits_per_s: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_is_replaced_whole_with_its_readers_as_they_were() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("network.toml");
-        replace(&file, "a", &file).unwrap();
-        let mode = || std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
-        assert_eq!((std::fs::read_to_string(&file).unwrap().as_str(), mode()), ("a", 0o644));
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
-        replace(&file, "b", &file).unwrap();
-        assert_eq!((std::fs::read_to_string(&file).unwrap().as_str(), mode()), ("b", 0o640));
-        // Only root may give a file away.
-        if std::os::unix::fs::chown(&file, Some(65_534), Some(65_534)).is_ok() {
-            replace(&file, "c", &file).unwrap();
-            let owner = std::fs::metadata(&file).unwrap();
-            assert_eq!((owner.uid(), owner.gid(), mode()), (65_534, 65_534, 0o640));
-        }
-        assert!(replace(&folder.path().join("none/network.toml"), "c", &file).is_err());
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
-    }
+    use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
     fn what_is_replaced_is_kept_beside_it_and_the_same_is_not_replaced() {

@@ -183,7 +183,7 @@ impl Matrix {
             settings: &settings,
             trace: &cell.trace,
             chosen,
-            places: if self.places_data(case) { chosen.places() } else { None },
+            places: if settings.has_homes() { chosen.places() } else { None },
             only,
         };
         single.run(watch, || self.name(case)).map(RunFigures::of)
@@ -209,14 +209,6 @@ impl Matrix {
         match self.variants[case.variant] {
             Variant::Hinted(Some(policy), _) | Variant::Without(policy, _) => &self.policies[policy],
             Variant::Hinted(None, _) | Variant::Alone | Variant::Phases | Variant::Free => &self.yarn,
-        }
-    }
-
-    fn places_data(&self, case: Case) -> bool {
-        match self.variants[case.variant] {
-            Variant::Hinted(_, lever) => self.levers[lever].places_data,
-            Variant::Without(..) => self.settings(case).data_placement,
-            Variant::Alone | Variant::Phases | Variant::Free => false,
         }
     }
 
@@ -270,7 +262,7 @@ impl Matrix {
             "settings": self.settings(case),
             "policy": chosen.name,
             "params": chosen.params,
-            "places_data": self.places_data(case),
+            "places_data": self.settings(case).has_homes(),
         })
     }
 }

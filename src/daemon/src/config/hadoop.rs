@@ -3,9 +3,12 @@
 
 use super::reader::{Reader, Section};
 use super::values::{HOUR, MINUTE, MS, SECOND};
-use crate::hadoop::{HistoryServerOptions, NameNodeOptions, PathCacheSettings, ResourceManagerOptions, ServerOptions};
+use crate::hadoop::{
+    HistoryServerOptions, NameNodeOptions, PathCacheSettings, ResourceManagerOptions, ServerOptions, SlowPeerOptions,
+};
 use crate::rest_client::{Address, Trust};
 use hintd_model::cluster::SizeRules;
+use hintd_model::units::Micros;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -57,8 +60,18 @@ pub(super) fn name_node(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Opti
         refused_fresh: section.bounded(reader, "refused_fresh", 10 * SECOND, MS..=24 * HOUR),
         kept: section.bounded(reader, "kept", HOUR, SECOND..=7 * 24 * HOUR),
     };
+    // DataNodes report every 30 minutes; a NameNode keeps what they said for three times as long.
+    let slow_peers = section.bounded(reader, "slow_peers", MINUTE, Duration::ZERO..=HOUR);
+    let kept = section.bounded(reader, "slow_peers_kept", 10 * MINUTE, SECOND..=24 * HOUR);
+    if slow_peers > kept {
+        let message =
+            format!("{}s is less than name_node.slow_peers, {}s", kept.as_secs_f64(), slow_peers.as_secs_f64());
+        reader.problem(section.place("slow_peers_kept"), &section.key("slow_peers_kept"), message);
+    }
+    let kept = Micros(u64::try_from(kept.as_micros()).unwrap_or(u64::MAX));
     let options = NameNodeOptions {
         servers,
+        slow_peers: (!slow_peers.is_zero()).then_some(SlowPeerOptions { every: slow_peers, kept }),
         // A directory of some files is there in less where the NameNode is not busy.
         wait: section.bounded(reader, "wait", 50 * MS, Duration::ZERO..=MINUTE),
         parallel: section.bounded(reader, "parallel", 8, 1..=256),
@@ -187,6 +200,15 @@ mod tests {
         assert!(Config::from_text("", "f").unwrap().name_node.is_none());
         let found = Config::from_text("[name_node]\nblocks = 10\n", "f").err().expect("refused").to_string();
         assert!(found.contains("name_node.blocks_per_path: 100000 is more than name_node.blocks, 10"), "{found}");
+        let urls = "[name_node]\nurls = [\"http://nn1:9870\"]\n";
+        let slow_peers = |text: &str| {
+            Config::from_text(&format!("{urls}{text}"), "f").map(|found| found.name_node.unwrap().slow_peers)
+        };
+        let found = slow_peers("").unwrap().unwrap();
+        assert_eq!((found.every.as_secs(), found.kept.as_millis()), (60, 600_000));
+        assert!(slow_peers("slow_peers = \"0s\"\n").unwrap().is_none());
+        let found = slow_peers("slow_peers = \"20m\"\n").expect_err("refused").to_string();
+        assert!(found.contains("name_node.slow_peers_kept: 600s is less than name_node.slow_peers, 1200s"), "{found}");
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod rebalance;
 mod records;
 mod routes;
 mod sdn;
+mod tracing;
 mod values;
 mod worth;
 

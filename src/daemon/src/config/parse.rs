@@ -3,7 +3,7 @@
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
 use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
-use super::{Config, Log, chains, latency, network, page, plan, rebalance, records, routes, worth};
+use super::{Config, Log, chains, latency, network, page, plan, rebalance, records, routes, tracing, worth};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::holding::HoldSettings;
@@ -47,6 +47,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let (listen, metrics) = listen(&mut root, reader, &limits);
     let page = page::read(&mut root, reader, metrics);
     let log = log(&mut root, reader);
+    let tracing = tracing::read(&mut root, reader);
     let store = store(&mut root, reader);
     let rules = yarn(&mut root, reader);
     let (placer, pool) = placer(&mut root, reader);
@@ -114,7 +115,8 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         requests_at_once: limits.requests_at_once,
         log_lines_per_s: limits.log_lines_per_s,
     };
-    let options = Options { listen, store, pool, rules, publish_every, feeds: limits.feeds, settings, reload: None };
+    let feeds = limits.feeds;
+    let options = Options { listen, store, pool, rules, publish_every, feeds, tracing, settings, reload: None };
     let asked = reader.asked();
     Config {
         options,
@@ -134,7 +136,7 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
 
 /// Keys that only a restart puts into force.
 pub(super) fn needs_restart(key: &str) -> bool {
-    const SECTIONS: [&str; 9] = [
+    const SECTIONS: [&str; 10] = [
         "history_server.",
         "listen.",
         "log.",
@@ -144,6 +146,7 @@ pub(super) fn needs_restart(key: &str) -> bool {
         "sdn.",
         "spark_history_server.",
         "store.",
+        "tracing.",
     ];
     const KEYS: [&str; 25] = [
         "placer.threads",
@@ -535,7 +538,7 @@ mod tests {
             format!(
                 "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
                 (options.listen.clone(), config.metrics, config.page, &config.sdn, &config.resource_manager),
-                config.log,
+                (&config.log, &options.tracing),
                 options.store,
                 options.pool,
                 options.rules,

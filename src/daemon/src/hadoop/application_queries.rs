@@ -1,7 +1,7 @@
 //! What is asked of the active ResourceManager beside nodes, and more seldom: which applications are over, where their
 //! containers run, how its scheduler is set.
 
-use super::applications::{self, ContainerSeen, Endings, How, Sorted};
+use super::applications::{self, ApplicationSeen, ContainerSeen, Endings, How, Sorted};
 use super::listed_attempts::ListedAttempts;
 use super::options::ResourceManagerOptions;
 use super::resource_manager::{Active, BadAnswer, with_user};
@@ -21,6 +21,8 @@ use tokio::time::Instant;
 const ONE_BY_ONE: usize = 64;
 /// Without applications to look at, time between two looks whether the scheduler's settings are to be read.
 const IDLE: Duration = Duration::from_secs(10);
+/// Settings that do not come are asked for in every so many-th turn at least.
+const SETTINGS_TURNS: u32 = 16;
 
 /// What notices of failing errands are filed under.
 const MATTER: &str = "applications";
@@ -36,8 +38,7 @@ pub(super) struct ApplicationQueries {
     active: watch::Receiver<Active>,
     endings: Endings,
     started: Instant,
-    /// Whose settings were read.
-    read: Active,
+    settings: SettingsTurns,
     /// The errands that failed last, if they did.
     trouble: Option<FailureStreak>,
     /// Who was asked for last, one by one: the next turn begins behind them, also where the last one ended early.
@@ -46,8 +47,60 @@ pub(super) struct ApplicationQueries {
 
 type Failure = RestError<BadAnswer>;
 
+/// Why a turn did not bring all that was asked for.
+struct Missed {
+    error: Failure,
+    /// No answer came to the list of applications; where none was asked for, none to the settings.
+    silent: bool,
+}
+
+/// Whose settings were read, and in which turn they are asked for again where no answer came.
+#[derive(Default)]
+struct SettingsTurns {
+    read: Active,
+    /// Who was asked last.
+    asked: Active,
+    /// Without an answer, in a row.
+    failures: u32,
+    /// Turns that pass first.
+    left: u32,
+}
+
+impl SettingsTurns {
+    /// Whether this one is to be asked in this turn. Another one, or another life of it, is asked at once.
+    fn due(&mut self, active: Active) -> bool {
+        if self.asked != active {
+            *self = Self { asked: active, read: self.read, ..Self::default() };
+        }
+        let due = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        due
+    }
+
+    /// They were read, refused, or did not come: then ever more turns pass, for each costs the time that an answer has.
+    fn came_to(&mut self, result: &Result<(), Failure>) {
+        match result {
+            Ok(()) => (self.read, self.failures) = (self.asked, 0),
+            Err(error) if is_answer(error) => self.failures = 0,
+            Err(_) => {
+                self.failures = self.failures.saturating_add(1);
+                self.left = (1 << self.failures.min(16)).min(SETTINGS_TURNS) - 1;
+            }
+        }
+    }
+}
+
 /// How an application ended, and how long it took.
 type Over = (How, Option<Duration>);
+
+/// A list of live applications, and what it was asked for.
+struct LiveList {
+    /// Attempts that the daemon knows.
+    known: Vec<AttemptId>,
+    /// Applications whose end is awaited.
+    awaited: Vec<ApplicationId>,
+    live: Vec<ApplicationSeen>,
+}
 
 /// Errands that fail one after the other.
 struct FailureStreak {
@@ -76,7 +129,7 @@ impl ApplicationQueries {
             active,
             endings,
             started,
-            read: None,
+            settings: SettingsTurns::default(),
             trouble: None,
             last: (None, None),
         }
@@ -91,15 +144,17 @@ impl ApplicationQueries {
                 // Who asks for nodes says that nobody leads; how it stood with the last one that did is not changed by it.
                 None => every,
                 Some((at, _)) => match self.go(at, active).await {
-                    Ok(()) => {
-                        self.done(at);
+                    Ok(all) => {
+                        if all {
+                            self.done(at);
+                        }
                         failures = 0;
                         every
                     }
-                    Err(error) => {
+                    Err(Missed { error, silent }) => {
                         self.missed(at, &error);
                         // Who answers, if not with all that was asked for, is asked as often as ever: for the rest.
-                        failures = if is_answer(&error) { 0 } else { failures.saturating_add(1) };
+                        failures = if silent { failures.saturating_add(1) } else { 0 };
                         let rest = backoff(failures, self.options.servers.backoff, rand::random());
                         if failures > 0 { rest.max(every) } else { every }
                     }
@@ -133,24 +188,39 @@ impl ApplicationQueries {
         self.daemon.notice(MATTER, vec![format!("{resource_manager} {what}: {error}")]);
     }
 
-    async fn go(&mut self, at: usize, active: Active) -> Result<(), Failure> {
-        // A web interface may keep its settings for admins, and tell of applications all the same.
-        let settings = match self.settings(at, active).await {
-            Err(error) if !is_answer(&error) => return Err(error),
-            settings => settings,
+    /// One turn; whether nothing is left to ask for. Neither applications nor settings keep the other waiting for good: a
+    /// web interface may keep its settings for admins, or be too slow with them, and tell of applications all the same.
+    async fn go(&mut self, at: usize, active: Active) -> Result<bool, Missed> {
+        let (list, applications) = match self.options.applications {
+            Some(_) => match self.list(at).await {
+                Ok(Some(list)) => (Some(true), self.heed_list(at, list).await),
+                Ok(None) => (None, Ok(())),
+                Err(error) => (Some(is_answer(&error)), Err(error)),
+            },
+            None => (None, Ok(())),
         };
-        let applications = if self.options.applications.is_some() { self.applications(at).await } else { Ok(()) };
-        settings.and(applications)
+        let settings = self.settings(at, active).await;
+        let answered = list.unwrap_or_else(|| settings.as_ref().err().is_none_or(is_answer));
+        applications.and(settings).map_err(|error| Missed { error, silent: !answered })
     }
 
-    /// Reads the scheduler's settings, once in each life of the ResourceManager.
-    async fn settings(&mut self, at: usize, active: Active) -> Result<(), Failure> {
-        if self.read != active {
-            let mut seen = self.ask(at, scheduler::CONF, scheduler::conf).await?;
-            seen.effective(self.ask(at, scheduler::SCHEDULER, scheduler::maximum).await?);
-            self.heed(&seen);
-            self.read = active;
+    /// Reads the scheduler's settings, once in each life of the ResourceManager; whether they are read by now.
+    async fn settings(&mut self, at: usize, active: Active) -> Result<bool, Failure> {
+        if self.settings.read == active {
+            return Ok(true);
         }
+        if !self.settings.due(active) {
+            return Ok(false);
+        }
+        let read = self.read_settings(at).await;
+        self.settings.came_to(&read);
+        read.map(|()| true)
+    }
+
+    async fn read_settings(&mut self, at: usize) -> Result<(), Failure> {
+        let mut seen = self.ask(at, scheduler::CONF, scheduler::conf).await?;
+        seen.effective(self.ask(at, scheduler::SCHEDULER, scheduler::maximum).await?);
+        self.heed(&seen);
         Ok(())
     }
 
@@ -186,18 +256,24 @@ impl ApplicationQueries {
         }
     }
 
-    /// Ends what is over of what asked for hints, tells how long it took, and tells where the containers of the rest run.
-    async fn applications(&mut self, at: usize) -> Result<(), Failure> {
+    /// Asks which applications are not over; `None`: nothing of any application is here to end.
+    async fn list(&mut self, at: usize) -> Result<Option<LiveList>, Failure> {
         let (Ok(known), Ok(awaited)) = (self.daemon.attempts().await, self.daemon.awaited_applications().await) else {
-            return Ok(());
+            return Ok(None);
         };
         if known.is_empty() && awaited.is_empty() {
-            return Ok(()); // nothing of any application is here to end
+            return Ok(None);
         }
         let live = self.ask(at, applications::LIVE, applications::live).await?;
         if let Some(listed) = &self.listed {
             listed.told(&live);
         }
+        Ok(Some(LiveList { known, awaited, live }))
+    }
+
+    /// Ends what is over of what asked for hints, tells how long it took, and tells where the containers of the rest run.
+    async fn heed_list(&mut self, at: usize, list: LiveList) -> Result<(), Failure> {
+        let LiveList { known, awaited, live } = list;
         let Sorted { superseded, running, doubtful } = self.endings.sort(&known, &awaited, &live);
         for attempt in superseded {
             self.end(attempt, How::Failed).await;
@@ -322,6 +398,7 @@ fn behind<T: Copy + Ord>(all: &[T], last: Option<T>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::resource_manager::ClusterInfo;
     use super::*;
 
     #[test]
@@ -336,5 +413,27 @@ mod tests {
         let second = behind(&all, first.last().copied());
         let third = behind(&all, second.last().copied());
         assert_eq!([first, second, third].concat(), (0..150).chain(0..42).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn settings_that_do_not_come_are_asked_for_ever_more_seldom_until_another_one_leads() {
+        let late = || Err(RestError::Late { path: scheduler::CONF.to_owned(), seconds: 5.0 });
+        let life = |id| Some((0, ClusterInfo { id }));
+        let mut turns = SettingsTurns::default();
+        let asked_in = |turns: &mut SettingsTurns, life, count: u32| {
+            let asked = |_: &u32| {
+                let due = turns.due(life);
+                if due {
+                    turns.came_to(&late());
+                }
+                due
+            };
+            (0..count).filter(asked).collect::<Vec<u32>>()
+        };
+        assert_eq!(asked_in(&mut turns, life(1), 60), [0, 2, 6, 14, 30, 46]);
+        assert_eq!(asked_in(&mut turns, life(2), 3), [0, 2], "another life");
+        while !turns.due(life(2)) {}
+        turns.came_to(&Ok(()));
+        assert_eq!((turns.read, turns.failures), (life(2), 0));
     }
 }

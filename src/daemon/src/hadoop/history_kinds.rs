@@ -56,14 +56,20 @@ impl HistoryKind for MapReduceHistory {
         // What may be there at the next poll is waited for, as long as there is one.
         let is_gone = |error: &RestError<BadAnswer>| last || Trouble::of(error) == Trouble::Job;
         let conf = match server.get(&of("conf"), history_server::conf).await {
-            Ok(conf) => conf,
+            Ok(conf) => Ok(conf),
             // Configurations have access lists of their own, and may be large: then there are no paths.
             Err(error @ (RestError::Status { .. } | RestError::TooLarge { .. })) if is_gone(&error) => {
-                JobConf::default()
+                Ok(JobConf::default())
             }
+            // Whether it tells anything of the job is seen next.
+            Err(error) if Trouble::of(&error) == Trouble::Passing => Err(error),
             Err(error) => return Err(error),
         };
         let counted = server.get(&of("counters"), history_server::counted).await?;
+        let conf = match conf {
+            Ok(conf) => conf,
+            Err(error) => return Ok(Look::InPart(error)),
+        };
         let times = match server.get(&format!("{JOBS}/{}", job.id), history_server::times).await {
             Ok(times) => times,
             // Edges and paths are known all the same.
@@ -72,6 +78,7 @@ impl HistoryKind for MapReduceHistory {
             {
                 None
             }
+            Err(error) if Trouble::of(&error) == Trouble::Passing => return Ok(Look::InPart(error)),
             Err(error) => return Err(error),
         };
         let key = history_server::key(&job.user, conf.name.as_deref().unwrap_or(&job.name));
@@ -96,6 +103,14 @@ enum KeyFailure {
     Refused(RestError<BadAnswer>),
 }
 
+/// No ResourceManager told of an application.
+struct Untold {
+    /// Why: of one that refused, if there is one.
+    error: RestError<BadAnswer>,
+    /// Who refused, and is there.
+    refused: Vec<usize>,
+}
+
 impl SparkHistory {
     pub(super) fn new(managers: Option<&ResourceManagerOptions>) -> Result<Self, TrustError> {
         let Some(ResourceManagerOptions { servers, .. }) = managers else {
@@ -108,21 +123,24 @@ impl SparkHistory {
 
     /// The key of the application. One that no ResourceManager knows any more has Spark's.
     async fn key(&mut self, run: &SparkRun) -> Result<Arc<str>, KeyFailure> {
-        match self.ask(run).await {
-            // Perhaps one leads since a moment ago. Else it fails at this application, and may answer for others.
-            Err(KeyFailure::Nobody(_)) if self.one_leads().await => match self.ask(run).await {
-                Err(KeyFailure::Nobody(error)) => Err(KeyFailure::Refused(error)),
-                told => told,
-            },
-            told => told,
+        let Untold { error, refused } = match self.ask(run).await {
+            Ok(key) => return Ok(key),
+            Err(untold) => untold,
+        };
+        // One that does not lead has nothing to say, whether it refuses or sends elsewhere.
+        match self.leader().await {
+            None => Err(KeyFailure::Nobody(error)),
+            Some(leader) if refused.contains(&leader) => Err(KeyFailure::Refused(error)),
+            // Perhaps it leads since a moment ago. Else it fails at this application, and may answer for others.
+            Some(_) => self.ask(run).await.map_err(|untold| KeyFailure::Refused(untold.error)),
         }
     }
 
     /// Asks one after the other, the one that answered last first.
-    async fn ask(&mut self, run: &SparkRun) -> Result<Arc<str>, KeyFailure> {
+    async fn ask(&mut self, run: &SparkRun) -> Result<Arc<str>, Untold> {
         let (first, count) = (self.active, self.managers.len());
         let path = applications::one(run.application);
-        let (mut unknown, mut refused, mut away) = (false, None, None);
+        let (mut unknown, mut refusal, mut away, mut refused) = (false, None, None, Vec::new());
         for at in (0..count).map(|turn| (first + turn) % count) {
             match self.managers[at].get(&path, applications::named).await {
                 Ok(named) => {
@@ -133,21 +151,24 @@ impl SparkHistory {
                     unknown = true;
                 }
                 Err(error) if is_away(&error) => away = Some(error),
-                Err(error) => refused = Some(error),
+                Err(error) => {
+                    refused.push(at);
+                    refusal = Some(error);
+                }
             }
         }
-        let failure = refused.map(KeyFailure::Refused).or(away.map(KeyFailure::Nobody));
-        failure.filter(|_| !unknown).map_or_else(|| Ok(run.key()), Err)
+        let untold = refusal.or(away).filter(|_| !unknown);
+        untold.map_or_else(|| Ok(run.key()), |error| Err(Untold { error, refused }))
     }
 
-    /// Whether one of them says that it is the active one.
-    async fn one_leads(&mut self) -> bool {
-        for manager in &mut self.managers {
+    /// The one that says that it is the active one.
+    async fn leader(&mut self) -> Option<usize> {
+        for (at, manager) in self.managers.iter_mut().enumerate() {
             if manager.get(INFO, resource_manager::info).await.is_ok() {
-                return true;
+                return Some(at);
             }
         }
-        false
+        None
     }
 }
 

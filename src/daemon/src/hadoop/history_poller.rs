@@ -21,8 +21,11 @@ const LATE: Duration = Duration::from_secs(600);
 const RUNS: usize = 3;
 /// So many are looked at in all, for the planner's book, when all are new: a week of an hourly job.
 const RUNS_NOTED: usize = 7 * 24;
-/// At so many polls a job is asked for that can't be told, before it is passed over.
+/// So often a failure is held against a job, before it is passed over.
 const TRIES: u32 = 3;
+/// A poll ends where so many jobs failed and none was learnt from: it is the same for the others, and each answer may take
+/// its time.
+const FAILURES: usize = 10;
 
 /// A finished job as a list has it.
 pub(super) trait Listed: Send + Sync {
@@ -42,6 +45,8 @@ pub(super) enum Look {
     Learned(Arc<str>, LearnedRun),
     /// Nothing: it did not end well.
     Nothing,
+    /// The server tells of this job, and fails at a part of it that may be there at the next poll.
+    InPart(RestError<BadAnswer>),
     /// Who is to be asked beside the server answers, and does not tell of this one.
     Refused(RestError<BadAnswer>),
     /// Nobody answers who is to be asked beside the server, whichever job is asked for.
@@ -53,8 +58,12 @@ pub(super) enum Look {
 pub(super) enum Trouble {
     /// It is this job's, and for good: its files may be gone, or not ours to read, or make no sense.
     Job,
+    /// It is this job's alone, and may be over at the next poll; others are asked for.
+    Part,
     /// It may be this job's alone, and over at the next poll; others are asked for.
     Passing,
+    /// The same, of who is asked beside the server.
+    Refused,
     /// Nobody answers who is to be asked beside the server: it is so for all jobs, and nothing is held against this one.
     Nobody,
     /// The server does not answer, perhaps because of this job: the poll ends.
@@ -83,10 +92,21 @@ enum Looked {
     Learnt,
     /// There is nothing to learn of it, or it is passed over.
     Over,
-    /// It is asked for again at the next poll.
-    Again,
-    /// The same, and no other can be told now.
+    /// It is asked for again at the next poll, unless it failed too often.
+    Failed(Trouble, RestError<BadAnswer>),
+    /// It is asked for again at the next poll, and no other can be told now.
     Nobody,
+}
+
+/// A job that is asked for again.
+#[derive(Debug, Clone, Copy)]
+struct FailedJob {
+    /// How often that was held against it.
+    times: u32,
+    /// The poll at which it was asked for last.
+    poll: u64,
+    /// How many jobs had been learnt from by the end of that poll.
+    learnt: u64,
 }
 
 /// A kind of history server.
@@ -160,8 +180,12 @@ pub(super) struct HistoryPoller<K: HistoryKind> {
     from_ms: u64,
     /// Jobs that were looked at and may be listed again, with their ends.
     seen: BTreeMap<String, u64>,
-    /// Jobs that are asked for again, with the polls at which they could not be told.
-    failed: BTreeMap<String, u32>,
+    /// Jobs that are asked for again.
+    failed: BTreeMap<String, FailedJob>,
+    /// Polls so far.
+    polls: u64,
+    /// Jobs that were learnt from so far.
+    learnt: u64,
     /// How it stands.
     group: Group,
 }
@@ -177,17 +201,18 @@ impl<K: HistoryKind> HistoryPoller<K> {
         let gauges = metrics.clone();
         let group =
             daemon.servers().group(kind.source(), [address.to_string()], move |answers, age| gauges.age(answers, age));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self {
             kind,
             server: HistoryServer::new(address, trust, &options.servers),
-            from_ms: millis(now.saturating_sub(options.lookback)),
+            from_ms: ago_ms(options.lookback),
             address: address.clone(),
             options,
             daemon,
             metrics,
             seen: BTreeMap::new(),
             failed: BTreeMap::new(),
+            polls: 0,
+            learnt: 0,
             group,
         }
     }
@@ -239,13 +264,17 @@ impl<K: HistoryKind> HistoryPoller<K> {
 
     /// Lists what ended, and looks at what is new; returns how much was learnt from.
     async fn poll(&mut self) -> Result<usize, Failure> {
+        // However long one is asked for again: what is too old by now is given up.
+        self.from_ms = self.from_ms.max(ago_ms(self.options.lookback.saturating_add(LATE)));
         let (kind, path) = (&self.kind, self.kind.list_path(self.from_ms));
         let listed = self.server.get(&path, |body| kind.list(body)).await?;
         self.tell_ended(&listed).await?;
         let latest = listed.iter().map(Listed::finished_ms).max().unwrap_or(0);
-        let (due, passed) = due(listed, &self.seen);
+        let (mut due, passed) = due(listed, &self.seen);
+        // Whoever was not asked for has the first turn, then whoever waited longest.
+        due.sort_by_key(|run| self.failed.get(run.id()).map_or(0, |failed| failed.poll));
         self.seen.extend(passed);
-        let learnt = self.look_at_each(&due[..due.len().min(self.options.jobs_per_poll)]).await?;
+        let learnt = self.look_at_each(&due).await?;
         let open: BTreeMap<&str, u64> = due
             .iter()
             .filter(|run| !self.seen.contains_key(run.id()))
@@ -259,23 +288,60 @@ impl<K: HistoryKind> HistoryPoller<K> {
         Ok(learnt)
     }
 
-    /// Looks at one job after the other; returns how many were learnt from.
+    /// Looks at one job after the other, as many as a poll may have; returns how many were learnt from.
     async fn look_at_each(&mut self, due: &[K::Run]) -> Result<usize, Failure> {
-        let mut learnt = 0;
-        for run in due {
+        let (before, mut troubled) = (self.learnt, Vec::new());
+        self.polls += 1;
+        for run in due.iter().take(self.options.jobs_per_poll) {
             match self.look_at(run).await? {
-                Looked::Learnt => learnt += 1,
+                Looked::Learnt => self.learnt += 1,
                 Looked::Over => {}
-                Looked::Again => continue,
+                Looked::Failed(trouble, error) => {
+                    troubled.push((run, trouble, error));
+                    let all = self.learnt == before && troubled.len() >= FAILURES;
+                    if all || trouble == Trouble::Server {
+                        break;
+                    }
+                    continue;
+                }
                 Looked::Nobody => break,
             }
             self.seen.insert(run.id().to_owned(), run.finished_ms());
         }
-        Ok(learnt)
+        let alone = due.len() == 1;
+        self.settle(before, troubled, alone)?;
+        Ok(usize::try_from(self.learnt - before).unwrap_or(usize::MAX))
+    }
+
+    /// Counts failures of a poll, before which so many jobs had been learnt from.
+    fn settle(
+        &mut self,
+        before: u64,
+        troubled: Vec<(&K::Run, Trouble, RestError<BadAnswer>)>,
+        alone: bool,
+    ) -> Result<(), Failure> {
+        let nobody_told = self.learnt == before;
+        let several = troubled.len() > 1;
+        let mut silent = None;
+        for (run, trouble, error) in troubled {
+            let failed = FailedJob { times: 0, poll: self.polls, learnt: before };
+            let failed = self.failed.entry(run.id().to_owned()).or_insert(failed);
+            // Else it may be everybody's, as while HDFS can't be read. One that is due alone may wait long for others.
+            let its_own = self.learnt > failed.learnt || trouble == Trouble::Part || alone && failed.times > 0;
+            let times = failed.times + u32::from(its_own);
+            *failed = FailedJob { times, poll: self.polls, learnt: self.learnt };
+            if times >= TRIES {
+                self.pass_over(run, &error);
+                self.seen.insert(run.id().to_owned(), run.finished_ms());
+            } else if trouble == Trouble::Server || trouble == Trouble::Passing && several && nobody_told {
+                silent.get_or_insert(error);
+            }
+        }
+        silent.map_or(Ok(()), |error| Err(error.into()))
     }
 
     async fn look_at(&mut self, run: &K::Run) -> Result<Looked, Failure> {
-        let last = self.failed.get(run.id()).is_some_and(|failed| failed + 1 >= TRIES);
+        let last = self.failed.get(run.id()).is_some_and(|failed| failed.times + 1 >= TRIES);
         let (trouble, error) = match self.kind.look(&mut self.server, run, last).await {
             Ok(Look::Learned(key, learned)) => {
                 tracing::debug!(history_server = %self.address, job = run.id(), %key, ?learned, "it is learnt from");
@@ -283,7 +349,8 @@ impl<K: HistoryKind> HistoryPoller<K> {
                 return Ok(Looked::Learnt);
             }
             Ok(Look::Nothing) => return Ok(Looked::Over),
-            Ok(Look::Refused(error)) => (Trouble::Passing, error),
+            Ok(Look::InPart(error)) => (Trouble::Part, error),
+            Ok(Look::Refused(error)) => (Trouble::Refused, error),
             Ok(Look::Nobody(error)) => (Trouble::Nobody, error),
             Err(error) => (Trouble::of(&error), error),
         };
@@ -293,22 +360,11 @@ impl<K: HistoryKind> HistoryPoller<K> {
                 tracing::debug!(history_server = %self.address, job = run.id(), %error, "nobody tells its name now");
                 return Ok(Looked::Nobody);
             }
-            Trouble::Passing | Trouble::Server if self.gives_up(run, &error) => {}
-            Trouble::Passing => return Ok(Looked::Again),
-            Trouble::Server => return Err(error.into()),
+            Trouble::Part | Trouble::Passing | Trouble::Refused | Trouble::Server => {
+                return Ok(Looked::Failed(trouble, error));
+            }
         }
         Ok(Looked::Over)
-    }
-
-    /// Counts a poll at which a job could not be told; true: it was the last, and the job is passed over.
-    fn gives_up(&mut self, run: &K::Run, error: &RestError<BadAnswer>) -> bool {
-        let failed = self.failed.entry(run.id().to_owned()).or_default();
-        *failed += 1;
-        let last = *failed >= TRIES;
-        if last {
-            self.pass_over(run, error);
-        }
-        last
     }
 
     fn pass_over(&self, run: &K::Run, error: &RestError<BadAnswer>) {
@@ -353,6 +409,11 @@ fn due<R: Listed>(mut listed: Vec<R>, seen: &BTreeMap<String, u64>) -> (Vec<R>, 
         }
     }
     (last.into_iter().rev().chain(others.into_iter().rev()).collect(), passed)
+}
+
+/// So long ago, ms since 1970.
+fn ago_ms(time: Duration) -> u64 {
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(time))
 }
 
 fn millis(time: Duration) -> u64 {

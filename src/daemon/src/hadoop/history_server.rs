@@ -298,7 +298,8 @@ fn whole(job: &JobSeen, counted: JobCounted, times: Option<TaskTimes>) -> Option
         input: counted.read.unwrap_or_default(),
         shuffle: if job.reduces > 0 { counted.shuffled.unwrap_or_default() } else { Bytes::ZERO },
         application: application(&job.id),
-        on_class: None, // it does not say where tasks ran
+        counted: true,
+        ran_on: None, // it does not say where tasks ran
     })
 }
 

@@ -5,6 +5,7 @@
 //! - Without I/O: `resource_manager` (its JSON), `known_nodes` (nodes as last told, and what to tell of the next answer),
 //!   `applications` (those that are over, how long they took, and containers), `scheduler` (its settings).
 //! - `name_node`: where blocks of paths lie, when a request names them.
+//! - `slow_peers`: which DataNodes others report as slow, asked of the NameNode every so often.
 //! - With I/O: `listed_attempts` (which attempts run, before they get tokens), `application_queries` (asks for applications and settings), `node_poller` (asks whichever ResourceManager is active, and feeds the daemon).
 //! - `job_progress` (without I/O) and `job_progress_poller`: how far shuffles of running MapReduce jobs are, as their
 //!   ApplicationMasters say through the ResourceManager's web proxy.
@@ -33,10 +34,11 @@ mod node_poller;
 pub mod options;
 pub mod resource_manager;
 pub mod scheduler;
+pub mod slow_peers;
 pub mod spark_history;
 
 pub use name_node::path_cache::PathCacheSettings;
-pub use options::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ServerOptions};
+pub use options::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions, ServerOptions, SlowPeerOptions};
 
 use crate::rest_client::TrustError;
 use crate::runtime::Daemon;
@@ -86,12 +88,24 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
     Ok(())
 }
 
-/// Lets requests be told where their input lies, until the daemon stops. To be called within a tokio runtime.
+/// Lets requests be told where their input lies, and policies which DataNodes are slow, until the daemon stops. To be called
+/// within a tokio runtime.
 ///
 /// # Errors
 /// [`TrustError`] where an address is `https` and there is nobody to trust.
 pub fn start_name_node(options: NameNodeOptions, daemon: &Daemon, metrics: &Metrics) -> Result<(), TrustError> {
     let trust = options.servers.trust()?;
+    if let Some(slow_peers) = options.slow_peers {
+        let stopping = daemon.stopping().clone();
+        let (whom, metrics) = ((&options, slow_peers), metrics.slow_peers());
+        let poller = slow_peers::SlowPeerPoller::new(whom, trust.as_ref(), daemon.clone(), metrics);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stopping.cancelled() => {}
+                () = poller.run() => {}
+            }
+        });
+    }
     daemon.set_locator(Arc::new(name_node::NameNodes::start(options, trust, daemon, metrics.name_node())));
     Ok(())
 }

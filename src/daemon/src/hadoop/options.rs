@@ -3,6 +3,7 @@
 use super::name_node::path_cache::PathCacheSettings;
 use crate::rest_client::{Address, Rest, Trust, TrustError};
 use hintd_model::cluster::SizeRules;
+use hintd_model::units::Micros;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,6 +76,17 @@ pub struct NameNodeOptions {
     pub blocks_per_path: usize,
     /// What is kept.
     pub path_cache: PathCacheSettings,
+    /// How it is asked which DataNodes others report as slow; `None`: it is not.
+    pub slow_peers: Option<SlowPeerOptions>,
+}
+
+/// How NameNodes are asked for slow DataNodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlowPeerOptions {
+    /// Time between two polls.
+    pub every: Duration,
+    /// How long what was told counts while no NameNode says more.
+    pub kept: Micros,
 }
 
 /// JobHistoryServers, or Spark's history servers, to ask, and how patiently.

@@ -20,9 +20,10 @@ use hintd_policy::Policy;
 use hintd_policy::plan::JobProgress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Where an answer goes.
@@ -242,8 +243,8 @@ pub(super) enum Committed {
     Answer {
         /// The answer.
         answer: Arc<Answer>,
-        /// Time the disk took; zero where nothing had to be written.
-        journal: Duration,
+        /// When it was given to the journal, and when it was durable.
+        journal: Range<Instant>,
         /// The dispatcher instance that decided, as it was before, where a dispatcher did and it is to be recorded.
         dispatcher: Option<Box<DetachedDispatcher>>,
     },

@@ -30,6 +30,7 @@ use super::{Ready, StuckPlacers};
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::logs::LogLevel;
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::spans::{Spans, SpansError};
 use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::plans::homes::DataHomes;
@@ -81,6 +82,8 @@ pub(super) struct Inner {
     pub(super) config_refused: std::sync::Mutex<Option<Arc<str>>>,
     journal: GroupCommitHandle,
     journal_file: PathBuf,
+    /// Of requests, for whoever collects them.
+    spans: Spans,
     /// Places of streams.
     streams: Arc<Semaphore>,
     streams_max: usize,
@@ -139,6 +142,9 @@ pub enum StartError {
     /// The system gives no thread.
     #[error("the thread that keeps records can't be started")]
     Records(#[source] std::io::Error),
+    /// Spans can't be sent.
+    #[error(transparent)]
+    Spans(#[from] SpansError),
     /// The system gives no thread.
     #[error("the engine's thread can't be started")]
     Thread(#[source] std::io::Error),
@@ -213,6 +219,8 @@ impl Daemon {
         let training = Training::restore(&mut settings, &options.store.path);
         settings.prepare_policies();
         let clock = Clock::start();
+        let instance: Arc<str> = format!("{:016x}", rand::random::<u64>()).into();
+        let spans = Spans::start(options.tracing.as_ref(), &metrics, &instance)?;
         let (journal, found) = Journal::open(&options.store.path, OpenOptions::default())?;
         if found.created {
             tracing::warn!(path = %options.store.path.display(), "the journal was not there and was made");
@@ -247,7 +255,7 @@ impl Daemon {
             recorder,
             settings: ArcSwap::from_pointee(settings),
             clock,
-            instance: format!("{:016x}", rand::random::<u64>()).into(),
+            instance,
             first_decision: DecisionId::of(decisions.load(Ordering::Relaxed)),
             decisions,
             stopping: CancellationToken::new(),
@@ -257,6 +265,7 @@ impl Daemon {
             config_refused: std::sync::Mutex::default(),
             journal,
             journal_file: options.store.path.clone(),
+            spans,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
             repeats: Unpacking::new(),
@@ -330,6 +339,12 @@ impl Daemon {
     #[must_use]
     pub fn metrics(&self) -> &MetricHandles {
         &self.0.shared.metrics
+    }
+
+    /// Gives requests their spans.
+    #[must_use]
+    pub fn spans(&self) -> &Spans {
+        &self.0.spans
     }
 
     /// Whether requests are taken, and its changes.

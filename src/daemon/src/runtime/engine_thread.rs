@@ -682,7 +682,7 @@ fn answer_reply(
 ) -> super::pending_batches::DurabilityCallback {
     let began = Instant::now();
     Box::new(move |result| {
-        let _ = reply.send(result.map(|()| Committed::Answer { answer, journal: began.elapsed(), dispatcher }));
+        let _ = reply.send(result.map(|()| Committed::Answer { answer, journal: began..Instant::now(), dispatcher }));
     })
 }
 

@@ -1,6 +1,7 @@
 //! Homes of applications' input: who is told of them, and where containers came then.
 
 use super::daemon::Daemon;
+use super::place::policies;
 use dashmap::DashMap;
 use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
 use hintd_engine::{Generation, Mode, Proof, Refusal, TaskEvent, TaskWhat};
@@ -103,7 +104,7 @@ impl Daemon {
         proof: Proof,
     ) -> Result<(InputHomes, bool), Refusal> {
         let settings = self.settings();
-        let (mode, _) = settings.mode_and_hold(queue)?;
+        let (mode, policy) = settings.choose(queue, "", None)?;
         let proof = self.listed_proof(attempt, proof).await?;
         self.may_tell(attempt, proof).await?;
         let generation = self.generation();
@@ -119,7 +120,13 @@ impl Daemon {
                     let homes = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
                     homes.given(key, now).map(<[_]>::to_vec)
                 };
-                InputHomes::of(&tasks, given, &generation)
+                // What the queue's policy says: others place what is asked for, and gather nobody.
+                let places = policies(&settings, policy).0.as_place_data();
+                let gathers = |key: &Arc<str>| {
+                    let mut homes = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
+                    homes.gather(&generation, (attempt, key), places?, now)
+                };
+                InputHomes::of(&tasks, given, gathers, &generation)
             }
         };
         self.metrics().input_homes(found.as_str());

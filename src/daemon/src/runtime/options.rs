@@ -3,6 +3,7 @@
 //! Plain checked values: reading and checking files is `config`'s, a floor above, which fills these.
 
 use super::registries::RegistryLimits;
+use crate::telemetry::spans::SpanOptions;
 use hintd_engine::prediction::PredictionSettings;
 use hintd_engine::{EngineSettings, Guard, Mode, Refusal};
 use hintd_model::cluster::{Resource, SizeRules};
@@ -33,6 +34,8 @@ pub struct Options {
     pub publish_every: Duration,
     /// What feeds may fill; beyond it items are refused.
     pub feeds: RegistryLimits,
+    /// Where spans of requests go; `None`: there are none.
+    pub tracing: Option<SpanOptions>,
     /// What a reload may swap.
     pub settings: Settings,
     /// Reads the configuration anew; `None`: this daemon has no file to reload.

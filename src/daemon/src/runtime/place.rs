@@ -6,6 +6,7 @@ use super::options::Settings;
 use super::pool::JobContext;
 use super::unpacking::Turn;
 use crate::telemetry::metrics::Stage;
+use crate::telemetry::spans::RequestSpan;
 use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
     Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, PlacerSettings, PlannedRun, Proof,
@@ -14,6 +15,7 @@ use hintd_engine::{
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,6 +53,8 @@ struct RequestContext {
     at_once: Option<Box<ImmediateRequest>>,
     /// Whether it is held out, or its recurring job stopped.
     standing: Standing,
+    /// What its search and its commit are parts of, where it is sampled.
+    span: RequestSpan,
 }
 
 /// A request that was refused.
@@ -110,7 +114,7 @@ impl RequestAnswer {
 }
 
 /// How a request is meant.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RequestOptions {
     /// Nothing is leased and nothing remembered.
     pub what_if: bool,
@@ -118,6 +122,8 @@ pub struct RequestOptions {
     pub follows: bool,
     /// What its sender shows for the attempt.
     pub proof: Proof,
+    /// What it is seen by, where it is sampled.
+    pub span: RequestSpan,
 }
 
 impl Daemon {
@@ -139,7 +145,7 @@ impl Daemon {
             if asked.what_if {
                 let mut context = self.request_context(&request, decision, deadline, follows)?;
                 (context.recorded, context.claims_planned_run) = (false, false);
-                context.standing = Standing::Outside;
+                (context.standing, context.span) = (Standing::Outside, asked.span);
                 self.add_known(&mut context).await?;
                 return Ok(RequestAnswer::first(self.what_if(&context).await?));
             }
@@ -149,7 +155,7 @@ impl Daemon {
                 return Ok(repeat);
             }
             let mut context = self.request_context(&request, decision, deadline, follows)?;
-            context.proof = proof;
+            (context.proof, context.span) = (proof, asked.span);
             self.add_known(&mut context).await?;
             match self.place_and_commit(&mut context, digest).await? {
                 Placed::Now(answer) => Ok(RequestAnswer::first(answer)),
@@ -252,17 +258,10 @@ impl Daemon {
             proposal.elapsed = micros(context.began.elapsed());
             let last = proposal.last_try;
             let kept = context.recorded.then(|| (proposal.paths_read(), proposal.to_compare()));
-            let committing = Instant::now();
-            let on_its_way = self.0.pool.commits(ended);
-            let committed = self.0.engine_handle.ask(|reply| Command::Commit { proposal, token: token(), reply }).await;
-            match &committed {
-                Ok(Ok(Committed::Answer { .. })) => drop(on_its_way),
-                _ => on_its_way.forget(),
-            }
-            let committed = committed??;
-            let took = committing.elapsed();
+            let (committed, took) = self.commit(context, proposal, ended).await?;
             match committed {
                 Committed::Answer { answer, journal, dispatcher } => {
+                    let journal = journal.end.saturating_duration_since(journal.start);
                     self.record_timings(context, &answer, took.saturating_sub(journal), journal);
                     if let Some((read, draft)) = kept {
                         let came = RequestOutcome::Answered { answer: Arc::clone(&answer), draft, dispatcher };
@@ -283,6 +282,36 @@ impl Daemon {
                 }
             }
         }
+    }
+
+    /// Gives a proposal to the engine and waits until what it came to is durable; how long that took.
+    async fn commit(
+        &self,
+        context: &RequestContext,
+        proposal: Box<Proposal>,
+        searched: Instant,
+    ) -> Result<(Committed, Duration), Refusal> {
+        let began = Instant::now();
+        let span = context.span.child("commit", began);
+        let on_its_way = self.0.pool.commits(searched);
+        let committed = self.0.engine_handle.ask(|reply| Command::Commit { proposal, token: token(), reply }).await;
+        match &committed {
+            Ok(Ok(Committed::Answer { .. })) => drop(on_its_way),
+            _ => on_its_way.forget(),
+        }
+        let committed = committed??;
+        let ended = Instant::now();
+        let came_to = match &committed {
+            Committed::Answer { journal, .. } => {
+                span.child("journal", journal.start).end(journal.end);
+                "committed"
+            }
+            Committed::Before(_) => "repeat",
+            Committed::Conflict => "conflict",
+        };
+        span.text("hintd.commit.result", came_to);
+        span.end(ended);
+        Ok((committed, ended - began))
     }
 
     fn request_context(
@@ -324,6 +353,7 @@ impl Daemon {
             planned,
             at_once,
             standing,
+            span: RequestSpan::default(),
         })
     }
 
@@ -402,9 +432,11 @@ impl Daemon {
             let stopped = probe.stopped();
             let inputs = SearchInputs { generation, placer, now, stopped };
             let ended = Instant::now();
-            Ok((SearchOutcome { inputs, found, ended }, started - queued, ended - started))
+            Ok((SearchOutcome { inputs, found, ended }, started))
         };
-        let (searched, waited, took) = self.0.pool.run(deadline, job).await??;
+        let (searched, started) = self.0.pool.run(deadline, job).await??;
+        context.searched(&searched, queued..started, conflicts);
+        let (waited, took) = (started - queued, searched.ended - started);
         self.metrics().request(policy, &[(Stage::Queue, waited), (Stage::Place, took)], None);
         tracing::debug!(policy, conflicts, generation = searched.inputs.generation.number, ?waited, ?took, "placed");
         Ok(searched)
@@ -418,6 +450,16 @@ impl Daemon {
 }
 
 impl RequestContext {
+    /// Notes a search in its span, as parts of it: what it waited for a thread, and what it took.
+    fn searched(&self, searched: &SearchOutcome, queued: Range<Instant>, conflicts: u32) {
+        self.span.child("queue", queued.start).end(queued.end);
+        let span = self.span.child("search", queued.end);
+        span.text("hintd.policy", self.policy);
+        span.count("hintd.generation", searched.inputs.generation.number);
+        span.count("hintd.conflicts", conflicts.into());
+        span.end(searched.ended);
+    }
+
     /// Whether it waits for a dispatcher.
     fn waits(&self, generation: &Generation) -> bool {
         let (_, chosen) = chosen(&self.settings, self.policy, self.mode);
@@ -446,7 +488,7 @@ impl RequestContext {
 }
 
 /// The chosen policy, and the default placement's.
-fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &'s Arc<dyn Policy>) {
+pub(super) fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &'s Arc<dyn Policy>) {
     let built = &settings.policies.built;
     let found = built.get(policy).expect("`choose` names policies that are built");
     (found, built.get(BASELINE).unwrap_or(found))

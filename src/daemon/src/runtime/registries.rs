@@ -32,8 +32,8 @@ use blocks::Blocks;
 use chains::Declared;
 use hintd_engine::Generation;
 use hintd_model::cluster::{
-    Change, Heartbeat, LinkLoad, Measured, ModelError, NamedDataset, NodeStatics, Registration, SizeRules, Snapshot,
-    Source,
+    Change, Heartbeat, LinkLoad, Measured, ModelError, NamedDataset, NamedSlowPeers, NodeStatics, Registration,
+    SizeRules, Snapshot, Source,
 };
 use hintd_model::network::Network;
 use hintd_model::network::chains::ChainsDocument;
@@ -111,6 +111,8 @@ pub struct FeedRegistries {
     observed: Mutex<Option<Arc<NodeStatics>>>,
     measured: Mutex<Waiting>,
     agents: Agents,
+    /// What a NameNode said of slow DataNodes, if it spoke since the last drain.
+    slow_peers: Mutex<Option<NamedSlowPeers>>,
     /// Sources that spoke without a change, one bit each.
     heard: AtomicU8,
     /// The scheduler's settings, if it told of other ones.
@@ -140,6 +142,7 @@ impl FeedRegistries {
             observed: Mutex::default(),
             measured: Mutex::default(),
             agents: Agents::default(),
+            slow_peers: Mutex::default(),
             heard: AtomicU8::new(0),
             rules: Mutex::default(),
             excuse_silence: AtomicU64::new(0),
@@ -196,6 +199,8 @@ impl FeedRegistries {
         };
         loads.into_iter().for_each(|(link, load)| _ = give(Change::LinkLoad(link, load)));
         latency.for_each(|measured| _ = give(Change::Latency(measured)));
+        let slow_peers = self.slow_peers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        slow_peers.into_iter().for_each(|told| _ = give(Change::SlowPeers(told)));
         let heard = self.heard.swap(0, Ordering::AcqRel) & !spoke.get();
         let silent = Source::ALL.into_iter().filter(|&source| heard & bit(source) != 0);
         silent.for_each(|source| _ = give(Change::Heard(source)));
@@ -418,6 +423,12 @@ impl FeedRegistries {
         self.measured().latency.take(Measured { from, to, ..measured }, per_s, now)?;
         self.wake();
         Ok(())
+    }
+
+    /// What a NameNode says of slow DataNodes, all of it.
+    pub fn slow_peers(&self, told: NamedSlowPeers) {
+        *self.slow_peers.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+        self.wake();
     }
 
     /// Agents that measure latency.

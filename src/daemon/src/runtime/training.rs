@@ -9,12 +9,12 @@ use super::command::{Command, PlanCall};
 use super::daemon::Daemon;
 use super::engine_thread::EngineThread;
 use super::options::Settings;
-use crate::regular_file;
+use crate::regular_file::{self, Readers};
 use hintd_engine::Refusal;
 use hintd_engine::prediction::{Run, Runs};
-use hintd_model::units::Timestamp;
+use hintd_model::units::{Micros, Timestamp};
 use hintd_policy::Policy;
-use hintd_policy::learn::{FinishedJob, LearnError};
+use hintd_policy::learn::{FinishedJob, Learn, LearnError};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -57,22 +57,25 @@ pub struct PolicyTraining {
 struct Seen {
     params: String,
     runs: usize,
+    /// Of these, as many as it learns from.
+    jobs: usize,
     newest: Option<Timestamp>,
 }
 
 impl Seen {
-    fn of(policy: &dyn Policy, runs: &Runs) -> Self {
+    fn of(policy: &dyn Policy, runs: &Runs, jobs: &[FinishedJob]) -> Self {
         let newest = runs.iter().filter_map(|(_, runs)| runs.last()).map(|run| run.submitted).max();
-        Self { params: policy.params_toml(), runs: runs.total(), newest }
+        Self { params: policy.params_toml(), runs: runs.total(), jobs: jobs.len(), newest }
     }
 
-    /// Whether there is enough that this one did not see.
-    fn is_old(&self, policy: &dyn Policy, runs: &Runs, jobs_max: usize) -> bool {
+    /// Whether there is enough now that this one did not see.
+    fn is_old(&self, now: &Self, runs: &Runs, learner: &dyn Learn) -> bool {
         let came = |run: &&Run| self.newest.is_none_or(|newest| run.submitted > newest);
         let newer: usize = runs.iter().map(|(_, runs)| runs.iter().rev().take_while(came).count()).sum();
         // A history server may tell of runs that are older than all that were seen.
-        let new = newer.max(runs.total().saturating_sub(self.runs));
-        new >= NEW_MIN.max(self.runs.min(jobs_max) / 10) || self.params != policy.params_toml()
+        let new = newer.max(now.runs.saturating_sub(self.runs));
+        let first = self.jobs < learner.jobs_min() && now.jobs >= learner.jobs_min();
+        first || new >= NEW_MIN.max(self.runs.min(learner.jobs_max()) / 10) || self.params != now.params
     }
 }
 
@@ -149,18 +152,22 @@ impl Daemon {
         for (&name, policy) in &settings.policies.built {
             let Some(learner) = policy.as_learn().filter(|_| policy.is_prepared()) else { continue };
             let runs = self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::Runs(reply))).await?;
-            let seen = self.0.training.of(name).seen;
-            if seen.is_none_or(|seen| seen.is_old(&**policy, &runs, learner.jobs_max())) {
-                self.train_one(name, policy, runs).await;
+            let jobs = finished_jobs(learner, &runs);
+            let now = Seen::of(&**policy, &runs, &jobs);
+            let is_old = |before: PolicyTraining| before.seen.is_none_or(|seen| seen.is_old(&now, &runs, learner));
+            let due = is_old(self.0.training.of(name));
+            // While they are held, the next run that ends makes the engine's thread copy all of them.
+            drop(runs);
+            if due {
+                self.train_one(name, policy, (jobs, now)).await;
             }
         }
         Ok(())
     }
 
-    async fn train_one(&self, name: &'static str, policy: &Arc<dyn Policy>, runs: Arc<Runs>) {
-        let seen = Seen::of(&**policy, &runs);
+    async fn train_one(&self, name: &'static str, policy: &Arc<dyn Policy>, (jobs, seen): (Vec<FinishedJob>, Seen)) {
         let learner = Arc::clone(policy);
-        let learnt = tokio::task::spawn_blocking(move || learn(&learner, &runs)).await;
+        let learnt = tokio::task::spawn_blocking(move || learn(&learner, &jobs)).await;
         let learnt = learnt.unwrap_or_else(|_| Err("training ended in a panic".to_owned()));
         self.0.training.note(name, |of| of.seen = Some(seen));
         let (learnt, written) = match learnt {
@@ -174,8 +181,8 @@ impl Daemon {
             return tracing::info!(policy = name, "what was learnt is dropped: its parameters changed meanwhile");
         }
         let path = self.0.training.file_of(name);
-        let file = path.clone();
-        let kept = tokio::task::spawn_blocking(move || write(&file, &written)).await;
+        let (file, journal) = (path.clone(), self.0.training.journal.clone());
+        let kept = tokio::task::spawn_blocking(move || write(&file, &written, &journal)).await;
         let kept = kept.unwrap_or_else(|_| Err(io::Error::other("writing it ended in a panic")));
         let problem = kept.err().map(|error| format!("{}: {error}; the next start learns anew", path.display()));
         match &problem {
@@ -215,20 +222,27 @@ impl EngineThread {
 }
 
 /// The policy with what it learnt, and that written down.
-fn learn(policy: &Arc<dyn Policy>, runs: &Runs) -> Result<(Arc<dyn Policy>, String), String> {
+fn learn(policy: &Arc<dyn Policy>, jobs: &[FinishedJob]) -> Result<(Arc<dyn Policy>, String), String> {
     let learner = policy.as_learn().ok_or("it does not learn")?;
-    let jobs: Vec<FinishedJob> = runs.newest_of_each(learner.jobs_max()).iter().map(finished).collect();
-    let (learnt, written) = learner.learn(&jobs, SEED).map_err(|error| error.to_string())?;
+    let (learnt, written) = learner.learn(jobs, SEED).map_err(|error| error.to_string())?;
     Ok((Arc::from(learnt), written))
 }
 
-fn finished(run: &Run) -> FinishedJob {
+/// What the policy learns from.
+fn finished_jobs(learner: &dyn Learn, runs: &Runs) -> Vec<FinishedJob> {
+    let runs = runs.newest_of_each(learner.jobs_max());
+    runs.iter().map(|run| finished(run, learner.class())).collect()
+}
+
+fn finished(run: &Run, class: &str) -> FinishedJob {
+    // A container of a reduce waits for maps as well: what it takes says nothing of how fast its machine is.
+    let reduce_time = if run.counted { run.reduces.1 } else { Micros::ZERO };
     FinishedJob {
         maps: (run.maps.0.into(), run.maps.1),
-        reduces: (run.reduces.0.into(), run.reduces.1),
+        reduces: (run.reduces.0.into(), reduce_time),
         input: run.input,
         shuffle: run.shuffle,
-        on_class: run.on_class,
+        on_class: run.ran_on.and_then(|share| share.of(class)),
     }
 }
 
@@ -248,16 +262,11 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// All of it or nothing, also where the machine stops meanwhile.
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    let draft = PathBuf::from(draft);
+/// For the readers of the journal.
+fn write(path: &Path, text: &str, journal: &Path) -> io::Result<()> {
     let sum = crc32fast::hash(text.as_bytes());
-    let mut file = std::fs::File::create(&draft)?;
-    io::Write::write_all(&mut file, format!("{FILE_NAME} {FILE_FORMAT} {sum:08x}\n{text}").as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&draft, path)
+    let text = format!("{FILE_NAME} {FILE_FORMAT} {sum:08x}\n{text}");
+    regular_file::replace(path, text.as_bytes(), Readers::Of(journal))
 }
 
 #[cfg(test)]

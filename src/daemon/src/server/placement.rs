@@ -10,10 +10,11 @@ use crate::runtime::outbox::{Next, Outbox};
 use crate::runtime::{
     Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, RequestPermit, Turn, proof,
 };
+use crate::telemetry::spans::RequestSpan;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::follow_message::Advice;
 use hintd_client::wire::v1::placement_server::Placement;
-use hintd_engine::{FollowBody, Proof, Refusal};
+use hintd_engine::{Decision, FollowBody, Proof, Refusal};
 use hintd_model::cluster::HintRequest;
 use hintd_model::text::Shown;
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId};
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt as _};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 use tracing::{Instrument as _, Span};
 
 /// The service.
@@ -37,6 +38,9 @@ pub struct PlacementService {
 const READ_AHEAD: usize = 16;
 /// Of a request's id and an application's so much is shown in every line of log about it.
 const SHOWN: usize = 64;
+/// The calls that come to [`hints`], as OpenTelemetry names them.
+const REQUEST_HINTS: &str = "hintd.v1.Placement/RequestHints";
+const WHAT_IF: &str = "hintd.v1.Admin/WhatIf";
 /// Who opens a Follow stream says by then who follows.
 const FOLLOW_START: Duration = Duration::from_secs(10);
 
@@ -181,15 +185,19 @@ pub(super) fn hints(
     request: Request<v1::RequestHintsRequest>,
     what_if: bool,
 ) -> impl Future<Output = Result<Answered, Status>> + Send {
+    let received = Instant::now();
+    let spanned = daemon.spans().begin(if what_if { WHAT_IF } else { REQUEST_HINTS }, received, request.metadata());
     // Not within the future: it would have room for the message until the answer is there, and for each step that takes it.
-    let begun = Call::begin(daemon, request, what_if);
+    let begun = Call::begin(daemon, request, what_if, (received, spanned.clone()));
     async move {
-        let (call, asked) = begun?;
+        let (call, asked) = begun.inspect_err(|status| spanned.answered(status.code()))?;
         let answer = match asked {
             Ok(asked) => call.answer(daemon, asked).instrument(call.span.clone()).await,
             Err(refusal) => Err(refusal.into()),
         };
-        call.span.in_scope(|| call.answered(daemon, answer))
+        let answered = call.span.in_scope(|| call.answered(daemon, answer));
+        spanned.answered(answered.as_ref().map_or_else(Status::code, |_| Code::Ok));
+        answered
     }
 }
 
@@ -202,7 +210,10 @@ struct Call {
     own: DecisionId,
     what_if: bool,
     line: Line,
+    /// Of the lines that it logs.
     span: Span,
+    /// For who collects traces.
+    traced: RequestSpan,
 }
 
 /// What is asked, of one that its application may ask.
@@ -218,8 +229,8 @@ impl Call {
         daemon: &Daemon,
         request: Request<v1::RequestHintsRequest>,
         what_if: bool,
+        (received, traced): (Instant, RequestSpan),
     ) -> Result<(Self, Result<Asked, Refusal>), Status> {
-        let received = Instant::now();
         let settings = daemon.settings();
         let asker = Asker::of(&request);
         let left = time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
@@ -242,10 +253,18 @@ impl Call {
                 request_id = %shown(&core.id),
                 application = %core.attempt.application,
                 decision_id = %own,
+                trace_id = tracing::field::Empty,
             ),
             Line::LeftOut => Span::none(),
         };
-        let call = Self { asker, received, deadline, own, what_if, line, span };
+        if let Some(id) = traced.trace_id() {
+            span.record("trace_id", id);
+            traced.text("hintd.request.id", shown(&core.id));
+            traced.text("hintd.application.id", core.attempt.application);
+            traced.text("hintd.queue", Shown(&core.queue));
+            traced.text("hintd.decision.id", own);
+        }
+        let call = Self { asker, received, deadline, own, what_if, line, span, traced };
         let asked = call.span.in_scope(|| call.admit(daemon, core, wire));
         Ok((call, asked))
     }
@@ -260,7 +279,7 @@ impl Call {
         }
         let under_way = daemon.enter(application)?;
         let proof = proof(&wire.token, &wire.nonce)?;
-        let options = RequestOptions { what_if: self.what_if, follows: wire.follows, proof };
+        let options = RequestOptions { what_if: self.what_if, follows: wire.follows, proof, span: self.traced.clone() };
         Ok(Asked { request: Arc::new(core), digest: convert::digest(wire), options, under_way })
     }
 
@@ -290,6 +309,7 @@ impl Call {
                     tracing::info!(policy = %decision.policy, hints = decision.hints.len(),
                         without_room = decision.without_room, took = ?self.received.elapsed(), "answered");
                 }
+                self.note(decision, first);
                 let repeat = repeat.map(|leases| convert::lease_states(&leases));
                 Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat, turn })
             }
@@ -297,8 +317,19 @@ impl Call {
                 if self.line.is_due() {
                     tracing::info!(refusal = %Shown(&refusal), took = ?self.received.elapsed(), "refused");
                 }
+                self.traced.text("hintd.refusal", refusal.token());
                 Err(self.asker.refused(daemon, &refusal, recorded.then_some(self.own)))
             }
+        }
+    }
+
+    /// What it came to, for its span; of a repeat, which decision was the first.
+    fn note(&self, decision: &Decision, first: Option<DecisionId>) {
+        self.traced.text("hintd.policy", &decision.policy);
+        self.traced.count("hintd.hints", decision.hints.len() as u64);
+        self.traced.count("hintd.steps", decision.steps);
+        if let Some(first) = first {
+            self.traced.text("hintd.decision.first", first);
         }
     }
 }
@@ -497,7 +528,7 @@ mod tests {
     async fn a_follower_that_never_says_who_it_is_is_sent_away() {
         let silent = std::future::pending::<Result<Option<()>, Status>>();
         let status = first_message(silent, Duration::from_millis(2)).await.unwrap_err();
-        assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
+        assert_eq!(status.code(), Code::DeadlineExceeded);
         assert_eq!(first_message(async { Ok(Some(7)) }, FOLLOW_START).await.unwrap(), Some(7));
     }
 

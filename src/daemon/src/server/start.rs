@@ -165,6 +165,7 @@ impl Running {
                 server.abort();
             }
         }
+        self.daemon.spans().finish(deadline.saturating_duration_since(Instant::now())).await;
         self.health.abort();
         self.upkeep.abort();
         admin_socket::remove(&self.admin);

@@ -97,7 +97,7 @@ pub(super) const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'s
 
 /// Every metric there is.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    OF_WORK.iter().chain(super::instance::ROWS)
+    OF_WORK.iter().chain(super::instance::ROWS).chain(super::slow_peers::ROWS).chain(super::spans::ROWS)
 }
 
 /// Metrics of what the daemon does.
@@ -528,6 +528,7 @@ mod tests {
     /// Records everything at least once.
     fn busy() -> Metrics {
         let metrics = Metrics::new();
+        super::super::spans::record(&metrics);
         let requests = metrics.requests("container");
         Stage::ALL.iter().for_each(|&stage| requests.stage(stage, 3 * MS));
         requests.steps(1000);

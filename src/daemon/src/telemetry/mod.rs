@@ -1,4 +1,4 @@
-//! Telemetry: logs and metrics; `http` shows them.
+//! Telemetry: logs and metrics, which `http` shows, and spans of requests, which are sent to a collector.
 //!
 //! Nothing here knows the daemon's types: labels are words, values are numbers. Names of metrics are
 //! spelled here only: those of requests, the engine and feeds in [`metrics`], those of a part in the part's file; everybody else
@@ -21,4 +21,6 @@ pub mod process;
 pub mod rate_limited_log;
 pub mod routes;
 pub mod sdn;
+pub mod slow_peers;
+pub mod spans;
 pub mod worth;

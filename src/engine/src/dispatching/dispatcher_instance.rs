@@ -331,17 +331,21 @@ impl DispatcherInstance {
         }
     }
 
-    /// Takes the policy as configured now, if it differs; its State is made of what is known of live applications.
-    pub(super) fn replace(&mut self, policy: &Arc<dyn Policy>, uses: &[(RackIdx, u32)], view: &View<'_>) -> bool {
-        // One that learns is another each time it has learnt, with the same parameters.
-        let alike = policy.as_learn().is_none() && self.policy.params_toml() == policy.params_toml();
-        let same = Arc::ptr_eq(&self.policy, policy) || alike;
-        if same || policy.as_dispatch().is_none() {
-            return false;
+    /// Takes the policy as configured now, if it differs; its State is made of what is known of live applications. One that
+    /// learnt is another policy with the same parameters: it goes on with the State that there is, for what was decided of
+    /// jobs that wait or run, such as a job that was stolen, can't be made again of what is known of them.
+    pub(super) fn replace(&mut self, policy: &Arc<dyn Policy>, uses: &[(RackIdx, u32)], view: &View<'_>) {
+        if Arc::ptr_eq(&self.policy, policy) || policy.as_dispatch().is_none() {
+            return;
+        }
+        let alike = self.policy.name() == policy.name() && self.policy.params_toml() == policy.params_toml();
+        if alike && policy.as_learn().is_none() {
+            return;
         }
         self.policy = Arc::clone(policy);
-        self.rebuild(uses, view);
-        true
+        if !alike {
+            self.rebuild(uses, view);
+        }
     }
 
     fn rebuild(&mut self, uses: &[(RackIdx, u32)], view: &View<'_>) {

@@ -4,6 +4,8 @@
 //! homes are [`PlaceData::homes`] of its last run, from the room of racks now, what runs there and what readers homed before
 //! still have to do. They hold for all of the reader's paths, so that files of one directory, and blocks of one file, are
 //! together; they end when nobody asks for an hour, after a day, or when none of them has a usable node.
+//!
+//! Where data of a recurring job was sent nowhere, each attempt may be gathered in a few racks ([`DataHomes::gather`]).
 
 use super::replicas::{Replica, ReplicaPlan, ReplicaRequest, Why, of_block, replicas, usable};
 use crate::generation::Generation;
@@ -12,7 +14,7 @@ use crate::placer::seed_of;
 use crate::prediction::{key_paths, steady_path};
 use crate::refusal::Refusal;
 use hintd_model::cluster::Snapshot;
-use hintd_model::units::{Bytes, Micros, RackIdx, RackPath, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, RackPath, Timestamp};
 use hintd_policy::Policy;
 use hintd_policy::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, PlaceData};
 use hintd_policy::joint::HomeBook;
@@ -37,9 +39,11 @@ pub struct DataHomes {
     readers: ReaderIndex,
     /// Where each reader's data was last said to go, and when; whether it was written is not known.
     given: BTreeMap<Arc<str>, (Vec<RackPath>, Timestamp)>,
+    /// Where attempts are gathered whose input lies everywhere.
+    gathered: BTreeMap<AttemptId, Chosen>,
 }
 
-/// What was chosen for one reader.
+/// What was chosen for one reader, or one attempt.
 #[derive(Debug, Clone)]
 struct Chosen {
     run: EarlierRun,
@@ -131,6 +135,33 @@ impl DataHomes {
         (now.since(*at) < GIVEN_MAX).then_some(racks)
     }
 
+    /// Racks in which an attempt of a recurring job is best gathered, which has input wherever HDFS put it: those that were
+    /// chosen when it first asked. `None`: its job's earlier runs say nothing, or it is best where YARN puts it.
+    pub fn gather(
+        &mut self,
+        generation: &Generation,
+        (attempt, key): (AttemptId, &Arc<str>),
+        places: &dyn PlaceData,
+        now: Timestamp,
+    ) -> Option<Vec<RackPath>> {
+        if let Some(chosen) = self.gathered.get_mut(&attempt) {
+            chosen.asked = chosen.asked.max(now);
+            return Some(chosen.racks.clone()).filter(|racks| !racks.is_empty());
+        }
+        let run = generation.history.get(key).and_then(|job| earlier_run(key, job))?;
+        self.gathered.retain(|_, chosen| now.since(chosen.at) < AGE_MAX);
+        let racks = self.room(generation, container_mb(generation, key), now);
+        let (snapshot, seed) = (&*generation.snapshot, seed_of(&attempt.to_string()));
+        let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, written: true });
+        let racks: Vec<RackPath> = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
+        self.gathered.insert(attempt, Chosen { run, racks: racks.clone(), at: now, asked: now });
+        if self.gathered.len() > READERS_MAX {
+            let oldest = self.gathered.iter().min_by_key(|(_, chosen)| chosen.asked).map(|(attempt, _)| *attempt);
+            oldest.map(|attempt| self.gathered.remove(&attempt));
+        }
+        Some(racks).filter(|racks| !racks.is_empty())
+    }
+
     /// Readers whose homes are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -183,7 +214,7 @@ impl DataHomes {
             return None;
         }
         let seed = seed_of(reader);
-        let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed });
+        let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, written: false });
         let named = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
         self.by_reader.insert(Arc::clone(reader), Chosen { run, racks: named, at: now, asked: now });
         if self.by_reader.len() > READERS_MAX {
@@ -205,12 +236,13 @@ impl DataHomes {
         let racks = snapshot.statics.members.iter().enumerate().map(slots);
         let racks = racks.map(|slots| (u32::try_from(slots).unwrap_or(u32::MAX), Bytes(u64::MAX)));
         let mut book = HomeBook::new(snapshot, racks);
-        let mut before: Vec<&Chosen> = self.by_reader.values().collect();
-        before.sort_by_key(|chosen| chosen.at);
-        for chosen in before {
+        let gathered = self.gathered.values().filter(|chosen| !chosen.racks.is_empty()).map(|chosen| (chosen, true));
+        let mut before: Vec<_> = self.by_reader.values().map(|chosen| (chosen, false)).chain(gathered).collect();
+        before.sort_by_key(|(chosen, _)| chosen.at);
+        for (chosen, written) in before {
             let there = standing(chosen, snapshot);
             book.racks(chosen.at);
-            book.add(&there, &chosen.run);
+            book.add(&there, &chosen.run, written);
         }
         let mut racks = book.racks(now).to_vec();
         for (node, releases) in generation.releases.iter() {

@@ -39,6 +39,8 @@ pub struct InputTasks {
     pub outstanding: u32,
     /// Of these, those that are asked for in a rack; one that names several racks counts in each.
     pub by_rack: BTreeMap<RackPath, u32>,
+    /// Who asks can keep tasks in racks where their input is not.
+    pub may_gather: bool,
 }
 
 /// What comes of it.
@@ -50,6 +52,8 @@ pub enum InputHomes {
         racks: Vec<(RackPath, Vec<HostName>)>,
         /// Tasks go without a container there for so long before they are better asked for elsewhere ([`patience`]).
         patience: Micros,
+        /// The input lies wherever HDFS put it, and tasks are gathered there all the same.
+        gathered: bool,
     },
     /// The queue is off.
     QueueOff,
@@ -70,7 +74,8 @@ impl InputHomes {
     #[must_use]
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Homes { .. } => "homes",
+            Self::Homes { gathered: false, .. } => "homes",
+            Self::Homes { gathered: true, .. } => "gathered",
             Self::QueueOff => "queue_off",
             Self::Withheld(reason) => reason.as_str(),
             Self::NoKey => "no_key",
@@ -80,12 +85,24 @@ impl InputHomes {
         }
     }
 
-    /// The homes of the tasks' input. `given`: where data of a job was last said to go ([`super::homes::DataHomes::given`]).
+    /// The homes of the tasks' input. `given`: where data of a job was last said to go ([`super::homes::DataHomes::given`]);
+    /// `gathers`: where a job is gathered whose data was sent nowhere ([`super::homes::DataHomes::gather`]).
     #[must_use]
-    pub fn of(tasks: &InputTasks, given: impl FnOnce(&str) -> Option<Vec<RackPath>>, generation: &Generation) -> Self {
+    pub fn of(
+        tasks: &InputTasks,
+        given: impl FnOnce(&str) -> Option<Vec<RackPath>>,
+        gathers: impl FnOnce(&Arc<str>) -> Option<Vec<RackPath>>,
+        generation: &Generation,
+    ) -> Self {
         let snapshot = &*generation.snapshot;
         let Some(key) = &tasks.recurring_key else { return Self::NoKey };
-        let Some(racks) = given(key) else { return Self::NoneGiven };
+        let (racks, gathered) = match given(key) {
+            Some(racks) => (racks, false),
+            None => match tasks.may_gather.then(|| gathers(key)).flatten() {
+                Some(racks) => (racks, true),
+                None => return Self::NoneGiven,
+            },
+        };
         let hosts = |rack: &RackPath| {
             let index = *snapshot.statics.by_rack.get(rack)?;
             let hosts: Vec<_> = usable(snapshot, index).map(|node| snapshot.host(node).clone()).collect();
@@ -95,13 +112,13 @@ impl InputHomes {
         let there = homes.iter().filter_map(|(rack, _)| tasks.by_rack.get(rack)).map(|&count| u64::from(count));
         match there.sum::<u64>() {
             _ if homes.is_empty() => Self::RacksGone,
-            there if there < u64::from(tasks.outstanding) => Self::NotAtHome,
+            there if !gathered && there < u64::from(tasks.outstanding) => Self::NotAtHome,
             _ => {
                 let last = generation.history.get(key).and_then(|job| job.last);
                 let shuffle = last.map_or(Bytes::ZERO, |run| run.shuffle);
                 let home = |(rack, _): &(RackPath, _)| snapshot.statics.by_rack.get(rack).copied();
                 let patience = patience(shuffle, generation.scans.fabric().up(snapshot, homes.iter().filter_map(home)));
-                Self::Homes { racks: homes, patience }
+                Self::Homes { racks: homes, patience, gathered }
             }
         }
     }

@@ -4,10 +4,11 @@ use crate::attempts::Attempt;
 use crate::decision::RememberedRequest;
 use crate::history::Sample;
 use crate::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
-use crate::prediction::{Run, Runs};
+use crate::prediction::{ClassHash, ClassShare, Run, Runs};
 use crate::{dispatching, monitor};
-use hintd_model::cluster::TaskGroup;
-use hintd_model::units::{ApplicationId, AttemptId, Bytes, Micros, Timestamp};
+use hintd_model::cluster::{NodeStatics, Snapshot, TaskGroup};
+use hintd_model::units::{ApplicationId, AttemptId, Bytes, Micros, NodeIdx, Timestamp};
+use hintd_policy::scale_up_out::is_up;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -41,13 +42,14 @@ pub(crate) struct RunTracker {
     /// Where the run of an application is noted.
     noted: BTreeMap<ApplicationId, (Arc<str>, Timestamp)>,
     ran_on: RanOn,
+    machines: ClassMachines,
 }
 
-/// Of a thousand containers of applications that were under way, how many ran on machines of the class that is told apart:
-/// a history server tells of a run when the application has been forgotten.
+/// How much of applications that were under way ran on machines of the class that is told apart: a history server tells of a
+/// run when the application has been forgotten.
 #[derive(Debug, Default)]
 struct RanOn {
-    shares: BTreeMap<ApplicationId, u16>,
+    shares: BTreeMap<ApplicationId, ClassShare>,
     /// Oldest first.
     order: VecDeque<ApplicationId>,
 }
@@ -56,7 +58,7 @@ struct RanOn {
 const RAN_ON_MAX: usize = 20_000;
 
 impl RanOn {
-    fn note(&mut self, application: ApplicationId, share: u16) {
+    fn note(&mut self, application: ApplicationId, share: ClassShare) {
         if self.shares.insert(application, share).is_none() {
             self.order.push_back(application);
         }
@@ -67,8 +69,27 @@ impl RanOn {
         }
     }
 
-    fn of(&self, application: Option<ApplicationId>) -> Option<u16> {
+    fn of(&self, application: Option<ApplicationId>) -> Option<ClassShare> {
         self.shares.get(&application?).copied()
+    }
+}
+
+/// Whether any machine is of the class that is told apart: looked for anew when the class or the machines change.
+#[derive(Debug, Default)]
+struct ClassMachines {
+    of: Option<(Arc<NodeStatics>, Arc<str>)>,
+    any: bool,
+}
+
+impl ClassMachines {
+    fn any(&mut self, snapshot: &Snapshot, class: &Arc<str>) -> bool {
+        let same =
+            |(statics, known): &(Arc<NodeStatics>, Arc<str>)| Arc::ptr_eq(statics, &snapshot.statics) && known == class;
+        if !self.of.as_ref().is_some_and(same) {
+            self.any = snapshot.statics.indexes().any(|node| is_up(snapshot, node, class));
+            self.of = Some((Arc::clone(&snapshot.statics), Arc::clone(class)));
+        }
+        self.any
     }
 }
 
@@ -136,9 +157,27 @@ impl RunTracker {
         tally.output += u128::from(sample.output.0);
     }
 
-    /// So many of a thousand of its containers ran on machines of the class that is told apart.
-    pub(crate) fn ran_on(&mut self, application: ApplicationId, share: u16) {
-        self.ran_on.note(application, share);
+    /// Its containers ran on these machines, each with how many. Nothing is noted while no machine is of the class: who names
+    /// machines later must not find all that ran before counted as run elsewhere.
+    pub(crate) fn ran_on(
+        &mut self,
+        application: ApplicationId,
+        class: &Arc<str>,
+        snapshot: &Snapshot,
+        nodes: impl Iterator<Item = (NodeIdx, u32)>,
+    ) {
+        if class.is_empty() || !self.machines.any(snapshot, class) {
+            return;
+        }
+        let (mut all, mut of_class) = (0_u64, 0_u64);
+        for (node, count) in nodes {
+            all += u64::from(count);
+            of_class += if is_up(snapshot, node, class) { u64::from(count) } else { 0 };
+        }
+        if let Some(share) = (1_000 * of_class).checked_div(all) {
+            let per_mille = u16::try_from(share).expect("a part of the whole");
+            self.ran_on.note(application, ClassShare { class: ClassHash::of(class), per_mille });
+        }
     }
 
     /// It is over without being a run: it failed, or was forgotten.
@@ -157,17 +196,35 @@ impl RunTracker {
             return RunEnd { left_out: true, ..RunEnd::default() };
         }
         let run = run_of(attempt.application, began, [&maps, &reduces], known);
-        let run = run.map(|run| Run { on_class: self.ran_on.of(run.application), ..run });
+        let run = run.map(|run| self.with_told(run));
         RunEnd { ops: run.map_or_else(Vec::new, |run| self.note(key, run)), left_out: false, run }
     }
 
-    /// A history server tells of a run: what to write. One that is noted already was told before, or by itself, which
-    /// knows its key better.
+    /// A history server tells of a run: what to write. One that is noted already was told before, or by itself: that knows
+    /// its key and when it began better, and the server what it read, shuffled and took.
     pub(crate) fn learnt(&mut self, key: &Arc<str>, run: Run) -> Vec<Op> {
-        if run.application.is_some_and(|application| self.noted.contains_key(&application)) {
-            return Vec::new();
+        let ran_on = self.ran_on.of(run.application);
+        match self.noted_run(run.application) {
+            None => self.note(key, Run { ran_on, ..run }),
+            Some((key, noted)) if run.counted && !noted.counted => {
+                self.note(&key, Run { submitted: noted.submitted, ran_on: noted.ran_on.or(ran_on), ..run })
+            }
+            Some(_) => Vec::new(),
         }
-        self.note(key, Run { on_class: self.ran_on.of(run.application), ..run })
+    }
+
+    /// With what was told of it otherwise: on which machines it ran, and what a history server counted that was first.
+    fn with_told(&self, run: Run) -> Run {
+        let told = self.noted_run(run.application).map(|(_, noted)| noted).filter(|noted| noted.counted);
+        Run { submitted: run.submitted, ran_on: self.ran_on.of(run.application), ..told.unwrap_or(run) }
+    }
+
+    /// The run that is noted of an application, and its key.
+    fn noted_run(&self, application: Option<ApplicationId>) -> Option<(Arc<str>, Run)> {
+        let (key, submitted) = self.noted.get(&application?)?;
+        let runs = self.runs.of(key);
+        let at = runs.binary_search_by_key(submitted, |run| run.submitted).ok()?;
+        Some((Arc::clone(key), runs[at]))
     }
 
     fn note(&mut self, key: &Arc<str>, run: Run) -> Vec<Op> {
@@ -249,7 +306,8 @@ fn run_of(
         input: maps.bytes(maps.input),
         shuffle: if reduces.tasks > 0 { shuffle } else { Bytes::ZERO },
         application: Some(application),
-        on_class: None,
+        counted: false,
+        ran_on: None,
     })
 }
 

@@ -42,7 +42,8 @@ pub(super) fn median(runs: &[&Run]) -> Option<Run> {
         input: Bytes(of(|run| run.input.0)?),
         shuffle: Bytes(of(|run| run.shuffle.0)?),
         application: None,
-        on_class: None,
+        counted: false,
+        ran_on: None,
     })
 }
 
@@ -76,7 +77,16 @@ mod tests {
         let times = |n| Micros(n * scale);
         let (maps, reduces) = ((4, times(10)), (2, times(20)));
         let (input, shuffle) = (Bytes(100 * scale), Bytes(50 * scale));
-        Run { submitted: Timestamp(scale), maps, reduces, input, shuffle, application: None, on_class: None }
+        Run {
+            submitted: Timestamp(scale),
+            maps,
+            reduces,
+            input,
+            shuffle,
+            application: None,
+            counted: false,
+            ran_on: None,
+        }
     }
 
     #[test]

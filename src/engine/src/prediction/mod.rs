@@ -19,7 +19,7 @@ mod tests;
 pub use forecast::{Forecast, KeyForecast, RecurrenceStatus, forecast, forecast_within};
 pub use key::{derived_key, key_paths, steady_path};
 pub use measure::Errors;
-pub use runs::{Run, Runs};
+pub use runs::{ClassHash, ClassShare, Run, Runs};
 
 use hintd_model::units::Micros;
 use serde::{Deserialize, Serialize};

@@ -21,10 +21,50 @@ pub struct Run {
     /// Whose run it was, so that one that is told in several ways counts once; `None`: of a trace, or of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<ApplicationId>,
-    /// Of a thousand of its containers, how many ran on machines of the class that a policy learns of
-    /// ([`EngineSettings::machine_class`](crate::EngineSettings::machine_class)); `None`: that was not heard.
+    /// A history server told it: bytes are those that the whole job counted, and the time of a reduce is that of its own
+    /// work. Else bytes may be 0 for not told, and a reduce's time is its container's, the wait for maps included.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub counted: bool,
+    /// How much of it ran on machines of the class that a policy learns of
+    /// ([`EngineSettings::machine_class`](crate::EngineSettings::machine_class)); `None`: that was not heard, or there was no
+    /// such machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_class: Option<u16>,
+    pub ran_on: Option<ClassShare>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// How many of a run's containers ran on machines of one class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassShare {
+    /// Which class.
+    pub class: ClassHash,
+    /// Of a thousand containers.
+    pub per_mille: u16,
+}
+
+impl ClassShare {
+    /// Of a thousand containers, how many ran on machines of the class of that name; `None`: it tells of another class.
+    #[must_use]
+    pub fn of(&self, class: &str) -> Option<u16> {
+        (self.class == ClassHash::of(class)).then_some(self.per_mille)
+    }
+}
+
+/// A class of machines, by its name: 200,000 runs are kept, and have no room for names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClassHash(u32);
+
+impl ClassHash {
+    /// FNV-1a, which is the same in every version.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        Self(name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)))
+    }
 }
 
 /// A task takes no longer, and no run reads or shuffles more: a figure that is wrong would be planned for.
@@ -143,7 +183,7 @@ mod tests {
     fn run(at: u64, maps: u32) -> Run {
         let (input, shuffle) = (Bytes(0), Bytes(0));
         let (maps, reduces) = ((maps, Micros(1)), (0, Micros(0)));
-        Run { submitted: Timestamp(at), maps, reduces, input, shuffle, application: None, on_class: None }
+        Run { submitted: Timestamp(at), maps, reduces, input, shuffle, application: None, counted: false, ran_on: None }
     }
 
     #[test]

@@ -54,7 +54,8 @@ impl Made {
             input: Bytes(input as u64),
             shuffle: Bytes(shuffle as u64),
             application: None,
-            on_class: None,
+            counted: false,
+            ran_on: None,
         }
     }
 }

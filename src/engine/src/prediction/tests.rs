@@ -106,7 +106,16 @@ fn a_key_whose_runs_are_unlike_each_other_counts_as_ad_hoc() {
 fn single(shuffle: u64) -> Run {
     let submitted = Timestamp(MONDAY.0 + 5 * HOUR);
     let (maps, reduces) = ((4, Micros(9)), (1, Micros(9)));
-    Run { submitted, maps, reduces, input: Bytes(7), shuffle: Bytes(shuffle), application: None, on_class: None }
+    Run {
+        submitted,
+        maps,
+        reduces,
+        input: Bytes(7),
+        shuffle: Bytes(shuffle),
+        application: None,
+        counted: false,
+        ran_on: None,
+    }
 }
 
 #[test]

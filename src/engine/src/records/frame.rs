@@ -5,12 +5,13 @@ use super::memory_size;
 use super::tally::Tally;
 use crate::generation::{Release, Releases};
 use hintd_model::cluster::resource::{ResourceKinds, SizeRules};
-use hintd_model::cluster::{LastHeard, NodeStatics, Overlay, Snapshot, Topology};
+use hintd_model::cluster::{LastHeard, LinkLoad, NodeStatics, Overlay, Snapshot, Topology};
 use hintd_model::network::chains::Chains;
 use hintd_model::network::latency::LatencyTable;
 use hintd_model::network::{Distances, Network};
-use hintd_model::units::{SnapshotVersion, Timestamp};
+use hintd_model::units::{LinkName, SnapshotVersion, Timestamp};
 use hintd_policy::IndexedFlows;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// See the module.
@@ -28,6 +29,8 @@ pub(super) struct Frame {
     /// A few boxes and chains: too little to be weighed.
     chains: Option<Arc<Chains>>,
     distances: Arc<Distances>,
+    /// What links are left with decides when the busiest of them is done.
+    link_loads: Arc<BTreeMap<LinkName, LinkLoad>>,
     /// Without rows where no policy of its decisions reads them: 250,000 pairs are some 8 MiB.
     latency: LatencyTable,
     /// Whether it has rows that the generation had.
@@ -89,6 +92,7 @@ impl LastVersion {
             network: snapshot.topology.network.clone(),
             chains: snapshot.topology.chains.clone(),
             distances: Arc::clone(&snapshot.topology.distances),
+            link_loads: Arc::clone(&snapshot.link_loads),
             latency: if latency { snapshot.latency.clone() } else { snapshot.latency.without_rows() },
             has_latency: latency || snapshot.latency.is_empty(),
             columns,
@@ -121,7 +125,7 @@ impl Frame {
             topology: self.topology(live),
             datasets: Arc::default(),
             applications: Default::default(),
-            link_loads: Arc::default(),
+            link_loads: Arc::clone(&self.link_loads),
             latency: self.latency.clone(),
             heard: self.heard,
         };
@@ -149,9 +153,12 @@ impl Frame {
         tally.bytes += size_of::<Self>() + self.columns.hold();
         tally.hold(&self.statics, || memory_size::statics(&self.statics));
         tally.hold(&self.distances, || memory_size::distances(&self.distances));
+        tally.hold(&self.link_loads, || memory_size::link_loads(&self.link_loads));
         for (part, bytes) in self.latency.parts() {
             tally.hold(part, || bytes);
         }
+        let slow_peers = self.latency.slow_peers();
+        tally.hold(slow_peers, || slow_peers.bytes());
         if let Some(network) = &self.network {
             tally.hold(network, || memory_size::network(network));
         }
@@ -174,9 +181,11 @@ impl Frame {
         tally.bytes -= size_of::<Self>() + self.columns.release();
         tally.release(&self.statics);
         tally.release(&self.distances);
+        tally.release(&self.link_loads);
         for (part, _) in self.latency.parts() {
             tally.release(part);
         }
+        tally.release(self.latency.slow_peers());
         if let Some(network) = &self.network {
             tally.release(network);
         }

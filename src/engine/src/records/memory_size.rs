@@ -5,9 +5,11 @@ use crate::decision::{Blocked, Decision, Hint, HintRoute, TermValues};
 use crate::history::JobHistory;
 use crate::placer::PlacerSettings;
 use hintd_model::cluster::{
-    Application, Ask, Constraints, Dataset, HintRequest, JobFlows, NamedResource, NodeStatics, PairRoute,
+    Application, Ask, Constraints, Dataset, HintRequest, JobFlows, LinkLoad, NamedResource, NodeStatics, PairRoute,
 };
 use hintd_model::network::{Distances, Network};
+use hintd_model::units::LinkName;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A pointer into a table and what the table keeps beside it.
@@ -43,6 +45,13 @@ pub(super) fn network(network: &Network) -> usize {
     const VERTEX: usize = 160;
     const LINK: usize = 200;
     network.vertices().count() * VERTEX + network.links().count() * LINK
+}
+
+/// Rows by link; their names are the network's.
+pub(super) fn link_loads(loads: &BTreeMap<LinkName, LinkLoad>) -> usize {
+    // A tree's leaf is two thirds full.
+    const ROW: usize = (size_of::<LinkName>() + size_of::<LinkLoad>()) * 3 / 2;
+    loads.len() * ROW
 }
 
 /// One byte a pair of attachment switches, and two a count of hops.

@@ -6,6 +6,7 @@ use crate::flows::Names;
 use crate::placer::problem_of;
 use hintd_model::cluster::{HintRequest, Snapshot};
 use hintd_model::network::latency::Basis;
+use hintd_model::network::latency::slow_peers::Slowdown;
 use hintd_model::units::{HostName, Micros, NodeIdx};
 use hintd_policy::place::readable;
 use hintd_policy::predict::{GroupPrediction, PlacePrediction, Prediction};
@@ -51,6 +52,8 @@ pub struct PredictedPlace {
     pub basis: &'static str,
     /// How old the measurement was.
     pub age: Option<Micros>,
+    /// How many times the latency of the basis it is, for DataNodes report one of the two as slow.
+    pub slowdown: Slowdown,
 }
 
 impl Record {
@@ -109,5 +112,5 @@ fn place_named(snapshot: &Snapshot, root: NodeIdx, place: &PlacePrediction) -> P
         measured => measured.as_str(),
     };
     let host = snapshot.host(node).clone();
-    PredictedPlace { host, count, performance, rtt: latency.rtt, basis, age: latency.age }
+    PredictedPlace { host, count, performance, rtt: latency.rtt, basis, age: latency.age, slowdown: latency.slowdown }
 }

@@ -1,6 +1,7 @@
 //! Dispatch: what waits is offered, launched, told why not, placed otherwise, and survives what happens meanwhile.
 
 mod elsewhere;
+mod learnt;
 mod random;
 
 use super::harness::{EngineHarness, container, running};

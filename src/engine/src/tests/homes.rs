@@ -6,6 +6,7 @@ use crate::plans::homes::{AGE_MAX, DataHomes, GIVEN_MAX, READERS_MAX, UNASKED_MA
 use crate::plans::input_homes::{InputHomes, InputTasks};
 use crate::plans::replicas::{ReplicaPlan, ReplicaRequest, Why};
 use crate::prediction::{Run, steady_path};
+use crate::testing::attempt;
 use crate::{LearnedGroup, LearnedRun, Refusal};
 use hintd_model::cluster::{Change, Heartbeat, NamedResource, NodeState};
 use hintd_model::units::{Bytes, Micros, Timestamp};
@@ -35,7 +36,8 @@ fn run(finished: u64, paths: &[&str], shuffle_mb: u64) -> LearnedRun {
         input: Bytes(shuffle_mb * MB),
         shuffle: Bytes(shuffle_mb * MB),
         application: None,
-        on_class: None,
+        counted: true,
+        ran_on: None,
     };
     let groups = vec![group("p20", 8, paths), group("p10", 4, &[])];
     LearnedRun { finished: Timestamp(finished), groups, edges: vec![], whole: Some(whole) }
@@ -109,17 +111,17 @@ fn who_reads_data_that_was_sent_home_is_told_where_unless_its_blocks_lie_elsewhe
     told(&mut harness, "sort", &run(1, &["/in"], 1_000));
     let tasks = |outstanding, racks: &[(&str, u32)]| {
         let by_rack = racks.iter().map(|&(rack, count)| (rack.into(), count)).collect();
-        InputTasks { recurring_key: Some("sort".into()), outstanding, by_rack }
+        InputTasks { recurring_key: Some("sort".into()), outstanding, by_rack, may_gather: true }
     };
     let of = |homes: &mut Mutex<DataHomes>, harness: &EngineHarness, tasks: &InputTasks| {
         let given = |key: &str| homes.get_mut().unwrap().given(key, harness.now).map(<[_]>::to_vec);
-        InputHomes::of(tasks, given, &harness.engine.generation())
+        InputHomes::of(tasks, given, |_| None, &harness.engine.generation())
     };
     assert_eq!(of(&mut homes, &harness, &tasks(0, &[])), InputHomes::NoneGiven);
     let found = advise(&mut homes, &harness, "/in/part-0");
     let home = found.racks[0].0.to_string();
     let patience = Micros::from_secs(30);
-    let at_home = InputHomes::Homes { racks: found.racks.clone(), patience };
+    let at_home = InputHomes::Homes { racks: found.racks.clone(), patience, gathered: false };
     assert_eq!(of(&mut homes, &harness, &tasks(0, &[])), at_home, "none is asked for yet");
     assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 4), ("/else", 4)])), at_home);
     assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 3), ("/else", 4)])), InputHomes::NotAtHome);
@@ -135,6 +137,43 @@ fn who_reads_data_that_was_sent_home_is_told_where_unless_its_blocks_lie_elsewhe
     assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 4)])), at_home, "longer than new data would go there");
     harness.now = Timestamp(harness.now.0 + GIVEN_MAX.0);
     assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 4)])), InputHomes::NoneGiven);
+}
+
+#[test]
+fn attempts_whose_data_was_sent_nowhere_are_gathered_each_in_its_racks_for_good() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let key: Arc<str> = "sort".into();
+    let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();
+    let mut of = |harness: &EngineHarness, number: u32, may_gather: bool| {
+        let tasks =
+            InputTasks { recurring_key: Some(Arc::clone(&key)), outstanding: 4, may_gather, ..Default::default() };
+        let places = joint.as_place_data().unwrap();
+        let generation = harness.engine.generation();
+        let gathers = |key: &Arc<str>| homes.gather(&generation, (attempt(number, 1), key), places, harness.now);
+        InputHomes::of(&tasks, |_| None, gathers, &generation)
+    };
+    assert_eq!(of(&harness, 1, true), InputHomes::NoneGiven, "nothing is known of earlier runs");
+    // A hundred times as much is shuffled as is read.
+    let reads = |last, input_mb: u64, shuffle_mb| LearnedRun {
+        whole: run(last, &[], shuffle_mb).whole.map(|whole| Run { input: Bytes(input_mb * MB), ..whole }),
+        ..run(last, &[], shuffle_mb)
+    };
+    told(&mut harness, "sort", &reads(1, 200, 20_000));
+    let InputHomes::Homes { racks: first, gathered: true, .. } = of(&harness, 1, true) else {
+        panic!("it is gathered")
+    };
+    assert_eq!(first.len(), 1);
+    assert_eq!(of(&harness, 2, false), InputHomes::NoneGiven, "who asks can't keep it there");
+    let InputHomes::Homes { racks: second, gathered: true, .. } = of(&harness, 2, true) else {
+        panic!("so is another")
+    };
+    assert_ne!(first[0].0, second[0].0, "the first one's rack has much to do");
+    // What is learnt meanwhile is for later attempts.
+    told(&mut harness, "sort", &reads(2, 40_000, 20_000));
+    let InputHomes::Homes { racks: again, .. } = of(&harness, 1, true) else { panic!("it stays gathered") };
+    assert_eq!(again, first);
+    assert_eq!(of(&harness, 3, true), InputHomes::NoneGiven, "it reads more than it shuffles");
+    assert_eq!(InputHomes::Homes { racks: first, patience: Micros(0), gathered: true }.as_str(), "gathered");
 }
 
 #[test]

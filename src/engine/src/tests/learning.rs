@@ -2,7 +2,8 @@
 
 use super::harness::{EngineHarness, container, registration};
 use crate::history::LearnedRun;
-use crate::prediction::Run;
+use crate::journal::Table;
+use crate::prediction::{ClassHash, ClassShare, Run};
 use crate::testing::{attempt, request};
 use crate::{EngineSettings, TaskWhat};
 use hintd_model::cluster::Change;
@@ -44,7 +45,7 @@ fn done(harness: &mut EngineHarness, number: u32) {
 }
 
 fn shares(harness: &EngineHarness, key: &str) -> Vec<Option<u16>> {
-    harness.engine.runs().of(key).iter().map(|run| run.on_class).collect()
+    harness.engine.runs().of(key).iter().map(|run| run.ran_on?.of(LARGE)).collect()
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn a_run_that_a_history_server_tells_of_knows_it_as_well_before_and_after_its_ap
         let (maps, reduces) = ((4, Micros::from_secs(10)), (0, Micros::ZERO));
         let application = Some(attempt(number, 1).application);
         let (input, shuffle) = (Bytes(900), Bytes::ZERO);
-        let whole = Some(Run { submitted, maps, reduces, input, shuffle, application, on_class: None });
+        let whole = Some(Run { submitted, maps, reduces, input, shuffle, application, counted: true, ran_on: None });
         let finished = submitted.plus(Micros::from_secs(60));
         let run = LearnedRun { finished, groups: vec![], edges: vec![], whole };
         harness.engine.learnt(&Arc::from("etl"), &run, harness.now);
@@ -97,4 +98,103 @@ fn a_run_that_a_history_server_tells_of_knows_it_as_well_before_and_after_its_ap
     harness.event(attempt(11, 1), "", TaskWhat::Done { failed: false });
     (11..14).for_each(|number| tell(&mut harness, number));
     assert_eq!(shares(&harness, "etl"), [Some(1_000), Some(0), None]);
+}
+
+#[test]
+fn while_no_machine_is_of_the_class_nothing_is_said_and_machines_that_come_later_change_nothing() {
+    let mut harness = EngineHarness::with_nodes(4, 64 * 1024);
+    harness.settings = EngineSettings { machine_class: LARGE.into(), ..EngineSettings::default() };
+    harness.engine.reload(harness.settings.clone(), harness.now);
+    runs_on(&mut harness, 1, ["h0", "h1", "h2", "h3"]);
+    done(&mut harness, 1);
+    assert_eq!(shares(&harness, "daily"), [None]);
+    let mut node = registration("h3", "/r1", 64 * 1024);
+    node.class = LARGE.into();
+    harness.change(Change::Register(node));
+    harness.beat("h3", 0, Some(&[]));
+    harness.publish();
+    runs_on(&mut harness, 2, ["h0", "h1", "h2", "h0"]);
+    done(&mut harness, 2);
+    assert_eq!(shares(&harness, "daily"), [None, Some(0)]);
+}
+
+#[test]
+fn a_run_tells_of_the_class_that_was_told_apart_when_it_ran() {
+    let mut harness = cluster();
+    runs_on(&mut harness, 1, ["h2", "h3", "h2", "h0"]);
+    done(&mut harness, 1);
+    harness.settings.machine_class = "gpu".into();
+    harness.engine.reload(harness.settings.clone(), harness.now);
+    let mut node = registration("h0", "/r0", 64 * 1024);
+    node.class = "gpu".into();
+    harness.change(Change::Register(node));
+    harness.beat("h0", 0, Some(&[]));
+    harness.publish();
+    runs_on(&mut harness, 2, ["h0", "h0", "h2", "h3"]);
+    done(&mut harness, 2);
+    harness.restart();
+    let of = |class: &str| -> Vec<Option<u16>> {
+        harness.engine.runs().of("daily").iter().map(|run| run.ran_on?.of(class)).collect()
+    };
+    assert_eq!((of(LARGE), of("gpu")), (vec![Some(750), None], vec![None, Some(500)]));
+}
+
+#[test]
+fn a_run_of_a_journal_of_before_is_read_and_its_share_which_is_of_no_known_class_is_not() {
+    let mut harness = cluster();
+    runs_on(&mut harness, 1, ["h2", "h3", "h2", "h0"]);
+    done(&mut harness, 1);
+    let now = harness.engine.runs().of("daily")[0];
+    assert_eq!(now.ran_on, Some(ClassShare { class: ClassHash::of(LARGE), per_mille: 750 }));
+    let row = harness.rows.iter_mut().find(|((table, _), _)| *table == Table::Runs).unwrap().1;
+    let mut before: serde_json::Value = serde_json::from_slice(row).unwrap();
+    before.as_object_mut().unwrap().remove("ran_on").unwrap();
+    before["on_class"] = 750.into();
+    *row = serde_json::to_vec(&before).unwrap();
+    harness.restart();
+    assert_eq!(harness.engine.runs().of("daily"), [Run { ran_on: None, ..now }]);
+}
+
+/// Of an application that asks with a key of its own: three maps of which it tells no bytes.
+fn ends_itself(harness: &mut EngineHarness, number: u32) {
+    runs_on(harness, number, ["h2", "h3", "h2", "h3"]);
+    done(harness, number);
+}
+
+/// The same run as a history server tells it, under the key that it makes.
+fn server_tells(harness: &mut EngineHarness, number: u32) -> Run {
+    let submitted = Timestamp(1_000_000 * u64::from(number));
+    let (maps, reduces) = ((5, Micros::from_secs(11)), (2, Micros::from_secs(3)));
+    let application = Some(attempt(number, 1).application);
+    let (input, shuffle) = (Bytes(900), Bytes(300));
+    let whole = Run { submitted, maps, reduces, input, shuffle, application, counted: true, ran_on: None };
+    let finished = submitted.plus(Micros::from_secs(60));
+    let run = LearnedRun { finished, groups: vec![], edges: vec![], whole: Some(whole) };
+    harness.engine.learnt(&Arc::from("etl"), &run, harness.now);
+    harness.drain();
+    whole
+}
+
+#[test]
+fn what_a_history_server_counted_of_a_run_that_told_of_itself_is_kept_under_its_own_key_whoever_is_first() {
+    for server_first in [false, true] {
+        let mut harness = cluster();
+        if server_first {
+            server_tells(&mut harness, 1);
+            ends_itself(&mut harness, 1);
+        } else {
+            ends_itself(&mut harness, 1);
+            assert_eq!(harness.engine.runs().of("daily")[0].input, Bytes::ZERO);
+        }
+        let began = harness.engine.runs().of("daily")[0].submitted;
+        let told = server_tells(&mut harness, 1);
+        let ran_on = Some(ClassShare { class: ClassHash::of(LARGE), per_mille: 1_000 });
+        let kept = [Run { submitted: began, ran_on, ..told }];
+        assert!(began != told.submitted && harness.engine.runs().of("etl").is_empty());
+        assert_eq!(harness.engine.runs().of("daily"), kept, "the server was first: {server_first}");
+        harness.restart();
+        assert_eq!(harness.engine.runs().of("daily"), kept, "after a restart");
+        server_tells(&mut harness, 1);
+        assert_eq!(harness.engine.runs().of("daily"), kept, "told again");
+    }
 }

@@ -601,7 +601,8 @@ fn told(number: u32, day: u64) -> LearnedRun {
     let submitted = Timestamp(1_700_000_000_000_000 + day * 86_400_000_000);
     let (maps, reduces) = ((4, Micros::from_secs(10)), (2, Micros::from_secs(20)));
     let application = Some(attempt(number, 1).application);
-    let whole = Run { submitted, maps, reduces, input: Bytes(900), shuffle: Bytes(400), application, on_class: None };
+    let (input, shuffle) = (Bytes(900), Bytes(400));
+    let whole = Run { submitted, maps, reduces, input, shuffle, application, counted: true, ran_on: None };
     let finished = submitted.plus(Micros::from_secs(60));
     LearnedRun { finished, groups: vec![], edges: vec![], whole: Some(whole) }
 }

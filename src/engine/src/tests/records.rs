@@ -8,10 +8,11 @@ use crate::{
     propose_waiting,
 };
 use hintd_model::cluster::{
-    Change, EdgePattern, Gang, GroupEdge, HintRequest, Measured, NamedBlock, NamedDataset, NamedResource, WhenFull,
+    Change, EdgePattern, Gang, GroupEdge, HintRequest, LinkLoad, Measured, NamedBlock, NamedDataset, NamedResource,
+    WhenFull,
 };
 use hintd_model::network::build::{self, FatTreeSpec};
-use hintd_model::units::{Bytes, DecisionId, GroupIdx, Micros};
+use hintd_model::units::{BitsPerSec, Bytes, DecisionId, GroupIdx, Micros};
 use hintd_policy::{Policy, registry};
 use proptest::prelude::*;
 use rand::rngs::ChaCha8Rng;
@@ -21,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const HOSTS: usize = 16;
-const PLACERS: [&str; 5] = ["container", "spread", "capacity", "random", "cross_layer"];
+const PLACERS: [&str; 6] = ["joint", "container", "spread", "capacity", "random", "cross_layer"];
 const DISPATCHERS: [&str; 3] = ["fair", "delay", "nas"];
 
 /// A wired cluster that is asked, reported and broken at random, and the records of what it was answered.
@@ -74,13 +75,14 @@ impl Busy {
     }
 
     fn step(&mut self) {
-        match self.random.random_range(0..16) {
+        match self.random.random_range(0..17) {
             0..=5 => self.ask(),
             6..=9 => self.commit(),
             10..=11 => self.beat(),
             12 => self.start(),
             13 => self.wire(),
             14 => self.lose(),
+            15 => self.load(),
             _ => {
                 self.harness.pass(Micros::from_millis(self.random.random_range(1..4_000)));
                 self.harness.publish();
@@ -252,6 +254,16 @@ impl Busy {
         self.harness.publish();
     }
 
+    fn load(&mut self) {
+        let network = self.harness.engine.current_snapshot().topology.network.clone().unwrap();
+        for (_, link) in network.links() {
+            let mut carried = || BitsPerSec(self.random.random_range(0..=link.capacity.0));
+            let load = LinkLoad { a_to_b: carried(), b_to_a: carried() };
+            self.harness.change(Change::LinkLoad(link.name.clone(), load));
+        }
+        self.harness.publish();
+    }
+
     fn lose(&mut self) {
         let host = self.hosts.choose(&mut self.random).unwrap().clone();
         self.running.remove(&host);
@@ -301,7 +313,7 @@ proptest! {
 #[test]
 fn the_busy_engine_meets_what_records_must_stand() {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
-    for seed in 0..6 {
+    for seed in 0..10 {
         let busy = busy(seed, 90);
         for record in busy.all() {
             let mut note = |what| *seen.entry(what).or_default() += 1;

@@ -16,7 +16,10 @@ pub use flows::{
     ChainCounts, ChainPair, ChainedFlows, ChainedRoute, Flow, Inlet, JobFlows, NodePair, PairRoute, RunningFlows, Sink,
     Traffic,
 };
-pub use model::{Applied, Change, Heartbeat, Measured, Model, ModelError, NamedContainer, ReportedContainer};
+pub use model::{
+    Applied, Change, Heartbeat, Measured, Model, ModelError, NamedContainer, NamedSlowPeer, NamedSlowPeers,
+    ReportedContainer,
+};
 pub use node::{LabelBits, NodeState, NodeStatics, Registration};
 pub use request::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
 pub use resource::{Calculator, NamedResource, Overlay, Resource, ResourceKinds, SizeError, SizeRules};

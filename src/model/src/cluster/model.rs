@@ -18,7 +18,9 @@ mod nodes;
 #[cfg(test)]
 pub(in crate::cluster) mod tests;
 
-pub use fact::{Applied, Change, Heartbeat, Measured, ModelError, NamedContainer, ReportedContainer};
+pub use fact::{
+    Applied, Change, Heartbeat, Measured, ModelError, NamedContainer, NamedSlowPeer, NamedSlowPeers, ReportedContainer,
+};
 pub use nodes::DEFAULT_RACK;
 
 use super::node::{NodeState, NodeStatics, Registration};
@@ -26,6 +28,7 @@ use super::resource::{KINDS_MAX, NamedResource, Resource, ResourceKinds, SizeRul
 use super::snapshot::{LastHeard, LinkLoad, Snapshot};
 use crate::network::Network;
 use crate::network::chains::Chains;
+use crate::network::latency::slow_peers::{SlowPeer, SlowPeers};
 use crate::network::latency::{LatencyError, LatencyModel, LatencySettings, believed};
 use crate::units::{HostName, LinkName, Micros, NodeIdx, RackIdx, RackPath, SnapshotVersion, Timestamp};
 use names::NamedDatasets;
@@ -239,6 +242,7 @@ impl Model {
             Change::LinkLoad(link, load) => self.set_load(link, load)?,
             Change::Latency(measured) => self.measured(&measured, now)?,
             Change::RackLatency(a, b, rtt) => self.set_rack_latency([&a, &b], rtt, now)?,
+            Change::SlowPeers(told) => self.slow_peers(&told),
             Change::Rules(rules) => self.rules = Arc::new(rules),
             Change::Heard(_) => {}
             Change::ExcuseSilence(time) => self.silence_excused_until = self.silence_excused_until.max(now.plus(time)),
@@ -305,6 +309,17 @@ impl Model {
         let racks = (self.nodes.statics.rack[ends.0.at()], self.nodes.statics.rack[ends.1.at()]);
         let taken = self.latency.observe(ends, racks, (measured.path, &measured.rtts, measured.at), now);
         taken.map_err(|error| ModelError::Latency(format!("{} to {}: {error}", measured.from, measured.to)))
+    }
+
+    /// Registered hosts' alone: whoever asked has looked for the names, and a node that left meanwhile is slow no more.
+    fn slow_peers(&mut self, told: &NamedSlowPeers) {
+        let find = |host: &HostName| self.nodes.statics.find(host.as_str());
+        let row = |report: &NamedSlowPeer| {
+            let (slow, reporter) = (find(&report.slow)?, find(&report.reporter)?);
+            (slow != reporter).then_some(SlowPeer { slow, reporter, packet: report.packet, since: report.since })
+        };
+        let rows = told.reports.iter().filter_map(row).collect();
+        self.latency.set_slow_peers(SlowPeers::new(told.state, (told.told_at, told.max_age), rows));
     }
 
     fn set_rack_latency(&mut self, [a, b]: [&RackPath; 2], rtt: Micros, now: Timestamp) -> Result<(), ModelError> {

@@ -93,6 +93,13 @@ impl<const N: usize> Svm<N> {
             - self.offset
     }
 
+    /// How near the point is to those that the machine goes by: 1 at one of them, and the further from all the nearer to 0.
+    /// There the decision value is next to nothing but what is taken off the sum of kernels, whose sign says nothing.
+    #[must_use]
+    pub fn likeness(&self, point: &[f64; N]) -> f64 {
+        self.support.iter().map(|(vector, _)| kernel(self.gamma, vector, point)).fold(0.0, f64::max)
+    }
+
     /// How many points the boundary hangs on.
     #[must_use]
     pub fn support_vectors(&self) -> usize {

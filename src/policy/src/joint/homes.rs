@@ -4,6 +4,10 @@
 //! For each number of racks the job's end is estimated by what it did before: waves of containers, and bytes against
 //! uplinks and access links, each behind what jobs homed there before still have to do. To that comes what the job's bytes on
 //! uplinks cost the others. The least wins, among those where the job itself does not end much later than in all racks; all racks means that HDFS puts the blocks as ever.
+//!
+//! Input that is written already lies everywhere: HDFS puts the replicas of a block in two racks. The job may still be
+//! gathered in few: blocks of which no replica is there are read over the uplinks, once, where each byte of its shuffle
+//! would have crossed them. That is for jobs that shuffle at least what they read.
 
 use crate::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, ReplicaAdvice};
 use crate::terms::link_time::LinkRates;
@@ -16,6 +20,8 @@ const WORTH_A_HOME_S: f64 = 0.01;
 const OTHERS: f64 = 2.0;
 /// For others' sake a job's own end in its homes becomes at most so many times what it is in all racks.
 const OWN_END_MAX: f64 = 1.5;
+/// Bytes of shuffle for each byte of input from which on a job is gathered: else it would read more than it keeps off the uplinks.
+const GATHERED_FROM: f64 = 1.0;
 
 /// A rack, its rates and what is to be done there.
 #[derive(Debug, Clone, Copy)]
@@ -35,32 +41,96 @@ struct Part {
     up: f64,
     into: f64,
     input: f64,
+    /// Bytes of its input that lie in none of them.
+    read: f64,
 }
 
 impl Part {
-    fn of(run: &EarlierRun, width: usize) -> Self {
-        let (width, shuffle) = (width as f64, run.shuffle.as_f64());
+    /// Of a job in `width` racks. `written_in`: the racks in two of which HDFS put each block; `None`: it puts one replica there.
+    fn of(run: &EarlierRun, width: usize, written_in: Option<usize>) -> Self {
+        let far = written_in.map_or(0.0, |racks| in_neither(width, racks));
+        let (width, shuffle, input) = (width as f64, run.shuffle.as_f64(), run.input.as_f64());
         let time = |(tasks, each): (u32, Micros)| f64::from(tasks) * each.as_secs_f64();
         Self {
             work_s: (time(run.maps) + time(run.reduces)) / width,
             up: shuffle / width * (1.0 - 1.0 / width),
             into: shuffle / width,
-            input: run.input.as_f64() / width,
+            input: input / width,
+            read: input / width * far,
         }
+    }
+}
+
+/// How likely it is that both racks of a block, drawn from `racks`, are other than `width` of them.
+fn in_neither(width: usize, racks: usize) -> f64 {
+    let (racks, others) = (racks as f64, racks.saturating_sub(width) as f64);
+    if racks < 2.0 { 0.0 } else { (others * (others - 1.0) / (racks * (racks - 1.0))).max(0.0) }
+}
+
+/// The job whose racks are chosen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'a> {
+    run: &'a EarlierRun,
+    /// See [`Part::of`].
+    written_in: Option<usize>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn of(problem: &HomesProblem<'a>, homes: &[Home]) -> Self {
+        Self { run: problem.run, written_in: problem.written.then_some(homes.len()) }
+    }
+
+    fn part(&self, width: usize) -> Part {
+        Part::of(self.run, width, self.written_in)
+    }
+
+    /// Whether its shuffle is worth choosing racks for.
+    fn is_heavy(&self, uplinks: f64) -> bool {
+        let shuffle = self.run.shuffle.as_f64();
+        let worth_reading = self.written_in.is_none() || shuffle >= GATHERED_FROM * self.run.input.as_f64();
+        shuffle >= WORTH_A_HOME_S * uplinks && worth_reading
+    }
+
+    /// Seconds until the job's part of one of `width` racks is done there.
+    fn end(&self, home: &Home, width: usize) -> f64 {
+        let part = self.part(width);
+        let waves = |(tasks, each): (u32, Micros)| {
+            (f64::from(tasks) / width as f64 / f64::from(home.load.slots)).ceil() * each.as_secs_f64()
+        };
+        let waits = home.load.work_s / f64::from(home.load.slots);
+        let up = (home.load.up + part.up) / home.up_rate;
+        let into = (home.load.into + part.into) / home.into_rate;
+        waits + waves(self.run.maps).max(part.read / home.up_rate) + waves(self.run.reduces) + up.max(into)
+    }
+
+    /// Seconds until the job is done in those racks.
+    fn last(&self, homes: &[Home]) -> f64 {
+        homes.iter().map(|home| self.end(home, homes.len())).fold(0.0, f64::max)
+    }
+
+    /// Seconds until the job is done in those racks, and what its bytes on uplinks, of that rate together, cost others.
+    pub(super) fn cost(&self, homes: &[Home], uplinks: f64) -> f64 {
+        let part = self.part(homes.len());
+        self.last(homes) + OTHERS * (part.up + part.read) * homes.len() as f64 / uplinks
+    }
+
+    /// Whether the job itself does not end much later there than in all racks.
+    pub(super) fn bearable(&self, homes: &[Home], all: &[Home]) -> bool {
+        homes.len() == all.len() || self.last(homes) <= OWN_END_MAX * self.last(all)
     }
 }
 
 /// The racks, ascending; empty: all of them, wherever HDFS puts the blocks.
 pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
     let homes = homes(problem);
-    let uplinks = uplinks(&homes);
-    if problem.run.shuffle.as_f64() < WORTH_A_HOME_S * uplinks {
+    let (uplinks, reader) = (uplinks(&homes), Reader::of(problem, &homes));
+    if !reader.is_heavy(uplinks) {
         return Vec::new();
     }
-    let best = |width| best_of_width(problem, &homes, width);
-    let cost = |racks: &Vec<Home>| cost(problem.run, racks, uplinks);
+    let best = |width| best_of_width(problem, &reader, &homes, width);
+    let cost = |racks: &Vec<Home>| reader.cost(racks, uplinks);
     // Of equal costs the fewest racks.
-    let bearable = |racks: &Vec<Home>| bearable(problem.run, racks, &homes);
+    let bearable = |racks: &Vec<Home>| reader.bearable(racks, &homes);
     let chosen = (1..=homes.len()).filter_map(best).filter(bearable).min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let mut racks: Vec<RackIdx> = chosen.unwrap_or_default().iter().map(|home| home.rack).collect();
     racks.sort_unstable();
@@ -68,11 +138,12 @@ pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
 }
 
 /// The racks where so many are done first: the cost of a set is that of its last, so the first of an order are the best.
-fn best_of_width(problem: &HomesProblem<'_>, homes: &[Home], width: usize) -> Option<Vec<Home>> {
-    let part = Part::of(problem.run, width);
-    let able: Vec<&Home> = homes.iter().filter(|home| part.input <= home.load.disk.as_f64()).collect();
+fn best_of_width(problem: &HomesProblem<'_>, reader: &Reader<'_>, homes: &[Home], width: usize) -> Option<Vec<Home>> {
+    // What is written already takes no disk.
+    let input = if problem.written { 0.0 } else { reader.part(width).input };
+    let able: Vec<&Home> = homes.iter().filter(|home| input <= home.load.disk.as_f64()).collect();
     let mut able: Vec<_> =
-        able.iter().map(|&home| (end(problem.run, home, width), rank(problem.seed, home.rack), home)).collect();
+        able.iter().map(|&home| (reader.end(home, width), rank(problem.seed, home.rack), home)).collect();
     let by_end = |a: &(f64, u64, _), b: &(f64, u64, _)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
     if width < able.len() {
         able.select_nth_unstable_by(width, by_end);
@@ -111,35 +182,6 @@ fn rates_by_rack(snapshot: &Snapshot) -> Vec<[f64; 2]> {
         [uplink.up.min(uplink.down), rates.into_rack(rack)]
     };
     (0..snapshot.statics.members.len()).map(RackIdx::new).map(of).collect()
-}
-
-/// Seconds until the job's part of one of `width` racks is done there.
-fn end(run: &EarlierRun, home: &Home, width: usize) -> f64 {
-    let part = Part::of(run, width);
-    let waves = |(tasks, each): (u32, Micros)| {
-        (f64::from(tasks) / width as f64 / f64::from(home.load.slots)).ceil() * each.as_secs_f64()
-    };
-    let waits = home.load.work_s / f64::from(home.load.slots);
-    let up = (home.load.up + part.up) / home.up_rate;
-    let into = (home.load.into + part.into) / home.into_rate;
-    waits + waves(run.maps) + waves(run.reduces) + up.max(into)
-}
-
-/// Seconds until the job is done in those racks, and what its bytes on uplinks, of that rate together, cost others.
-pub(super) fn cost(run: &EarlierRun, homes: &[Home], uplinks: f64) -> f64 {
-    let width = homes.len();
-    let up = Part::of(run, width).up * width as f64;
-    last(run, homes) + OTHERS * up / uplinks
-}
-
-/// Seconds until the job is done in those racks.
-fn last(run: &EarlierRun, homes: &[Home]) -> f64 {
-    homes.iter().map(|home| end(run, home, homes.len())).fold(0.0, f64::max)
-}
-
-/// Whether the job itself does not end much later there than in all racks.
-pub(super) fn bearable(run: &EarlierRun, homes: &[Home], all: &[Home]) -> bool {
-    homes.len() == all.len() || last(run, homes) <= OWN_END_MAX * last(run, all)
 }
 
 /// Advice for one block: a replica in one of the homes, in turns; the others as HDFS puts them, in another rack.
@@ -181,17 +223,18 @@ impl HomeBook {
         &self.racks
     }
 
-    /// A job was homed there; empty: everywhere.
-    pub fn add(&mut self, homes: &[RackIdx], run: &EarlierRun) {
+    /// A job was homed there; empty: everywhere. `written`: its input was there already, see [`HomesProblem::written`].
+    pub fn add(&mut self, homes: &[RackIdx], run: &EarlierRun, written: bool) {
         let all: Vec<RackIdx> = (0..self.racks.len()).map(RackIdx::new).collect();
         let homes = if homes.is_empty() { &all } else { homes };
-        let part = Part::of(run, homes.len());
+        let part = Part::of(run, homes.len(), written.then_some(all.len()));
         for home in homes {
             let Some(rack) = self.racks.get_mut(home.at()) else { continue };
             rack.work_s += part.work_s;
-            rack.up += part.up;
-            rack.into += part.into;
-            rack.disk = rack.disk.saturating_sub(Bytes(part.input as u64));
+            rack.up += part.up + part.read;
+            rack.into += part.into + part.read;
+            let kept = if written { Bytes::ZERO } else { Bytes(part.input as u64) };
+            rack.disk = rack.disk.saturating_sub(kept);
         }
     }
 }

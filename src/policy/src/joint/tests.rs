@@ -1,7 +1,7 @@
 //! The exact placement of receivers against every other, and the cases of the trial on a real network with limits.
 
 use super::balance::{Gathering, Pipe, Slot};
-use super::homes::Home;
+use super::homes::{Home, Reader};
 use super::*;
 use crate::advise::{EarlierRun, HomeRack};
 use crate::problem::{ArrivedSenders, EdgeProblem};
@@ -373,10 +373,11 @@ fn least_cost(problem: &HomesProblem<'_>) -> f64 {
         .map(|set| -> Vec<Home> { (0..all.len()).filter(|at| set >> at & 1 == 1).map(|at| all[at]).collect() });
     let has_room = |set: &Vec<Home>| {
         let part = problem.run.input.as_f64() / set.len() as f64;
-        set.iter().all(|home| part <= problem.racks[home.rack.at()].disk.as_f64())
+        problem.written || set.iter().all(|home| part <= problem.racks[home.rack.at()].disk.as_f64())
     };
-    let bearable = |set: &Vec<Home>| homes::bearable(problem.run, set, &all);
-    let costs = sets.filter(has_room).filter(bearable).map(|set| homes::cost(problem.run, &set, uplinks));
+    let reader = Reader::of(problem, &all);
+    let bearable = |set: &Vec<Home>| reader.bearable(set, &all);
+    let costs = sets.filter(has_room).filter(bearable).map(|set| reader.cost(&set, uplinks));
     costs.fold(f64::INFINITY, f64::min)
 }
 
@@ -385,7 +386,7 @@ proptest! {
     fn homes_cost_no_more_than_any_other_set_of_racks_and_have_room(
         racks in prop::collection::vec((0_u32..6, 0_u64..3_000, 0_f64..200.0, 0_f64..1e9, 0_f64..1e9), 4),
         (input, shuffle, maps, reduces) in (0_u64..4_000, 0_u64..4_000, 1_u32..60, 0_u32..60),
-        seed in any::<u64>(),
+        (seed, written) in (any::<u64>(), any::<bool>()),
     ) {
         let sample = small(4, 8);
         let rack = |&(slots, disk, work_s, up, into): &(u32, u64, f64, f64, f64)| {
@@ -393,26 +394,27 @@ proptest! {
         };
         let racks: Vec<HomeRack> = racks.iter().map(rack).collect();
         let run = earlier(input, shuffle, maps, reduces);
-        let problem = HomesProblem { snapshot: &sample.snapshot, run: &run, racks: &racks, seed };
+        let problem = HomesProblem { snapshot: &sample.snapshot, run: &run, racks: &racks, seed, written };
         let chosen = homes::choose(&problem);
         prop_assert_eq!(&homes::choose(&problem), &chosen, "a seed gives one choice");
         prop_assert!(chosen.is_sorted_by(|a, b| a < b));
         let all = homes::homes(&problem);
         let uplinks = homes::uplinks(&all);
-        let least = least_cost(&problem);
-        if run.shuffle.as_f64() < 0.01 * uplinks {
+        let (least, reader) = (least_cost(&problem), Reader::of(&problem, &all));
+        if run.shuffle.as_f64() < 0.01 * uplinks || written && shuffle < input {
             prop_assert_eq!(&chosen, &[], "not worth waiting for a rack");
         } else if chosen.is_empty() {
             // All of them, or none that could: HDFS places as ever.
-            let all = if all.is_empty() { f64::INFINITY } else { homes::cost(&run, &all, uplinks) };
+            let all = if all.is_empty() { f64::INFINITY } else { reader.cost(&all, uplinks) };
             prop_assert!(all <= least || least.is_infinite(), "{} above {}", all, least);
         } else {
             let taken: Vec<Home> = all.into_iter().filter(|home| chosen.contains(&home.rack)).collect();
             prop_assert_eq!(taken.len(), chosen.len(), "a rack without containers");
             let part = run.input.as_f64() / chosen.len() as f64;
-            prop_assert!(chosen.iter().all(|rack| part <= racks[rack.at()].disk.as_f64()), "no room for its part");
-            prop_assert!(homes::bearable(&run, &taken, &homes::homes(&problem)), "its own end is too late");
-            let cost = homes::cost(&run, &taken, uplinks);
+            let fits = written || chosen.iter().all(|rack| part <= racks[rack.at()].disk.as_f64());
+            prop_assert!(fits, "no room for its part");
+            prop_assert!(reader.bearable(&taken, &homes::homes(&problem)), "its own end is too late");
+            let cost = reader.cost(&taken, uplinks);
             prop_assert!(cost <= least, "{} above {}", cost, least);
         }
     }
@@ -430,9 +432,9 @@ proptest! {
             now += later * 1_000_000;
             let run = earlier(input, shuffle, 8, 4);
             let racks = book.racks(Timestamp(now));
-            let chosen = homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &run, racks, seed: 1 });
+            let chosen = homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &run, racks, seed: 1, written: false });
             chosen.iter().for_each(|rack| homed[rack.at()] += run.input.as_f64() / chosen.len() as f64);
-            book.add(&chosen, &run);
+            book.add(&chosen, &run, false);
         }
         // A byte of rounding for each job.
         prop_assert!(homed.iter().all(|&bytes| bytes <= (disk * MB + 40) as f64), "{:?}", homed);
@@ -447,10 +449,11 @@ fn heavy_shuffles_get_a_rack_each_in_turns_and_wide_jobs_none() {
     let mut used = Vec::new();
     for _ in 0..8 {
         let racks = book.racks(Timestamp(0));
-        let homes = homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &shuffles, racks, seed: 1 });
+        let homes =
+            homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &shuffles, racks, seed: 1, written: false });
         assert_eq!(homes.len(), 1, "{homes:?}");
         used.push(homes[0]);
-        book.add(&homes, &shuffles);
+        book.add(&homes, &shuffles, false);
     }
     for turn in used.chunks(4) {
         assert_eq!(turn.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{used:?}");
@@ -458,11 +461,44 @@ fn heavy_shuffles_get_a_rack_each_in_turns_and_wide_jobs_none() {
     // When all is done the racks are alike again, and the seed draws.
     let racks = book.racks(Timestamp(u64::MAX));
     assert!(racks.iter().all(|rack| (rack.work_s, rack.up, rack.into) == (0.0, 0.0, 0.0)), "{racks:?}");
-    let choice = |seed| homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &shuffles, racks, seed })[0];
+    let choice = |seed| {
+        homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &shuffles, racks, seed, written: false })[0]
+    };
     assert_eq!((0..100).map(choice).collect::<std::collections::BTreeSet<_>>().len(), 4);
     // Many maps and next to no shuffle: containers are what it needs.
     let wide = earlier(1_000, 1, 4_000, 1);
-    assert_eq!(homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &wide, racks, seed: 1 }), []);
+    assert_eq!(
+        homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &wide, racks, seed: 1, written: false }),
+        []
+    );
+}
+
+#[test]
+fn a_job_whose_input_is_written_is_gathered_where_it_shuffles_what_it_reads_or_more() {
+    // Uplinks of 10 Mbit/s: a rack's carries 1.25 MB a second.
+    let sample = small(4, 8);
+    let racks = [HomeRack { slots: 16, disk: Bytes(0), ..HomeRack::default() }; 4];
+    let choose = |run: &EarlierRun, racks: &[HomeRack], written| {
+        homes::choose(&HomesProblem { snapshot: &sample.snapshot, run, racks, seed: 1, written })
+    };
+    let gathered = |input, shuffle| choose(&earlier(input, shuffle, 8, 4), &racks, true).len();
+    // Of a block both racks are others with 1/2: 50 of 100 MB take 40 s, and the shuffle nothing instead of 150 s.
+    assert_eq!(gathered(100, 1_000), 1, "full disks are no reason: nothing is written");
+    assert_eq!(choose(&earlier(100, 1_000, 8, 4), &racks, false), [], "for what is to be written they are");
+    // One rack reads 200 MB in 160 s, more than all of it takes in four racks. Three have a replica of every block, and send
+    // 267 MB where four send 300.
+    assert_eq!(gathered(400, 400), 3);
+    assert_eq!(gathered(1_000, 999), 0, "it reads more than it shuffles");
+    // A rack where much is to be done is none to be gathered in.
+    let mut busy = racks;
+    busy[0].up = 1e9;
+    assert_ne!(choose(&earlier(100, 1_000, 8, 4), &busy, true), [RackIdx(0)]);
+    // What is gathered takes its turn among those that come after it, on uplinks and containers, and no disk.
+    let mut book = HomeBook::new(&sample.snapshot, [(16, Bytes(10 * MB)); 4]);
+    let run = earlier(100, 1_000, 8, 4);
+    book.add(&[RackIdx(2)], &run, true);
+    let rack = book.racks(Timestamp(0))[2];
+    assert_eq!((rack.work_s, rack.up, rack.into, rack.disk), (120.0, 50e6, 1_050e6, Bytes(10 * MB)));
 }
 
 fn advice(sample: &Sample, block: u64, homes: &[RackIdx]) -> Vec<ReplicaAdvice> {

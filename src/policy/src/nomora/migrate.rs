@@ -1,7 +1,8 @@
 //! *rebalance*: what runs at too low a performance and would perform well elsewhere (§5.3, with thresholds).
 //!
 //! One by one, the lowest performance first, each to the best place that has room. Latency that nobody measured moves nothing:
-//! neither is a distance a reason to leave, nor a promise that it is better elsewhere.
+//! neither is a distance a reason to leave, nor a promise that it is better elsewhere. Nor are packets that DataNodes report as
+//! slow a reason to leave, for what they took need not be the network; but nothing moves to where they raise the latency too far.
 //!
 //! The paper's preemption cost, `beta` for each second that a task has run, is of rounds every few seconds. A move is told here
 //! when a container has run for at least the time between two rounds, mostly for far longer: `migrate_beta` is its factor.
@@ -45,7 +46,7 @@ pub(super) fn moves(params: &NomoraParams, problem: &RebalanceProblem<'_>, budge
         let Some(root) = root.as_ref().filter(|_| !running.cooling) else { continue };
         let name = curve_name(params, root);
         let curve = curves.entry(name).or_insert_with(|| known(params, name));
-        let found = latency.estimate(root.node, running.node);
+        let found = latency.estimate_of_rtts(root.node, running.node);
         let now = curve.performance(found.rtt);
         if is_measured(&found, root.node, running.node) && now < params.migrate_below {
             low.push(Low { running, root, now, rtt: found.rtt });

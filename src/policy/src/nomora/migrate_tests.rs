@@ -7,7 +7,8 @@ use crate::{Budget, Definition, Rebalance};
 use hintd_model::cluster::Resource;
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::network::latency::LatencyModel;
-use hintd_model::units::{ApplicationId, AttemptId, Bytes, ContainerId, Micros, NodeIdx};
+use hintd_model::network::latency::slow_peers::{PacketTimes, SlowPeer, SlowPeers, SlowPeersState};
+use hintd_model::units::{ApplicationId, AttemptId, Bytes, ContainerId, Micros, NodeIdx, RackIdx};
 
 const UNIT: Resource = Resource::new(1024, 1);
 const ROOT: u32 = 0;
@@ -214,4 +215,38 @@ fn a_round_without_steps_moves_nothing() {
     let problem = problem(&sample, &[4]);
     let found = Nomora::default().rebalance(&problem, &mut Budget::new(0, &mut || false)).unwrap();
     assert_eq!(found, []);
+}
+
+#[test]
+fn packets_that_take_long_move_nothing_away_and_nothing_there() {
+    let mut sample = testbed(&[(1, 30), (4, 900)]);
+    let now = sample.snapshot.taken_at;
+    let told = |slow: &[u32], sample: &mut Sample| {
+        let row = |reporter: u32| {
+            let packet = Some(PacketTimes { reported: Micros(10_000), median: Micros(1_000) });
+            let of =
+                move |slow: &u32| SlowPeer { slow: NodeIdx(*slow), reporter: NodeIdx(reporter), packet, since: now };
+            slow.iter().map(of)
+        };
+        let rows = row(6).chain(row(7)).collect();
+        let (mut model, racks) = (LatencyModel::default(), |node| (RackIdx(0), RackIdx(node / 4)));
+        for (node, rtt) in [(3, 30), (4, 900)] {
+            model.observe((NodeIdx(ROOT), NodeIdx(node)), racks(node), (0, &[rtt], now), now).unwrap();
+        }
+        model.set_slow_peers(SlowPeers::new(SlowPeersState::On, (now, Micros::from_secs(600)), rows));
+        sample.snapshot.latency = model.table().clone();
+    };
+    // Node 1 counts as its rack does, 30 µs: that it is reported as slow is no reason to leave it.
+    told(&[1], &mut sample);
+    assert_eq!(told_moves(&sample, &[1]), []);
+    // Nor does what is too slow on node 4 go to nodes 1 to 2, which are reported, but to node 3, which is measured.
+    sample.snapshot.occupied[0] = UNIT.times(2);
+    told(&[1, 2, 3], &mut sample);
+    assert_eq!(told_moves(&sample, &[4]), [(0, 3)]);
+    told(&[3], &mut sample);
+    assert_eq!(told_moves(&sample, &[4]), [(0, 1)], "all count as 30 µs, and node 1 is the first");
+}
+
+fn told_moves(sample: &Sample, nodes: &[u32]) -> Vec<(u64, u32)> {
+    told(&problem(sample, nodes))
 }

@@ -7,6 +7,7 @@ use crate::placement_builder::{PlacementBuilder, by_priority};
 use crate::predict::root_group;
 use crate::{Budget, Ended, Objective, PlaceProblem, Placement, Work};
 use hintd_model::cluster::Snapshot;
+use hintd_model::network::latency::slow_peers::Slowdown;
 use hintd_model::network::latency::{DistanceClasses, Estimate, Latencies, LatencyTable};
 use hintd_model::units::{Micros, NodeIdx, RackIdx};
 use rand::rngs::ChaCha8Rng;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 /// Arcs of a request's flow, at most: a group with bounds takes one for each machine. Beyond that containers are placed one by one.
 pub(super) const MOST_ARCS: usize = 200_000;
 
-/// What nobody measured, by racks and by distance; the rest as measured.
+/// What nobody measured, by racks and by distance, raised where DataNodes report one of the two as slow; the rest as measured.
 pub(super) struct Measured<'a> {
     snapshot: &'a Snapshot,
     nothing: LatencyTable,
@@ -32,6 +33,12 @@ impl<'a> Measured<'a> {
     }
 
     pub(super) fn estimate(&self, a: NodeIdx, b: NodeIdx) -> Estimate {
+        let slow_peers = self.snapshot.latency.slow_peers();
+        self.estimate_of_rtts(a, b).slowed(slow_peers.slowdown(a, b, self.snapshot.taken_at))
+    }
+
+    /// The same without what DataNodes report.
+    pub(super) fn estimate_of_rtts(&self, a: NodeIdx, b: NodeIdx) -> Estimate {
         let end = |node| (node, self.snapshot.rack(node));
         let table = if self.known { &self.snapshot.latency } else { &self.nothing };
         table.estimate(end(a), end(b), &self.classes, self.snapshot.taken_at)
@@ -316,6 +323,8 @@ struct Predicted {
     lowest: Option<f64>,
     /// Containers by [`Basis`]; those on the root's host need no measurement.
     by: [f64; 3],
+    /// Containers whose latency slow peers raise.
+    slowed: f64,
     oldest: Micros,
 }
 
@@ -328,6 +337,7 @@ impl Predicted {
         self.lowest = Some(self.lowest.map_or(performance, |lowest| lowest.min(performance)));
         if !at_root {
             self.by[found.basis as usize] += count;
+            self.slowed += if found.slowdown > Slowdown::NONE { count } else { 0.0 };
             self.oldest = self.oldest.max(found.age.unwrap_or_default());
         }
     }
@@ -341,6 +351,7 @@ impl Predicted {
             ("latency_by_hosts", hosts),
             ("latency_by_racks", racks),
             ("latency_by_distance", distance),
+            ("latency_slowed", self.slowed),
             ("latency_age_s", self.oldest.as_secs_f64()),
         ];
         parts.map(|(name, value)| (name.to_owned(), value)).to_vec()

@@ -8,8 +8,9 @@ use crate::sample::{Sample, cluster};
 use crate::{Budget, Definition, Ended, GroupProblem, Place, PlaceProblem, Placement, Predict, Share, check};
 use hintd_model::cluster::{EdgePattern, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
+use hintd_model::network::latency::slow_peers::{PacketTimes, SlowPeer, SlowPeers, SlowPeersState};
 use hintd_model::network::latency::{Basis, LatencyModel};
-use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx};
+use hintd_model::units::{Bytes, GroupIdx, Micros, NodeIdx, RackIdx, Timestamp};
 use proptest::prelude::*;
 
 const UNIT: Resource = Resource::new(1024, 1);
@@ -39,13 +40,37 @@ fn nodes(placement: &Placement, group: usize) -> Vec<(u32, u32)> {
 }
 
 fn measure(sample: &mut Sample, pairs: &[(u32, u32, u32)]) {
+    let model = measurements(sample, pairs);
+    sample.snapshot.latency = model.table().clone();
+}
+
+/// The same with reports of slow hosts: who is slow, who says so, and how many times the median a packet took.
+fn measure_with_slow_peers(
+    sample: &mut Sample,
+    pairs: &[(u32, u32, u32)],
+    slow: &[(u32, u32, u64)],
+    told_at: Timestamp,
+) {
+    let mut model = measurements(sample, pairs);
+    let row = |&(slow, reporter, times): &(u32, u32, u64)| SlowPeer {
+        slow: NodeIdx(slow),
+        reporter: NodeIdx(reporter),
+        packet: Some(PacketTimes { reported: Micros(1_000 * times), median: Micros(1_000) }),
+        since: told_at,
+    };
+    let rows = slow.iter().map(row).collect();
+    model.set_slow_peers(SlowPeers::new(SlowPeersState::On, (told_at, Micros::from_secs(600)), rows));
+    sample.snapshot.latency = model.table().clone();
+}
+
+fn measurements(sample: &Sample, pairs: &[(u32, u32, u32)]) -> LatencyModel {
     let (mut model, now) = (LatencyModel::default(), sample.snapshot.taken_at);
     for &(a, b, rtt) in pairs {
         let (a, b) = (NodeIdx(a), NodeIdx(b));
         let racks = (sample.snapshot.rack(a), sample.snapshot.rack(b));
         model.observe((a, b), racks, (0, &[rtt], now), now).unwrap();
     }
-    sample.snapshot.latency = model.table().clone();
+    model
 }
 
 const AT_5: &[Anchor] = &[Anchor { node: NodeIdx(5), count: 1 }];
@@ -184,6 +209,50 @@ fn a_pair_that_nobody_measured_counts_as_its_racks_do() {
         [0.0, 2.0, 0.0].map(Some)
     );
     assert_eq!((part("lowest_performance"), part("latency_age_s")), (part("mean_performance"), Some(0.0)));
+}
+
+#[test]
+fn workers_keep_away_from_a_host_that_data_nodes_report_as_slow_where_no_agent_measured_it() {
+    let mut sample = testbed();
+    let at = |sample: &Sample| {
+        let mut problem = sample.problem(vec![sample.group("worker", 2, UNIT)], vec![], AT_5.to_vec());
+        problem.groups[0].candidates = [NodeIdx(4), NodeIdx(6)].into();
+        let placement = place(&problem);
+        let part = |name: &str| placement.parts.iter().find(|part| part.0 == name).unwrap().1;
+        (nodes(&placement, 0), part("latency_slowed"))
+    };
+    let now = sample.snapshot.taken_at;
+    assert_eq!(at(&sample).0, [(4, 2)], "of equal ones the first");
+    measure_with_slow_peers(&mut sample, &[], &[(4, 5, 9)], now);
+    assert_eq!(at(&sample), (vec![(6, 2)], 0.0), "node 5, the root, reports it");
+    measure_with_slow_peers(&mut sample, &[], &[(4, 9, 9)], now);
+    assert_eq!(at(&sample).0, [(4, 2)], "what node 9 alone says is of that pair");
+    measure_with_slow_peers(&mut sample, &[], &[(4, 9, 9), (4, 10, 7)], now);
+    assert_eq!(at(&sample).0, [(6, 2)], "two say so: it is slow for all");
+    measure_with_slow_peers(&mut sample, &[(5, 4, 30), (5, 6, 60)], &[(4, 9, 9), (4, 10, 7)], now);
+    assert_eq!((at(&sample).0, at(&sample).1), (vec![(4, 2)], 0.0), "an agent has measured it, and that counts");
+}
+
+#[test]
+fn a_report_that_is_too_old_raises_nothing_and_what_one_raises_is_told() {
+    let mut sample = testbed();
+    sample.snapshot.taken_at = Timestamp(10_000_000_000);
+    let now = sample.snapshot.taken_at;
+    let predicted = |sample: &Sample| {
+        let mut problem = sample.problem(vec![sample.group("worker", 1, UNIT)], vec![], AT_5.to_vec());
+        problem.groups[0].candidates = [NodeIdx(4)].into();
+        let placement = place(&problem);
+        let found = Nomora::default().predict(&problem, &placement, 0).unwrap().groups[0].placed[0].latency;
+        let slowed = placement.parts.iter().find(|part| part.0 == "latency_slowed").unwrap().1;
+        (found.rtt.0, found.basis, found.slowdown.factor(), slowed)
+    };
+    measure_with_slow_peers(&mut sample, &[], &[(4, 5, 4)], now);
+    assert_eq!(predicted(&sample), (200, Basis::Distance, 4.0, 1.0));
+    measure_with_slow_peers(&mut sample, &[(5, 7, 90), (6, 7, 90), (4, 7, 90)], &[(4, 5, 4)], now);
+    assert_eq!(predicted(&sample), (360, Basis::Racks, 4.0, 1.0), "other hosts of the rack were measured");
+    let old = Timestamp(now.0 - 600_000_001);
+    measure_with_slow_peers(&mut sample, &[], &[(4, 5, 4)], old);
+    assert_eq!(predicted(&sample), (50, Basis::Distance, 1.0, 0.0));
 }
 
 fn placed_as(groups: &[&[(u32, u32)]]) -> Placement {

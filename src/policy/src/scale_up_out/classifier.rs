@@ -21,6 +21,8 @@ const TRIAL_STEPS: u32 = 2_000;
 const STEPS: u32 = 20_000;
 /// Seed of the generated jobs; any will do, as long as it stays.
 const SEED: u64 = 5;
+/// Jobs that are no more like any that the boundary hangs on than this were not seen.
+const ALIKE_MIN: f64 = 0.1;
 /// Sizes of generated jobs: powers of two.
 const SMALLEST: f64 = 20.0;
 const LARGEST: f64 = 42.0;
@@ -30,6 +32,8 @@ const LARGEST: f64 = 42.0;
 pub struct Classifier {
     mean: [f64; 3],
     deviation: [f64; 3],
+    /// Least and most of each feature.
+    seen: [[f64; 2]; 3],
     svm: Svm<3>,
     logistic: Logistic,
     /// Price of a job on the wrong side, and width of the kernel, as chosen.
@@ -46,6 +50,7 @@ pub struct Classifier {
 pub(super) struct ClassifierRow {
     mean: [f64; 3],
     deviation: [f64; 3],
+    seen: [[f64; 2]; 3],
     gamma: f64,
     offset: f64,
     converged: bool,
@@ -111,7 +116,8 @@ impl Classifier {
         let svm = Svm::train(&points, &labels, &SvmSettings { steps: STEPS, ..settings })?;
         let logistic = Logistic::train(&points, &labels);
         let chosen = (settings.penalty, settings.gamma);
-        Ok(Self { mean, deviation, svm, logistic, chosen, cross_validated, jobs: jobs.len() })
+        let seen = range(&raw);
+        Ok(Self { mean, deviation, seen, svm, logistic, chosen, cross_validated, jobs: jobs.len() })
     }
 
     /// Trained from generated jobs of all sizes, labelled by the time model of the parameters: for a cluster of whose jobs
@@ -133,6 +139,14 @@ impl Classifier {
         self.svm.decision(&self.point(job))
     }
 
+    /// Whether jobs like it were there to be trained from: of one that is larger than all of them, or unlike all of them, the
+    /// sign of [`Self::decision`] says nothing.
+    #[must_use]
+    pub fn has_seen(&self, job: &JobShape) -> bool {
+        let within = |(value, [least, most]): (f64, [f64; 2])| least <= value && value <= most;
+        features(job).into_iter().zip(self.seen).all(within) && self.svm.likeness(&self.point(job)) >= ALIKE_MIN
+    }
+
     /// The same by the logistic regression.
     #[must_use]
     pub fn logistic_decision(&self, job: &JobShape) -> f64 {
@@ -141,10 +155,22 @@ impl Classifier {
 
     /// As [`Self::of_row`] takes it.
     pub(super) fn row(&self) -> ClassifierRow {
-        let Self { mean, deviation, chosen, cross_validated, jobs, .. } = *self;
+        let Self { mean, deviation, seen, chosen, cross_validated, jobs, .. } = *self;
         let ((gamma, offset), converged) = (self.svm.gamma_and_offset(), self.svm.converged);
         let (support, regression) = (self.svm.support().to_vec(), self.logistic.numbers());
-        ClassifierRow { mean, deviation, gamma, offset, converged, support, regression, chosen, cross_validated, jobs }
+        ClassifierRow {
+            mean,
+            deviation,
+            seen,
+            gamma,
+            offset,
+            converged,
+            support,
+            regression,
+            chosen,
+            cross_validated,
+            jobs,
+        }
     }
 
     /// One that was written down.
@@ -152,8 +178,8 @@ impl Classifier {
     /// # Errors
     /// [`SvmError`] for a number that no training gives.
     pub(super) fn of_row(row: ClassifierRow) -> Result<Self, SvmError> {
-        let ClassifierRow { mean, deviation, gamma, offset, converged, support, .. } = row;
-        let numbers = mean.iter().chain(&row.regression);
+        let ClassifierRow { mean, deviation, seen, gamma, offset, converged, support, .. } = row;
+        let numbers = mean.iter().chain(&row.regression).chain(seen.as_flattened());
         if let Some(&value) = numbers.into_iter().find(|number| !number.is_finite()) {
             return Err(SvmError::Value { what: "a number of the classifier", value });
         }
@@ -162,7 +188,7 @@ impl Classifier {
         }
         let (svm, logistic) = (Svm::from_parts((gamma, offset), support, converged)?, Logistic::of(row.regression));
         let ClassifierRow { chosen, cross_validated, jobs, .. } = row;
-        Ok(Self { mean, deviation, svm, logistic, chosen, cross_validated, jobs })
+        Ok(Self { mean, deviation, seen, svm, logistic, chosen, cross_validated, jobs })
     }
 
     fn point(&self, job: &JobShape) -> [f64; 3] {
@@ -186,6 +212,14 @@ fn moments(points: &[[f64; 3]]) -> ([f64; 3], [f64; 3]) {
         if variance > 0.0 { variance.sqrt() } else { 1.0 }
     });
     (mean, deviation)
+}
+
+/// Least and most of each feature.
+fn range(points: &[[f64; 3]]) -> [[f64; 2]; 3] {
+    std::array::from_fn(|at| {
+        let values = || points.iter().map(|point| point[at]);
+        [values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max)]
+    })
 }
 
 fn standardized(point: &[f64; 3], mean: &[f64; 3], deviation: &[f64; 3]) -> [f64; 3] {

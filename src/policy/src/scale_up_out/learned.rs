@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Fewer jobs teach nothing; as many as [`ScaleUpOutParams::training_jobs`] has to be at least.
-const JOBS_MIN: usize = 50;
+pub(super) const JOBS_MIN: usize = 50;
 /// One job in so many is held out to be judged.
 const HELD_OUT: usize = 5;
 /// As many of a kind as cross-validation has parts.
 const KIND_MIN: usize = super::classifier::FOLDS;
-/// Of [`Written`]; another is not read.
-const FORMAT: u32 = 1;
+/// Of [`Written`]; another is not read. 2: with what was seen.
+const FORMAT: u32 = 2;
 
 /// What the policy learnt.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,12 @@ struct Written {
     lesson: Lesson,
 }
 
+/// What every format has.
+#[derive(Debug, Deserialize)]
+struct Header {
+    format: u32,
+}
+
 impl Learned {
     /// From the first [`ScaleUpOutParams::training_jobs`] of `jobs`.
     ///
@@ -55,17 +61,32 @@ impl Learned {
         }
         jobs.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
         let (all, small) = taught(&jobs, params)?;
-        let held_out: Vec<FinishedJob> = jobs.iter().step_by(HELD_OUT).copied().collect();
-        let others = jobs.iter().enumerate().filter(|(at, _)| at % HELD_OUT != 0);
-        let others: Vec<FinishedJob> = others.map(|(_, job)| *job).collect();
-        let (blind, _) = taught(&others, params)?;
-        let lesson = Lesson {
-            jobs: jobs.len() as u64,
-            small: small as u64,
-            timed: timed(&jobs),
-            ..blind.judged(&held_out, &all.times, params)
-        };
+        let judged = Self::blind(&jobs, &all.times, params);
+        let lesson = Lesson { jobs: jobs.len() as u64, small: small as u64, timed: timed(&jobs), ..judged };
         Ok(Self { lesson, ..all })
+    }
+
+    /// How far off one is that was trained without a fifth of either kind, on that fifth. Nothing is judged where too few of a
+    /// kind are left: what all jobs together teach counts all the same.
+    fn blind(jobs: &[FinishedJob], times: &TaskTimes, params: &ScaleUpOutParams) -> Lesson {
+        let model = params.time_model();
+        let (small, large): (Vec<_>, Vec<_>) = jobs.iter().copied().partition(|job| times.small(&model, &shape(job)));
+        let by_kind = [small, large].concat().into_iter().enumerate();
+        let (held_out, others): (Vec<_>, Vec<_>) = by_kind.partition(|(at, _)| at % HELD_OUT == HELD_OUT - 1);
+        let [held_out, others] =
+            [held_out, others].map(|jobs| jobs.into_iter().map(|(_, job)| job).collect::<Vec<_>>());
+        taught(&others, params).map_or_else(|_| Lesson::default(), |(blind, _)| blind.judged(&held_out, times, params))
+    }
+
+    /// Above 0: the job is small. Of jobs unlike all that were there to learn from the classifier can't tell, and a large one
+    /// among them must not be called small: the learnt times say it, as they labelled those that were there.
+    pub(super) fn decision(&self, job: &JobShape, params: &ScaleUpOutParams) -> f64 {
+        let decision = self.classifier.decision(job);
+        if self.classifier.has_seen(job) {
+            return decision;
+        }
+        let sure = decision.abs().max(1.0); // not near the boundary, that is at 0
+        if self.times.small(&params.time_model(), job) { sure } else { -sure }
     }
 
     /// How far off it is on jobs that it was not trained from, whose kinds are those that `times` say.
@@ -75,7 +96,7 @@ impl Learned {
         for job in held_out.iter().map(shape) {
             let small = times.small(&model, &job);
             for (at, seen) in [job, JobShape { shuffle: Bytes::ZERO, ..job }].iter().enumerate() {
-                classifier[at].judge(small, self.classifier.decision(seen) > 0.0);
+                classifier[at].judge(small, self.decision(seen, params) > 0.0);
                 regression[at].judge(small, self.classifier.logistic_decision(seen) > 0.0);
             }
         }
@@ -108,10 +129,11 @@ impl Learned {
     /// [`LearnError::Damaged`] with what can't be meant; [`LearnError::OtherParameters`].
     pub(super) fn read(text: &str, params: &ScaleUpOutParams) -> Result<Self, LearnError> {
         let damaged = |why: &dyn std::fmt::Display| LearnError::Damaged(why.to_string());
-        let written: Written = serde_json::from_str(text).map_err(|error| damaged(&error))?;
-        if written.format != FORMAT {
-            return Err(LearnError::Damaged(format!("its format is {}, not {FORMAT}", written.format)));
+        let Header { format } = serde_json::from_str(text).map_err(|error| damaged(&error))?;
+        if format != FORMAT {
+            return Err(LearnError::Damaged(format!("its format is {format}, not {FORMAT}")));
         }
+        let written: Written = serde_json::from_str(text).map_err(|error| damaged(&error))?;
         if written.parameters != *params {
             return Err(LearnError::OtherParameters);
         }
@@ -142,7 +164,7 @@ fn taught(jobs: &[FinishedJob], params: &ScaleUpOutParams) -> Result<(Learned, u
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BLOCK, ScaleUpOut};
+    use super::super::{BLOCK, ScaleUpOut, Side};
     use super::*;
     use crate::Definition as _;
     use crate::learn::Learn as _;
@@ -201,6 +223,68 @@ mod tests {
     }
 
     #[test]
+    fn with_few_jobs_of_a_kind_it_learns_and_holds_out_as_many_as_leave_enough() {
+        let few = |large: usize| {
+            let jobs = [history(190, (20.0, 30.0), [1.0, 1.0]), history(large, (38.0, 42.0), [1.0, 1.0])].concat();
+            let Lesson { jobs, small, classifier, .. } = Learned::of(&jobs, &params(), 1).unwrap().lesson;
+            assert_eq!((jobs, small), (190 + large as u64, 190), "{large} large ones");
+            classifier[0].jobs
+        };
+        // Of 5 large jobs one would be held out, and 4 teach nothing.
+        assert_eq!((few(5), few(6), few(7)), (0, 39, 39));
+    }
+
+    /// Lognormal sizes, most of them small; every third job shuffles nothing.
+    fn lognormal(seed: u64) -> Vec<FinishedJob> {
+        let (model, mut random) = (params().time_model(), ChaCha8Rng::seed_from_u64(seed));
+        let one = |at: usize| {
+            let normal = (0..12).map(|_| random.random_range(0.0..1.0)).sum::<f64>() - 6.0;
+            let input = Bytes(normal.mul_add(2.5, 31.5).exp2() as u64 + 1);
+            let ratio = if at.is_multiple_of(3) { 0.0 } else { random.random_range(0.1..1.0) };
+            let shuffle = Bytes((input.as_f64() * ratio) as u64);
+            let job =
+                JobShape { maps: input.0.div_ceil(BLOCK.0), reduces: shuffle.0.div_ceil(1 << 30), input, shuffle };
+            let time =
+                |stage: usize| Micros((job.stages()[stage].task_s(model.speed_of(Side::Out, &job)) * 1e6) as u64);
+            let (maps, reduces) = ((job.maps, time(0)), (job.reduces, time(1)));
+            FinishedJob { maps, reduces, input, shuffle, on_class: Some(0) }
+        };
+        (0..200).map(one).collect()
+    }
+
+    #[test]
+    fn a_large_job_unlike_all_that_were_there_to_learn_from_is_not_called_small() {
+        let model = params().time_model();
+        let (mut histories, mut by_classifier, mut by_policy) = (0, 0, 0);
+        for seed in 0..16 {
+            let jobs = lognormal(seed);
+            let Ok((learnt, _)) = taught(&jobs, &params()) else { continue };
+            histories += 1;
+            let most = jobs.iter().max_by_key(|job| job.input).unwrap();
+            let cases = [1.4, 2.0, 4.0, 16.0].into_iter().flat_map(|larger| {
+                [0.0, 0.2, 0.5, 1.0].map(|ratio| {
+                    let input = Bytes((most.input.as_f64() * larger) as u64);
+                    let shuffle = Bytes((input.as_f64() * ratio) as u64);
+                    let (maps, reduces) = (input.0.div_ceil(BLOCK.0), shuffle.0.div_ceil(1 << 30));
+                    // And the same before it ran for the first time.
+                    let job = JobShape { maps, reduces, input, shuffle };
+                    [job, JobShape { shuffle: Bytes::ZERO, ..job }]
+                })
+            });
+            for job in cases.flatten() {
+                assert!(!learnt.times.small(&model, &job));
+                by_classifier += u32::from(learnt.classifier.decision(&job) > 0.0);
+                by_policy += u32::from(learnt.decision(&job, &params()) > 0.0);
+            }
+        }
+        println!(
+            "{histories} histories of 32 large jobs each; small by the classifier {by_classifier}, by the policy {by_policy}"
+        );
+        assert!(histories >= 10 && by_classifier > 0, "else nothing is tried: {histories}, {by_classifier}");
+        assert_eq!(by_policy, 0);
+    }
+
+    #[test]
     fn history_of_machines_of_one_class_teaches_how_long_tasks_take_and_says_so() {
         let jobs: Vec<_> =
             history(200, ALL_SIZES, [1.0, 1.0]).into_iter().filter(|job| job.on_class == Some(0)).collect();
@@ -239,7 +323,9 @@ mod tests {
         assert_eq!(restored.as_learn().unwrap().lesson(), learnt.as_learn().unwrap().lesson());
         assert!(restored.is_prepared() && policy.lesson().is_none());
         let refused = |text: &str| policy.read_back(text).err().unwrap().to_string();
-        assert_eq!(refused(&written.replacen("\"format\":1", "\"format\":7", 1)), "its format is 7, not 1");
+        assert_eq!(refused(&written.replacen("\"format\":2", "\"format\":7", 1)), "its format is 7, not 2");
+        let of_before = format!("{{\"format\":1,{}", &written[written.find("\"parameters\"").unwrap()..]);
+        assert_eq!(refused(&of_before.replacen("\"seen\"", "\"was_seen\"", 1)), "its format is 1, not 2");
         assert!(refused(&written[..written.len() / 2]).contains("EOF"), "{}", refused(&written[..written.len() / 2]));
         assert!(refused("").starts_with("EOF"));
         let gamma = written.find("\"gamma\":").unwrap() + 8;

@@ -75,10 +75,11 @@ impl ScaleUpOut {
     /// Above 0: the job is small, and the further from 0 the surer. Until there is a classifier the time model says it, by
     /// which jobs are labelled that it is trained from.
     fn decision(&self, job: &JobShape) -> f64 {
-        match self.classifier.get() {
-            Some(trained) => trained.as_ref().map_or(0.0, |classifier| classifier.decision(job)),
-            None if self.params.time_model().small(job) => 1.0,
-            None => -1.0,
+        match (&self.learned, self.classifier.get()) {
+            (Some(learned), _) => learned.decision(job, &self.params),
+            (None, Some(trained)) => trained.as_ref().map_or(0.0, |classifier| classifier.decision(job)),
+            (None, None) if self.params.time_model().small(job) => 1.0,
+            (None, None) => -1.0,
         }
     }
 }
@@ -142,6 +143,10 @@ impl Learn for ScaleUpOut {
 
     fn is_of_class(&self, snapshot: &Snapshot, node: NodeIdx) -> bool {
         is_up(snapshot, node, &self.params.scale_up)
+    }
+
+    fn jobs_min(&self) -> usize {
+        learned::JOBS_MIN
     }
 
     fn jobs_max(&self) -> usize {

@@ -2,12 +2,13 @@
 //!
 //! For either class and stage a straight line through ln(measured ÷ stated) over the job's input (at log scale) and its
 //! shuffle ratio. Beyond the inputs and ratios that were seen it goes on level: the policy itself keeps large jobs off
-//! scale-up machines, so nothing is measured of them there, and the stated model has to say it.
+//! scale-up machines, so nothing is measured of them there, and the stated model has to say it. Runs of which nobody told what
+//! they read are judged as requests that tell nothing are, and their times are left out: they would be held against a guess.
 
 use super::classes::Side;
-use super::time::{JobShape, TimeModel};
+use super::time::{BLOCK, JobShape, TimeModel};
 use crate::learn::FinishedJob;
-use hintd_model::units::Micros;
+use hintd_model::units::{Bytes, Micros};
 use serde::{Deserialize, Serialize};
 
 /// Jobs of a class from which on their times count.
@@ -87,9 +88,10 @@ impl TaskTimes {
         let mut errors = Vec::new();
         for job in jobs {
             let Some(side) = side_of(job) else { continue };
-            for (stage, measured) in [job.maps, job.reduces].into_iter().enumerate().filter(|(_, of)| is_timed(*of)) {
+            for stage in 0..2 {
+                let Some(measured) = measured(job, stage) else { continue };
                 let predicted = self.task_s(model, side, stage, &shape(job));
-                errors.push((predicted / measured.1.as_secs_f64() - 1.0).abs());
+                errors.push((predicted / measured.as_secs_f64() - 1.0).abs());
             }
         }
         errors
@@ -98,11 +100,14 @@ impl TaskTimes {
 
 /// Jobs whose times tell of either class.
 pub(super) fn timed(jobs: &[FinishedJob]) -> [u64; 2] {
-    SIDES.map(|side| jobs.iter().filter(|job| side_of(job) == Some(side) && is_timed(job.maps)).count() as u64)
+    SIDES.map(|side| jobs.iter().filter(|job| side_of(job) == Some(side) && measured(job, 0).is_some()).count() as u64)
 }
 
-pub(super) const fn shape(job: &FinishedJob) -> JobShape {
-    JobShape { maps: job.maps.0, reduces: job.reduces.0, input: job.input, shuffle: job.shuffle }
+/// As the job would be judged were it asked for again: a map of which nobody told what it reads counts as a block.
+pub(super) fn shape(job: &FinishedJob) -> JobShape {
+    let unknown = Bytes(job.maps.0.saturating_mul(BLOCK.0));
+    let input = if job.input == Bytes::ZERO { unknown } else { job.input };
+    JobShape { maps: job.maps.0, reduces: job.reduces.0, input, shuffle: job.shuffle }
 }
 
 /// The class that nearly all of it ran on.
@@ -114,16 +119,18 @@ fn side_of(job: &FinishedJob) -> Option<Side> {
     }
 }
 
-fn is_timed((tasks, took): (u64, Micros)) -> bool {
-    tasks > 0 && took > Micros::ZERO
+/// What a task of the stage took, where that and its bytes are known.
+fn measured(job: &FinishedJob, stage: usize) -> Option<Micros> {
+    let ((tasks, took), bytes) = [(job.maps, job.input), (job.reduces, job.shuffle)][stage];
+    let is_known = tasks > 0 && took > Micros::ZERO && bytes > Bytes::ZERO && job.input > Bytes::ZERO;
+    is_known.then_some(took)
 }
 
 /// ln(measured ÷ stated).
 fn off(model: &TimeModel, job: &FinishedJob, side: Side, stage: usize) -> Option<f64> {
-    let measured = [job.maps, job.reduces][stage];
     let shape = shape(job);
     let stated = shape.stages()[stage].task_s(model.speed_of(side, &shape));
-    is_timed(measured).then(|| (measured.1.as_secs_f64() / stated).ln().clamp(-OFF_MAX, OFF_MAX))
+    measured(job, stage).map(|took| (took.as_secs_f64() / stated).ln().clamp(-OFF_MAX, OFF_MAX))
 }
 
 /// A job's features, and the logarithm of what its task time is off by.
@@ -225,6 +232,23 @@ mod tests {
         let mixed: Vec<_> = history.iter().map(|job| FinishedJob { on_class: Some(500), ..*job }).collect();
         assert_eq!(TaskTimes::learn(&model, &mixed), TaskTimes::default(), "what ran on both tells of neither");
         assert_eq!(TaskTimes::learn(&model, &history[..4]), TaskTimes::default(), "too few");
+    }
+
+    #[test]
+    fn a_run_of_which_nobody_told_the_bytes_counts_by_its_maps_and_tells_of_no_times() {
+        let model = ScaleUpOutParams::default().time_model();
+        let untold = |maps: u64| FinishedJob { input: Bytes::ZERO, shuffle: Bytes::ZERO, ..job(maps, Side::Out, 3.0) };
+        for (maps, small) in [(8, true), (250, true), (260, false), (5_000, false)] {
+            assert_eq!(TaskTimes::default().small(&model, &shape(&untold(maps))), small, "{maps} maps");
+        }
+        let jobs: Vec<_> = (1..60).map(untold).collect();
+        assert_eq!(TaskTimes::learn(&model, &jobs), TaskTimes::default());
+        assert_eq!((timed(&jobs), TaskTimes::default().errors(&model, &jobs)), ([0, 0], vec![]));
+        // Without its shuffle a reduce is as little to be timed.
+        let unshuffled: Vec<_> =
+            (1..60).map(|at| FinishedJob { shuffle: Bytes::ZERO, ..job(at, Side::Out, 2.0) }).collect();
+        let times = TaskTimes::learn(&model, &unshuffled);
+        assert!(times.lines[1][0].is_some() && times.lines[1][1].is_none());
     }
 
     #[test]

@@ -291,7 +291,12 @@ fn a_known_shuffle_counts_only_for_a_job_that_ran_before() {
             reduces: (44, Micros(1)),
         };
         if recurs {
-            run.tell(DispatchEvent::Recurs { attempt: attempt(1), run: Arc::new(earlier), homes: vec![] });
+            run.tell(DispatchEvent::Recurs {
+                attempt: attempt(1),
+                run: Arc::new(earlier),
+                homes: vec![],
+                gathered: false,
+            });
         }
         run.tell(DispatchEvent::Waiting(group.clone()));
         run.tell(DispatchEvent::Waiting(reduces.clone()));

@@ -171,7 +171,8 @@ impl Hintd {
             input: run.input,
             shuffle: run.shuffle,
             application: None,
-            on_class: None,
+            counted: true,
+            ran_on: None,
         };
         let learnt = LearnedRun { finished: now, groups, edges, whole: Some(whole) };
         self.engine.learnt(&run.key, &learnt, now);

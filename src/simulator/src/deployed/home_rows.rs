@@ -1,5 +1,5 @@
 //! Rows of jobs whose input was written to home racks, so that they stay there: maps where their input is, reduces where
-//! the maps were.
+//! the maps were. And of jobs that are gathered in a few racks, wherever their input lies.
 //!
 //! # The model
 //! - Maps: rows of hosts and racks outside the homes are put to 0, which YARN keeps as rows, and `*` does not relax
@@ -13,6 +13,7 @@
 //!   that maps left there has to leave over these, which takes a large job longer than it would have taken anywhere.
 //! - Every node of the homes has a row for all that is outstanding once a job has asked for maps for `HOSTS_FOR`, and once the
 //!   first places of its reduces are gone. Rows of racks alone would not do: while `*` does not relax YARN never serves them.
+//! - Of a job that is gathered every node of its homes has a row from the first ask on, whatever the job's own rows name.
 //! - All of this only ever delays an ask; docs/policies.md says what the ResourceManager's processor in clients/java does otherwise.
 
 use super::HOSTS_FOR;
@@ -31,6 +32,8 @@ pub(super) struct HomeRows {
 #[derive(Debug)]
 struct Homed {
     racks: Vec<RackIdx>,
+    /// Its input lies everywhere.
+    gathered: bool,
     /// Whether maps are still asked for in the homes alone.
     stays: bool,
     /// When a map last came, or the first ask.
@@ -64,17 +67,24 @@ impl Homed {
 }
 
 impl HomeRows {
-    /// A job's input was written there; nowhere in particular: it is one like others.
-    pub(super) fn has_homes(&mut self, attempt: AttemptId, racks: &[RackIdx], shuffle: Bytes, snapshot: &Snapshot) {
+    /// A job's input was written there, or it is gathered there; nowhere in particular: it is one like others.
+    pub(super) fn has_homes(
+        &mut self,
+        attempt: AttemptId,
+        (racks, gathered): (&[RackIdx], bool),
+        shuffle: Bytes,
+        snapshot: &Snapshot,
+    ) {
         if !racks.is_empty() {
             let patience = patience(shuffle, uplinks(snapshot, racks.iter().copied()));
             let (racks, maps) = (racks.to_vec(), BTreeMap::new());
-            let job = Homed { racks, stays: true, since: None, waited: 0, first: None, maps, away: 0, patience };
+            let job =
+                Homed { racks, gathered, stays: true, since: None, waited: 0, first: None, maps, away: 0, patience };
             self.jobs.insert(attempt, job);
         }
     }
 
-    /// Whether its input was written to homes.
+    /// Whether it has homes.
     pub(super) fn has(&self, attempt: AttemptId) -> bool {
         self.jobs.contains_key(&attempt)
     }
@@ -141,7 +151,7 @@ impl HomeRows {
         let near = rows.iter().filter(|(place, _)| matches!(place, Place::Rack(_)) && at_home(place));
         let near: u32 = near.map(|(_, count)| count).sum();
         let since = job.since.filter(|_| waiting >= job.waited).unwrap_or(now);
-        let leaves = waiting > 0 && (near < waiting || now.since(since) >= job.patience);
+        let leaves = waiting > 0 && (near < waiting && !job.gathered || now.since(since) >= job.patience);
         if waiting > 0 && !leaves {
             rows.iter_mut().filter(|(place, _)| !at_home(place)).for_each(|(_, count)| *count = 0);
         }
@@ -150,7 +160,7 @@ impl HomeRows {
             return false;
         }
         let first = *job.first.get_or_insert(now);
-        if now.since(first) >= HOSTS_FOR {
+        if job.gathered || now.since(first) >= HOSTS_FOR {
             for node in job.nodes(&snapshot.statics.rack) {
                 rows.insert(Place::Host(node), waiting);
                 rows.insert(Place::Rack(snapshot.rack(node)), waiting);
@@ -194,12 +204,12 @@ mod tests {
         let (mut homes, snapshot) = (HomeRows::default(), snapshot());
         // A rack's uplink carries 1 Gbit/s.
         for (shuffle, seconds) in [(1_000_000, 30), (12_500_000_000, 100), (12_500_000_000_000, 3_600)] {
-            homes.has_homes(JOB, &[RackIdx(0)], Bytes(shuffle), &snapshot);
+            homes.has_homes(JOB, (&[RackIdx(0)], false), Bytes(shuffle), &snapshot);
             assert_eq!(homes.reduces_for(JOB), Micros(0), "its maps are elsewhere");
             homes.map_at(JOB, (NodeIdx(0), RackIdx(0)));
             assert_eq!(homes.reduces_for(JOB), Micros::from_secs(seconds));
         }
-        homes.has_homes(JOB, &[RackIdx(0), RackIdx(1)], Bytes(12_500_000_000), &snapshot);
+        homes.has_homes(JOB, (&[RackIdx(0), RackIdx(1)], false), Bytes(12_500_000_000), &snapshot);
         homes.map_at(JOB, (NodeIdx(0), RackIdx(0)));
         assert_eq!(homes.reduces_for(JOB), Micros::from_secs(50), "two uplinks");
     }
@@ -207,7 +217,7 @@ mod tests {
     #[test]
     fn reduces_stay_at_home_where_most_maps_ran_there() {
         let (mut homes, snapshot) = (HomeRows::default(), snapshot());
-        homes.has_homes(JOB, &[RackIdx(0)], Bytes(1), &snapshot);
+        homes.has_homes(JOB, (&[RackIdx(0)], false), Bytes(1), &snapshot);
         let (here, there) = ((NodeIdx(0), RackIdx(0)), (NodeIdx(50), RackIdx(1)));
         let stays = |homes: &HomeRows| (homes.keeps(JOB), homes.homes(JOB).len(), homes.reduces_for(JOB) > Micros(0));
         for (at, kept) in [(here, true), (there, false), (there, false), (here, false), (here, true)] {
@@ -221,7 +231,7 @@ mod tests {
     #[test]
     fn reduces_wait_while_maps_of_their_job_wait_at_home() {
         let (mut homes, snapshot) = (HomeRows::default(), snapshot());
-        homes.has_homes(JOB, &[RackIdx(0)], Bytes(1), &snapshot);
+        homes.has_homes(JOB, (&[RackIdx(0)], false), Bytes(1), &snapshot);
         homes.map_at(JOB, (NodeIdx(0), RackIdx(0)));
         let mut asks = |waiting, near| {
             let mut rows = BTreeMap::from([(Place::Any, waiting), (Place::Rack(RackIdx(0)), near)]);
@@ -240,7 +250,7 @@ mod tests {
             let (mut homes, snapshot) = (HomeRows::default(), snapshot());
             let elsewhere = vec![(NodeIdx(99), count)];
             prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "it has no homes");
-            homes.has_homes(JOB, &[RackIdx(0)], Bytes(1), &snapshot);
+            homes.has_homes(JOB, (&[RackIdx(0)], false), Bytes(1), &snapshot);
             (0..away).for_each(|_| homes.map_at(JOB, (NodeIdx(50), RackIdx(1))));
             prop_assert_eq!(&homes.fill(JOB, count, elsewhere.clone()), &elsewhere, "it has no maps at home");
             prop_assert!(!homes.keeps(JOB) && homes.nodes(JOB, &[RackIdx(0)]).is_empty());

@@ -190,7 +190,9 @@ impl World {
             }
             DispatchEvent::Done(attempt) => self.done(*attempt, view.now),
             DispatchEvent::Launched { task, .. } => self.launched(task, view.snapshot, view.now),
-            DispatchEvent::Recurs { attempt, run, homes } => self.recurs(*attempt, run, homes, view),
+            DispatchEvent::Recurs { attempt, run, homes, gathered } => {
+                self.recurs(*attempt, run, (homes, *gathered), view);
+            }
             DispatchEvent::Received(task) => self.received(task.attempt, view.now),
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
@@ -199,14 +201,14 @@ impl World {
         }
     }
 
-    fn recurs(&mut self, attempt: AttemptId, run: &EarlierRun, homes: &[RackIdx], view: &View<'_>) {
+    fn recurs(&mut self, attempt: AttemptId, run: &EarlierRun, (homes, gathered): (&[RackIdx], bool), view: &View<'_>) {
         let Some(hintd) = &mut self.hintd else { return };
         if !self.without.contains(&Part::Forecast) {
             hintd.recurs(attempt, run, view.now);
         }
         if !self.without.contains(&Part::Stay) {
             let shuffle = if self.without.contains(&Part::HomePatience) { Bytes::ZERO } else { run.shuffle };
-            self.homes.has_homes(attempt, homes, shuffle, view.snapshot);
+            self.homes.has_homes(attempt, (homes, gathered), shuffle, view.snapshot);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Jobs that ran before: what their earlier run was like, and where their input was written for it.
+//! Jobs that ran before: what their earlier run was like, and where their input was written, or they are gathered, for it.
 //!
 //! # The model
 //! - Whether a job recurs is drawn by the seed and its key: the path that it reads, where the trace has paths, else the
@@ -6,6 +6,7 @@
 //!   drawn for each, log-uniformly between 1 ÷ `history_error` and `history_error`.
 //! - A path is written once, before the trace begins, where the policy says for the first recurring job that reads it.
 //!   For what the policy knows of others, jobs are taken in the order in which they come.
+//! - Where no data is placed each job is gathered where the policy says when it comes: its input lies where HDFS put it.
 
 use super::rm::Sim;
 use super::shares::{Kind, Shares};
@@ -25,7 +26,7 @@ use std::sync::Arc;
 /// Tasks whose times make the mean.
 const TIMES_LOOKED_AT: u32 = 100;
 
-/// Where input of recurring jobs was written.
+/// Where input of recurring jobs was written, or they are gathered.
 #[derive(Debug, Clone)]
 pub(super) struct Homes {
     book: HomeBook,
@@ -43,7 +44,7 @@ impl Homes {
 
     /// Racks of what a job reads: those of who wrote the path first; else the policy chooses, of which `narrow` takes one in
     /// turns.
-    fn of(
+    fn written(
         &mut self,
         path: Option<&Arc<str>>,
         run: Option<&EarlierRun>,
@@ -52,7 +53,9 @@ impl Homes {
     ) -> Vec<RackIdx> {
         let racks = self.book.racks(now);
         let choose = || {
-            let all = run.map(|run| policy.homes(&HomesProblem { snapshot, run, racks, seed })).unwrap_or_default();
+            let all = run
+                .map(|run| policy.homes(&HomesProblem { snapshot, run, racks, seed, written: false }))
+                .unwrap_or_default();
             match narrow {
                 Some(turn) if !all.is_empty() => vec![all[(turn % all.len() as u64) as usize]],
                 _ => all,
@@ -63,8 +66,21 @@ impl Homes {
             None => choose(),
         };
         if let Some(run) = run {
-            self.book.add(&homes, run);
+            self.book.add(&homes, run, false);
         }
+        homes
+    }
+
+    /// Racks in which a job is gathered whose input lies everywhere.
+    fn gathered(
+        &mut self,
+        run: &EarlierRun,
+        policy: &dyn PlaceData,
+        (snapshot, seed, now): (&Snapshot, u64, Timestamp),
+    ) -> Vec<RackIdx> {
+        let racks = self.book.racks(now);
+        let homes = policy.homes(&HomesProblem { snapshot, run, racks, seed, written: true });
+        self.book.add(&homes, run, true);
         homes
     }
 }
@@ -80,10 +96,14 @@ impl Sim<'_> {
         let settings = self.run.settings;
         let run = earlier_run(settings, number, job, shares, self.run.model).map(Arc::new);
         let homes = match (self.run.places, &mut self.homes) {
-            (Some(policy), Some(homes)) => {
+            (Some(policy), Some(homes)) if settings.data_placement => {
                 let at = (&self.snapshot, settings.seed ^ number, Timestamp(self.now.0));
                 let narrow = settings.without.contains(&Part::RackWidth).then_some(number);
-                homes.of(job.input_path.as_ref(), run.as_deref(), (policy, narrow), at)
+                homes.written(job.input_path.as_ref(), run.as_deref(), (policy, narrow), at)
+            }
+            (Some(policy), Some(homes)) => {
+                let at = (&self.snapshot, settings.seed ^ number, Timestamp(self.now.0));
+                run.as_deref().map(|run| homes.gathered(run, policy, at)).unwrap_or_default()
             }
             _ => Vec::new(),
         };

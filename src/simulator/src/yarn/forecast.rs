@@ -81,7 +81,10 @@ pub fn finished_runs(trace: &[TraceJob], model: &JobModel, from: Timestamp, rule
         let submitted = from.plus(job.submit);
         let (input, shuffle) = (shares.input(), shares.shuffle());
         let (maps, reduces) = (mean(&shares, Kind::Map, model), mean(&shares, Kind::Reduce, model));
-        runs.note(&key, Run { submitted, maps, reduces, input, shuffle, application: None, on_class: None });
+        runs.note(
+            &key,
+            Run { submitted, maps, reduces, input, shuffle, application: None, counted: false, ran_on: None },
+        );
     }
     runs
 }

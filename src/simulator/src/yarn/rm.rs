@@ -108,7 +108,7 @@ impl<'a> Sim<'a> {
             state: run.dispatch.start(),
             replicas: Replicas::new(&snapshot, settings.replicas, settings.seed),
             readers: BTreeMap::new(),
-            homes: settings.data_placement.then(|| Homes::new(&snapshot, &run.cluster.containers)),
+            homes: settings.has_homes().then(|| Homes::new(&snapshot, &run.cluster.containers)),
             names: Names::new(settings.users),
             jobs: Jobs::default(),
             tasks: Tasks::default(),

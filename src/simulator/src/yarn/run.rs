@@ -45,7 +45,8 @@ pub struct SimRun<'a> {
     pub policy: &'a str,
     /// The policy.
     pub dispatch: &'a dyn DynDispatch,
-    /// The same policy, where it says where data goes; none: as HDFS does by itself.
+    /// The same policy, where it says where data goes, and in which racks recurring jobs are gathered; none: as HDFS and YARN do
+    /// by themselves.
     pub places: Option<&'a dyn PlaceData>,
 }
 

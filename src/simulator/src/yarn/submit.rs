@@ -31,7 +31,10 @@ impl Sim<'_> {
         let (earlier, homes) = self.earlier(number, job, &shares);
         let plan = self.run.settings.plan.as_deref();
         let snapshot = &self.snapshot;
-        let advice = |policy| Advisor { policy, snapshot, reader: Some(&reader), plan, homes: &homes };
+        // Who is gathered reads what HDFS put everywhere.
+        let gathered = !self.run.settings.data_placement;
+        let written_to = if gathered { &[] } else { &*homes };
+        let advice = |policy| Advisor { policy, snapshot, reader: Some(&reader), plan, homes: written_to };
         let advisor = self.run.places.map(advice);
         let inputs = self.replicas.place(dataset, blocks, advisor).expect("a policy that advises on data refuses none");
         let (maps, reduces) = (shares.maps(), shares.reduces());
@@ -50,7 +53,7 @@ impl Sim<'_> {
         }
         if let Some(run) = earlier {
             let attempt = self.jobs.at(row).attempt;
-            self.observe(&DispatchEvent::Recurs { attempt, run, homes });
+            self.observe(&DispatchEvent::Recurs { attempt, run, homes, gathered });
         }
         self.jobs.at_mut(row).inputs = self.tell_waiting(row, Kind::Map, &user, inputs);
         if reduces > 0 {

@@ -6,8 +6,13 @@ use crate::runtime::tests::{SOON, stall};
 use crate::server::{Running, start};
 use crate::telemetry::metrics::Metrics;
 use hintd_engine::LearnedRun;
-use hintd_model::units::{ApplicationId, Bytes, Micros};
+use hintd_engine::prediction::{ClassHash, ClassShare};
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{ApplicationId, Bytes, NodeIdx};
+use hintd_policy::learn::Lesson;
 use hintd_policy::scale_up_out::{BLOCK, JobShape, ScaleUpOutParams, Side};
+use std::sync::Weak;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::time::timeout;
 
 const NAME: &str = "scale_up_out";
@@ -27,7 +32,8 @@ fn run(number: u32, blocks: u64) -> LearnedRun {
         input,
         shuffle,
         application: Some(ApplicationId { cluster_timestamp: 1, sequence: number }),
-        on_class: None,
+        counted: true,
+        ran_on: None,
     };
     let finished = submitted.plus(Micros::from_secs(60));
     LearnedRun { finished, groups: vec![], edges: vec![], whole: Some(whole) }
@@ -46,7 +52,7 @@ fn both_kinds() -> impl Iterator<Item = u64> {
 }
 
 /// What an operator's `hintctl policies --show` is made of.
-fn lesson(daemon: &Daemon) -> Option<hintd_policy::learn::Lesson> {
+fn lesson(daemon: &Daemon) -> Option<Lesson> {
     daemon.settings().policies.built[NAME].as_learn().unwrap().lesson()
 }
 
@@ -100,6 +106,114 @@ async fn it_learns_from_the_runs_of_the_journal_and_a_restart_keeps_what_it_lear
     assert_eq!(lesson(&running.daemon), Some(learnt));
     assert_eq!((problem(&running.daemon), running.daemon.training_of(NAME).trained_at), (String::new(), None));
     running.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_training_comes_with_the_fiftieth_run() {
+    let (_folder, running) = used().await;
+    let daemon = &running.daemon;
+    tell(daemon, 1, both_kinds().take(45)).await;
+    daemon.train().await.unwrap();
+    assert_eq!((lesson(daemon), &*problem(daemon)), (None, "45 finished jobs, fewer than 50"));
+    tell(daemon, 100, both_kinds().take(4)).await;
+    daemon.train().await.unwrap();
+    assert_eq!((lesson(daemon), &*problem(daemon)), (None, "45 finished jobs, fewer than 50"), "nothing to look at");
+    tell(daemon, 200, both_kinds().take(1)).await;
+    daemon.train().await.unwrap();
+    assert_eq!(lesson(daemon).map(|lesson| lesson.jobs), Some(50));
+    tell(daemon, 300, both_kinds().take(9)).await;
+    daemon.train().await.unwrap();
+    assert_eq!(lesson(daemon).map(|lesson| lesson.jobs), Some(50));
+    running.shutdown().await.unwrap();
+}
+
+/// One that learns nothing, and says how many hold the runs while it is trained.
+#[derive(Debug)]
+struct Watching {
+    runs: Weak<Runs>,
+    held_by: AtomicUsize,
+}
+
+impl Policy for Watching {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "a test's"
+    }
+
+    fn params_toml(&self) -> String {
+        String::new()
+    }
+
+    fn as_learn(&self) -> Option<&dyn Learn> {
+        Some(self)
+    }
+}
+
+impl Learn for Watching {
+    fn class(&self) -> &str {
+        "scale-up"
+    }
+
+    fn is_of_class(&self, _: &Snapshot, _: NodeIdx) -> bool {
+        false
+    }
+
+    fn jobs_min(&self) -> usize {
+        1
+    }
+
+    fn jobs_max(&self) -> usize {
+        100
+    }
+
+    fn learn(&self, jobs: &[FinishedJob], _: u64) -> Result<(Box<dyn Policy>, String), LearnError> {
+        self.held_by.store(self.runs.strong_count(), Ordering::SeqCst);
+        Err(LearnError::TooFew { jobs: jobs.len(), least: 1_000 })
+    }
+
+    fn read_back(&self, _: &str) -> Result<Box<dyn Policy>, LearnError> {
+        Err(LearnError::OtherParameters)
+    }
+
+    fn lesson(&self) -> Option<Lesson> {
+        None
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_it_is_trained_nobody_but_the_engine_holds_the_runs() {
+    let (_folder, running) = used().await;
+    let daemon = &running.daemon;
+    tell(daemon, 1, both_kinds()).await;
+    let runs = daemon.0.engine_handle.ask(|reply| Command::Plans(PlanCall::Runs(reply))).await.unwrap();
+    let watching = Arc::new(Watching { runs: Arc::downgrade(&runs), held_by: AtomicUsize::new(0) });
+    drop(runs);
+    let mut settings = Settings::clone(&daemon.settings());
+    settings.policies.built.insert(NAME, Arc::clone(&watching) as Arc<dyn Policy>);
+    daemon.0.settings.store(Arc::new(settings));
+    daemon.train().await.unwrap();
+    assert_eq!(
+        (problem(daemon), watching.held_by.load(Ordering::SeqCst)),
+        ("60 finished jobs, fewer than 1000".to_owned(), 1)
+    );
+    running.shutdown().await.unwrap();
+}
+
+#[test]
+fn what_a_run_tells_of_another_class_or_of_a_container_that_waited_is_not_learnt_from() {
+    let share = ClassShare { class: ClassHash::of("scale-up"), per_mille: 250 };
+    let told = Run { ran_on: Some(share), ..run(1, 40).whole.unwrap() };
+    assert_eq!(finished(&told, "scale-up").on_class, Some(250));
+    assert_eq!(finished(&told, "large").on_class, None, "the class was called otherwise then");
+    assert_eq!(
+        (finished(&told, "large").maps, finished(&told, "large").reduces.1),
+        ((40, told.maps.1), told.reduces.1)
+    );
+    let heard = finished(&Run { counted: false, ..told }, "scale-up");
+    assert_eq!((heard.reduces, heard.maps.1), ((5, Micros::ZERO), told.maps.1));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -174,7 +288,9 @@ async fn training_needs_no_journal_and_holds_up_no_engine() {
     tell(&daemon, 1, both_kinds()).await;
     daemon.engine_report().await.unwrap();
     // The journal's disk is away: what is kept beside it can't be written either.
-    std::fs::create_dir(format!("{}.new", file_in(&folder).display())).unwrap();
+    std::fs::create_dir(file_in(&folder)).unwrap();
+    let beside = || std::fs::read_dir(folder.path()).unwrap().count();
+    let before = beside();
     daemon.0.shared.ready.send_modify(|ready| {
         ready.store(false);
     });
@@ -182,12 +298,15 @@ async fn training_needs_no_journal_and_holds_up_no_engine() {
     assert_eq!(lesson(&daemon).unwrap().jobs, 60);
     let said = problem(&daemon);
     assert!(said.contains("journal.scale_up_out: ") && said.contains("the next start learns anew"), "{said}");
+    assert_eq!(beside(), before, "what was begun is not left behind");
     // It is trained and in force without a word of the engine's thread.
     tell(&daemon, 100, both_kinds().take(10)).await;
     let policy = Arc::clone(&daemon.settings().policies.built[NAME]);
     let runs = daemon.0.engine_handle.ask(|reply| Command::Plans(PlanCall::Runs(reply))).await.unwrap();
+    let jobs = finished_jobs(policy.as_learn().unwrap(), &runs);
+    let seen = Seen::of(&*policy, &runs, &jobs);
     let stalled = stall(&daemon);
-    timeout(SOON * 6, daemon.train_one(NAME, &policy, runs)).await.unwrap();
+    timeout(SOON * 6, daemon.train_one(NAME, &policy, (jobs, seen))).await.unwrap();
     assert_eq!(lesson(&daemon).unwrap().jobs, 70);
     drop(stalled);
     daemon.engine_report().await.unwrap();

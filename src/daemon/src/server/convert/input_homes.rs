@@ -43,19 +43,22 @@ pub(in crate::server) fn input_tasks(
         recurring_key: key.map(Into::into),
         outstanding: wire.outstanding,
         by_rack: wire.by_rack.iter().map(|(rack, &count)| (rack.as_str().into(), count)).collect(),
+        may_gather: wire.may_gather,
     };
     Ok(((attempt, wire.group.as_str().into()), wire.queue.as_str().into(), tasks))
 }
 
 /// What it came to.
 pub(in crate::server) fn input_homes((found, shadow): &(InputHomes, bool)) -> v1::InputHomesResponse {
-    let (homes, patience) = match found {
-        InputHomes::Homes { racks, patience } => (racks.iter().map(rack_hosts).collect(), patience.as_millis()),
-        _ => (Vec::new(), 0),
+    let (homes, patience, gathered) = match found {
+        InputHomes::Homes { racks, patience, gathered } => {
+            (racks.iter().map(rack_hosts).collect(), patience.as_millis(), *gathered)
+        }
+        _ => (Vec::new(), 0, false),
     };
     let reason = found.as_str().to_owned();
     let patience_ms = u32::try_from(patience).unwrap_or(u32::MAX);
-    v1::InputHomesResponse { homes, reason, shadow: *shadow, holds_for_ms: HOLDS_FOR_MS, patience_ms }
+    v1::InputHomesResponse { homes, reason, shadow: *shadow, holds_for_ms: HOLDS_FOR_MS, patience_ms, gathered }
 }
 
 /// What became of groups that were told.

@@ -3,6 +3,7 @@
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
 use hintd_model::cluster::Snapshot;
+use hintd_model::network::latency::slow_peers::{SlowPeer, SlowPeersState, Slowdown};
 use hintd_model::network::latency::{HostRow, LatencySettings};
 use hintd_model::solve::nearest;
 use hintd_model::units::{NodeIdx, RackIdx, Timestamp};
@@ -55,7 +56,30 @@ pub(crate) fn latency(
         answer.total = u32::try_from(answer.hosts.len()).unwrap_or(u32::MAX);
         answer.hosts.truncate(limit);
     }
+    answer.slow_peers = slow_peers(snapshot, &wire.host, now);
+    let told = table.slow_peers();
+    answer.slow_peers_state = told.state.as_str().to_owned();
+    answer.slow_peers_age_ms = (told.state != SlowPeersState::Unknown).then(|| now.since(told.told_at).as_millis());
     Ok(answer)
+}
+
+/// Reports that count, all or those that name a host.
+fn slow_peers(snapshot: &Snapshot, host: &str, now: Timestamp) -> Vec<v1::SlowPeerReport> {
+    let peers = snapshot.latency.slow_peers();
+    let only = snapshot.statics.find(host);
+    let report = |row: &SlowPeer| v1::SlowPeerReport {
+        slow: snapshot.host(row.slow).to_string(),
+        reporter: snapshot.host(row.reporter).to_string(),
+        reported_ms: row.packet.map(|packet| packet.reported.0 as f64 / 1e3),
+        median_ms: row.packet.map(|packet| packet.median.0 as f64 / 1e3),
+        slowdown: peers.slowdown(row.slow, row.reporter, now).factor(),
+        slowdown_of_host: peers.of_host(row.slow, now).map(Slowdown::factor),
+        age_ms: now.since(row.since).as_millis(),
+    };
+    let rows = peers.rows(now).iter().filter(|row| only.is_none_or(|host| [row.slow, row.reporter].contains(&host)));
+    let mut reports: Vec<v1::SlowPeerReport> = rows.map(report).collect();
+    reports.sort_by(|x, y| (&x.slow, &x.reporter).cmp(&(&y.slow, &y.reporter)));
+    reports
 }
 
 fn host_row(snapshot: &Snapshot, row: &HostRow, now: Timestamp) -> v1::HostLatency {

@@ -3,6 +3,7 @@
 use hintd_client::wire::v1;
 use hintd_engine::MoveNote;
 use hintd_engine::records::{PredictedGroup, PredictedPerformance, PredictedPlace};
+use hintd_model::network::latency::slow_peers::Slowdown;
 
 /// What a decision's containers were predicted to perform like.
 pub(in crate::server) fn performance(found: PredictedPerformance) -> v1::PredictedPerformance {
@@ -22,7 +23,7 @@ fn group(found: PredictedGroup) -> v1::PredictedGroup {
 }
 
 fn place(found: PredictedPlace) -> v1::PredictedPlace {
-    let PredictedPlace { host, count, performance, rtt, basis, age } = found;
+    let PredictedPlace { host, count, performance, rtt, basis, age, slowdown } = found;
     v1::PredictedPlace {
         host: host.to_string(),
         count,
@@ -30,6 +31,7 @@ fn place(found: PredictedPlace) -> v1::PredictedPlace {
         rtt_us: rtt.0,
         basis: basis.to_owned(),
         age_ms: age.map(|age| age.as_millis()),
+        slowdown: (slowdown > Slowdown::NONE).then(|| slowdown.factor()),
     }
 }
 

@@ -150,7 +150,8 @@ fn runs(keys: u32, days: u64) -> Runs {
                 input: Bytes(GB),
                 shuffle: Bytes(GB),
                 application: None,
-                on_class: None,
+                counted: false,
+                ran_on: None,
             };
             runs.note(&format!("key-{key:04}").into(), run);
         }

@@ -6,6 +6,7 @@ use super::super::resource::{NamedResource, Resource, SizeRules};
 use super::super::snapshot::{LinkLoad, Source};
 use crate::network::Network;
 use crate::network::chains::{ChainProblem, ChainsDocument};
+use crate::network::latency::slow_peers::{PacketTimes, SlowPeersState};
 use crate::units::Timestamp;
 use crate::units::{
     BitsPerSec, BoxIdx, ContainerId, HostName, LinkIdx, LinkName, Micros, NodeIdx, RackPath, SchedulerKey,
@@ -70,6 +71,8 @@ pub enum Change {
     Latency(Measured),
     /// What two racks, or a rack with itself, count with until hosts of theirs are measured: from a file.
     RackLatency(RackPath, RackPath, Micros),
+    /// DataNodes that others report as slow, all that a NameNode tells of: what it does not name any more is over.
+    SlowPeers(NamedSlowPeers),
     /// The scheduler's settings.
     Rules(SizeRules),
     /// A source spoke without a change.
@@ -91,7 +94,8 @@ impl Change {
             Self::LinkLoad(..) => Some(Source::LinkStats),
             Self::Latency(_) | Self::RackLatency(..) => Some(Source::Latency),
             Self::Heard(source) => Some(*source),
-            Self::Rules(_) | Self::ExcuseSilence(_) => None,
+            // Blocks are another question to the same NameNode.
+            Self::SlowPeers(_) | Self::Rules(_) | Self::ExcuseSilence(_) => None,
         }
     }
 }
@@ -109,6 +113,32 @@ pub struct Measured {
     pub rtts: SmallVec<[u32; 4]>,
     /// When the last of them was measured.
     pub at: Timestamp,
+}
+
+/// What a NameNode says of slow DataNodes, in names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamedSlowPeers {
+    /// Whether it tells of any.
+    pub state: SlowPeersState,
+    /// When it said so.
+    pub told_at: Timestamp,
+    /// Beyond it that counts no more.
+    pub max_age: Micros,
+    /// In any order.
+    pub reports: Vec<NamedSlowPeer>,
+}
+
+/// One DataNode's word on another; see [`SlowPeer`](crate::network::latency::slow_peers::SlowPeer).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSlowPeer {
+    /// Who is slow.
+    pub slow: HostName,
+    /// Who says so.
+    pub reporter: HostName,
+    /// Times of packets, if they are told.
+    pub packet: Option<PacketTimes>,
+    /// Since when it has been told without a pause.
+    pub since: Timestamp,
 }
 
 /// What a NodeManager's heartbeat tells.

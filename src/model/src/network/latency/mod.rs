@@ -11,6 +11,7 @@
 //! - `samples`: [`LatencyModel`], the round trips kept, for the one who takes measurements in.
 //! - `table`: [`LatencyTable`], one row a path, shared between snapshots column by column.
 //! - `probes`: [`probes::ProbePlan`], whom a host should measure.
+//! - `slow_peers`: [`slow_peers::SlowPeers`], DataNodes that others report as slow, which is beside all that is measured.
 //!
 //! # Invariants
 //! - No clock: `now` is an argument.
@@ -20,6 +21,7 @@
 
 pub mod probes;
 mod samples;
+pub mod slow_peers;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -28,6 +30,7 @@ pub use samples::LatencyModel;
 pub use table::{HostRow, LatencyTable, Part, RackRow};
 
 use crate::units::{Micros, NodeIdx, Timestamp};
+use slow_peers::Slowdown;
 
 /// Paths of one pair that are told apart, each way.
 pub const PATHS: usize = 4;
@@ -135,6 +138,19 @@ pub struct Estimate {
     pub basis: Basis,
     /// How old the oldest of the paths is that count; `None`: nothing was measured.
     pub age: Option<Micros>,
+    /// How many times what was measured `rtt` is, for DataNodes report one of the two as slow.
+    pub slowdown: Slowdown,
+}
+
+impl Estimate {
+    /// Raised where the two were not measured themselves: what agents measured between them is nearer the truth than packets.
+    #[must_use]
+    pub fn slowed(self, slowdown: Slowdown) -> Self {
+        match self.basis {
+            Basis::Hosts => self,
+            Basis::Racks | Basis::Distance => Self { rtt: slowdown.of_latency(self.rtt), slowdown, ..self },
+        }
+    }
 }
 
 /// What is no measurement.

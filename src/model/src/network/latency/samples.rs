@@ -1,5 +1,6 @@
 //! Round trips as they are kept.
 
+use super::slow_peers::SlowPeers;
 use super::table::{LatencyTable, Row};
 use super::{HOSTS_OF_RACKS, KEPT, LatencyError, LatencySettings, PAIRS_OF_HOST, PATHS, in_time, quantile};
 use crate::units::{Micros, NodeIdx, RackIdx, Timestamp};
@@ -244,6 +245,11 @@ impl LatencyModel {
     pub fn set_racks(&mut self, racks: (RackIdx, RackIdx), rtt: u32, now: Timestamp) {
         let (a, b) = (racks.0.min(racks.1), racks.0.max(racks.1));
         self.table.set_rack(a, Row { peer: b.0, path: 0, rtt, median: rtt, at: now });
+    }
+
+    /// Replaces what DataNodes say of each other.
+    pub fn set_slow_peers(&mut self, slow_peers: SlowPeers) {
+        self.table.set_slow_peers(slow_peers);
     }
 
     /// Forgets pairs of which no path counts any more; looks once in half of the age at which they do.

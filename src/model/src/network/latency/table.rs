@@ -1,5 +1,6 @@
 //! What measurements come to, in columns that versions share.
 
+use super::slow_peers::{SlowPeers, Slowdown};
 use super::{Basis, DistanceClasses, Estimate};
 use crate::units::{Micros, NodeIdx, RackIdx, Timestamp};
 use std::sync::Arc;
@@ -127,6 +128,8 @@ pub struct LatencyTable {
     /// The newest of all.
     newest: Option<Timestamp>,
     pub(super) max_age: Micros,
+    /// What DataNodes say of each other, which is no measurement of these.
+    slow_peers: Arc<SlowPeers>,
 }
 
 impl LatencyTable {
@@ -146,7 +149,17 @@ impl LatencyTable {
         self.racks.forget(|row| now.since(row.at) > max_age);
     }
 
-    /// Whether nothing is in it.
+    /// DataNodes that others report as slow.
+    #[must_use]
+    pub const fn slow_peers(&self) -> &Arc<SlowPeers> {
+        &self.slow_peers
+    }
+
+    pub(super) fn set_slow_peers(&mut self, slow_peers: SlowPeers) {
+        self.slow_peers = Arc::new(slow_peers);
+    }
+
+    /// Whether nothing was measured.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.hosts.rows == 0 && self.racks.rows == 0
@@ -165,10 +178,13 @@ impl LatencyTable {
     }
 
     /// The same without rows, for who asks only whether anything was measured ([`Self::counts`]): it holds next to nothing.
+    /// Slow peers stay: they are few, and versions share them.
     #[must_use]
     pub fn without_rows(&self) -> Self {
         let emptied = |columns: &Columns| Columns { chunks: Vec::new(), rows: columns.rows };
-        Self { hosts: emptied(&self.hosts), racks: emptied(&self.racks), ..*self }
+        let (newest, max_age) = (self.newest, self.max_age);
+        let slow_peers = Arc::clone(&self.slow_peers);
+        Self { hosts: emptied(&self.hosts), racks: emptied(&self.racks), newest, max_age, slow_peers }
     }
 
     /// The age beyond which a path counts no more.
@@ -186,7 +202,7 @@ impl LatencyTable {
         let counting = |rows: &mut dyn Iterator<Item = &Row>, basis| {
             let current = rows.filter(|row| now.since(row.at) <= self.max_age).map(|row| (row.rtt, now.since(row.at)));
             let (rtt, age) = current.reduce(|so_far, path| (so_far.0.max(path.0), so_far.1.max(path.1)))?;
-            Some(Estimate { rtt: Micros(rtt.into()), basis, age: Some(age) })
+            Some(Estimate { rtt: Micros(rtt.into()), basis, age: Some(age), slowdown: Slowdown::NONE })
         };
         let (less, more) = (a.1.min(b.1), a.1.max(b.1));
         counting(&mut self.hosts.to(a.0.0, b.0.0).chain(self.hosts.to(b.0.0, a.0.0)), Basis::Hosts)
@@ -206,6 +222,7 @@ impl LatencyTable {
             rtt: classes.of(a.0, b.0, a.1 == b.1),
             basis: Basis::Distance,
             age: None,
+            slowdown: Slowdown::NONE,
         })
     }
 

@@ -22,6 +22,7 @@ public final class HintRequest {
   private final Attempt attempt;
   private final List<Group> groups = new ArrayList<>();
   private final RequestHintsRequest.Builder wire = RequestHintsRequest.newBuilder();
+  private String traceparent = "";
 
   public HintRequest(Attempt attempt) {
     this.attempt = attempt;
@@ -110,6 +111,19 @@ public final class HintRequest {
   public HintRequest asks(Collection<ResourceRequestProto> rows) {
     wire.addAllAsks(rows);
     return this;
+  }
+
+  /**
+   * The caller's place in a trace, as W3C's Trace Context writes it ({@code 00-<trace>-<span>-<flags>}); what the daemon does for
+   * the request then belongs to that trace, where the daemon sends any ({@code [tracing]}). "": none.
+   */
+  public HintRequest traceparent(String value) {
+    traceparent = value;
+    return this;
+  }
+
+  String traceparent() {
+    return traceparent;
   }
 
   public Attempt attempt() {

@@ -3,8 +3,11 @@ package io.hintd.client;
 import com.google.protobuf.ByteString;
 import io.grpc.ConnectivityState;
 import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
 import io.grpc.StatusRuntimeException;
 import io.grpc.netty.shaded.io.grpc.netty.NettyChannelBuilder;
+import io.grpc.stub.AbstractStub;
+import io.grpc.stub.MetadataUtils;
 import io.grpc.stub.StreamObserver;
 import io.hintd.v1.ExplainRequest;
 import io.hintd.v1.ExplainResponse;
@@ -43,6 +46,8 @@ public final class HintdClient implements AutoCloseable {
 
   /** Decisions whose application is remembered, so that they can be explained. */
   private static final int DECISIONS_NOTED = 1_024;
+
+  private static final Metadata.Key<String> TRACEPARENT = Metadata.Key.of("traceparent", Metadata.ASCII_STRING_MARSHALLER);
 
   private final ManagedChannel channel;
   private final Secret secret;
@@ -91,7 +96,7 @@ public final class HintdClient implements AutoCloseable {
         patience.toNanos(),
         left -> {
           RequestHintsResponse response =
-              PlacementGrpc.newBlockingStub(fresh())
+              traced(PlacementGrpc.newBlockingStub(fresh()), request)
                   .withDeadlineAfter(left, TimeUnit.NANOSECONDS)
                   .requestHints(request.toWire(TimeUnit.NANOSECONDS.toMillis(left), secret));
           return noted(request, Answer.of(response));
@@ -121,7 +126,7 @@ public final class HintdClient implements AutoCloseable {
   public CompletableFuture<Answer> ask(HintRequest request, Duration deadline) {
     CompletableFuture<Answer> answer = new CompletableFuture<>();
     long began = System.nanoTime();
-    PlacementGrpc.newStub(fresh())
+    traced(PlacementGrpc.newStub(fresh()), request)
         .withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS)
         .requestHints(
             request.toWire(deadline.toMillis(), secret),
@@ -171,6 +176,15 @@ public final class HintdClient implements AutoCloseable {
         PlacementGrpc.newStub(fresh()).withDeadlineAfter(deadline.toNanos(), TimeUnit.NANOSECONDS),
         new One<>(answer::complete, error -> answer.completeExceptionally(Repeat.of(error, System.nanoTime() - began))));
     return answer;
+  }
+
+  private static <S extends AbstractStub<S>> S traced(S stub, HintRequest request) {
+    if (request.traceparent().isEmpty()) {
+      return stub;
+    }
+    Metadata headers = new Metadata();
+    headers.put(TRACEPARENT, request.traceparent());
+    return stub.withInterceptors(MetadataUtils.newAttachHeadersInterceptor(headers));
   }
 
   private Answer noted(HintRequest request, Answer answer) {

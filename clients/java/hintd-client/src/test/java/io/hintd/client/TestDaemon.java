@@ -54,11 +54,16 @@ public final class TestDaemon implements AutoCloseable {
 
   /** Takes effect at the next start. */
   public void configure(String mode) throws IOException {
+    configure(mode, "spread");
+  }
+
+  /** The same, with another policy. */
+  public void configure(String mode, String policy) throws IOException {
     List<String> lines =
         java.util.Arrays.asList(
             "listen = { grpc = \"" + address() + "\", admin_socket = \"" + folder + "/admin.sock\", metrics = \"\" }",
             "store = { path = \"" + folder + "/journal.redb\" }",
-            "policy = { default = \"spread\" }",
+            "policy = { default = \"" + policy + "\" }",
             "placer = { guard = false }",
             // Nodes report once; a machine may be as busy as it likes.
             "model = { stale_after = \"10m\", lost_after = \"20m\", max_age = { heartbeats = \"30m\" } }",

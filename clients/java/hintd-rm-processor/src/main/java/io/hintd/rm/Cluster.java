@@ -1,8 +1,11 @@
 package io.hintd.rm;
 
 import io.hintd.client.Attempt;
+import java.util.Collections;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Predicate;
+import java.util.regex.Pattern;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.NodeId;
 import org.apache.hadoop.yarn.api.records.Resource;
@@ -11,6 +14,9 @@ import org.apache.hadoop.yarn.api.records.Resource;
 interface Cluster {
   /** An application attempt. */
   final class App {
+    private static final Pattern TRACEPARENT =
+        Pattern.compile("traceparent:[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}");
+
     final String queue;
     final String user;
     final String type;
@@ -19,14 +25,31 @@ interface Cluster {
     final String amHost;
     /** The application or its queue asks for labelled nodes by default. */
     final boolean labelled;
+    /** Of whoever submitted it, by a tag; empty: none. */
+    final String traceparent;
 
     App(String queue, String user, String type, String name, String amHost, boolean labelled) {
+      this(queue, user, type, name, amHost, labelled, Collections.emptySet());
+    }
+
+    App(String queue, String user, String type, String name, String amHost, boolean labelled, Set<String> tags) {
       this.queue = queue;
       this.user = user;
       this.type = type;
       this.name = name;
       this.amHost = amHost;
       this.labelled = labelled;
+      this.traceparent = traceparent(tags);
+    }
+
+    /** Of the tag {@code traceparent:00-<trace>-<span>-<flags>}; the first of several, by their order as texts. */
+    private static String traceparent(Set<String> tags) {
+      return tags.stream()
+          .filter(tag -> TRACEPARENT.matcher(tag).matches())
+          .sorted()
+          .map(tag -> tag.substring(tag.indexOf(':') + 1))
+          .findFirst()
+          .orElse("");
     }
 
     /** As hintd's configuration names frameworks. */

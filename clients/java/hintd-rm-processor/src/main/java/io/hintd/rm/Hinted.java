@@ -212,7 +212,8 @@ final class Hinted {
             .framework(app.framework())
             .recurringJobKey(app.recurringKey())
             .amHost(cluster.racks().containsKey(app.amHost) ? app.amHost : "")
-            .avoidHosts(table.blacklisted());
+            .avoidHosts(table.blacklisted())
+            .traceparent(app.traceparent);
     for (AskTable.Wanted want : wanted) {
       String name = want.key.group();
       ask.keys.put(name, want.key);

@@ -23,8 +23,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps one attempt's maps in the racks to which hintd sent their input, and its reduces where those maps ran. One thread at
- * a time.
+ * Keeps one attempt's maps in the racks to which hintd sent their input, or in which it gathers them, and its reduces where
+ * those maps ran. One thread at a time.
  *
  * <p>Maps: rows elsewhere are left out and {@code *} is strict. Reduces, where most of the maps that came are at home: rows
  * of hosts in proportion to those maps, and {@code *} is strict; no rows while maps of the job wait for room at home, for
@@ -36,7 +36,10 @@ import org.slf4j.LoggerFactory;
  * refuses or is silent or says that there are no homes any more, or the queue is switched off. Maps then go elsewhere for
  * good, reduces until all that were asked for have come. That homes are full is no reason.
  *
- * <p>Maps of a job whose input was sent nowhere stay by their blocks: their own rows are left as they are, and {@code *} is
+ * <p>A job that hintd gathers has input everywhere: all usable hosts of its homes have rows for its maps from the beginning,
+ * and that its own rows name other places is no reason against it. What lies elsewhere is read over the network.
+ *
+ * <p>Maps of a job whose input was sent nowhere, and that is not gathered, stay by their blocks: their own rows are left as they are, and {@code *} is
  * strict until none came for {@code blocks-for-ms}. YARN relaxes {@code *} of a small job after a heartbeat or two.
  */
 final class HomeKeeper {
@@ -95,6 +98,8 @@ final class HomeKeeper {
   /** Home racks, as told last; null: not told yet. Empty: there are none for maps. */
   private TreeSet<String> racks;
   private boolean shadow;
+  /** The input lies everywhere, and maps are kept in the racks all the same. */
+  private boolean gathered;
   private String reason = "";
   private long holdsUntil;
   /** Tasks go without a container at home for so long, as told last with homes; unsigned, 0: not told. */
@@ -201,6 +206,7 @@ final class HomeKeeper {
             .setAttempt(attempt.number())
             .setQueue(app.queue)
             .setRecurringJobKey(app.recurringKey())
+            .setMayGather(settings.gathers)
             .setGroup(key == null ? new Key(Roles.readInput(app.framework()), -1).group() : key.group());
     if (key != null) {
       request.setOutstanding(rows.outstanding(key)).putAllByRack(rows.counts(key, new HashSet<>(cluster.racks().values())));
@@ -225,6 +231,7 @@ final class HomeKeeper {
     }
     racks = found;
     shadow = told.getShadow();
+    gathered = told.getGathered();
     reason = told.getReason();
     holdsUntil = now + told.getHoldsForMs();
     // Maps whose blocks lie elsewhere are no reason against reduces beside those that ran at home.
@@ -327,7 +334,10 @@ final class HomeKeeper {
       boolean advised = !racks.isEmpty() || byBlocks(settings);
       return !advised ? reason : askedOfHosts(key, blacklisted) < rows.outstanding(key) ? "no_rows" : null;
     }
-    return racks.isEmpty() ? reason : asked(key, racks) < rows.outstanding(key) ? "not_at_home" : null;
+    if (racks.isEmpty()) {
+      return reason;
+    }
+    return !gathered && asked(key, racks) < rows.outstanding(key) ? "not_at_home" : null;
   }
 
   /** Containers that the key's rows ask for in those racks, one that names several counted in each. */
@@ -384,6 +394,7 @@ final class HomeKeeper {
     }
     // Hosts of its blocks alone may never have room, whatever is set for hints.
     boolean early = !stay.narrowed || now - stay.began < Math.min(settings.hostsForMs, HOSTS_FOR_MAX_MS);
+    early &= !(stay.maps && gathered); // few of a gathered job's blocks have hosts at home
     TreeMap<String, Integer> added = new TreeMap<>();
     if (stay.held) {
       return new HomeRows.Target(new HashSet<>(), added); // beside a strict one for any node YARN gives none
@@ -436,7 +447,7 @@ final class HomeKeeper {
     if (!stay.narrowed) {
       stay.narrowed = true;
       stay.began = now;
-      String what = stay.blocks ? "blocks" : stay.maps ? "narrowed" : "reduces";
+      String what = stay.blocks ? "blocks" : !stay.maps ? "reduces" : gathered ? "gathered" : "narrowed";
       counters.homes((used ? "" : "shadow_") + what, rows.outstanding(key));
       LOG.info(
           "hintd: {} of {}, {} containers, {} asked for {} alone, until none came for {} ms", key, attempt,

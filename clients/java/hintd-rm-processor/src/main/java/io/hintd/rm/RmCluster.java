@@ -2,6 +2,7 @@ package io.hintd.rm;
 
 import io.hintd.client.Attempt;
 import java.io.IOException;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -51,8 +52,10 @@ final class RmCluster implements Cluster {
     Container master = attempt == null ? null : attempt.getMasterContainer();
     // An unmanaged ApplicationMaster runs outside the cluster.
     String amHost = master == null || master.getNodeId() == null ? "" : master.getNodeId().getHost();
+    Set<String> tags = app.getApplicationTags();
     return new App(
-        app.getQueue(), app.getUser(), text(app.getApplicationType()), text(app.getName()), amHost, labelled(app));
+        app.getQueue(), app.getUser(), text(app.getApplicationType()), text(app.getName()), amHost, labelled(app),
+        tags == null ? Collections.<String>emptySet() : tags);
   }
 
   private boolean labelled(RMApp app) {

@@ -25,8 +25,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
@@ -200,6 +202,19 @@ class HintProcessorTest {
       asked(app, 9);
       part(hintd, app, "p10", 3, "2 of 12");
       assertEquals(0, processor.counters().errors.sum());
+    }
+  }
+
+  @Test
+  void requestsOfAnApplicationWithATraceparentBelongToItsTrace() throws Exception {
+    String traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    try (NotingHintd hintd = new NotingHintd()) {
+      start(hintd.address(), "mode=on", "prefetch=false", "deadline-ms=20000");
+      yarn.tags = new HashSet<>(Arrays.asList("nightly", "traceparent:" + traceparent, "traceparent:none"));
+      ApplicationAttemptId app = register();
+      allocate(app, any(20, 3));
+      part(hintd, app, "p20", 1, "3 of 0");
+      assertEquals(Collections.singletonList(traceparent), hintd.traceparents());
     }
   }
 
@@ -529,6 +544,7 @@ class HintProcessorTest {
     boolean nodesGone;
     /** What is wrong with the rest of each request; null: nothing. */
     YarnException mistake;
+    Set<String> tags = Collections.emptySet();
     private int containers;
     /** By attempt: the last count for any node. */
     private final Map<ApplicationAttemptId, Integer> standing = new HashMap<>();
@@ -590,7 +606,7 @@ class HintProcessorTest {
 
     @Override
     public App app(ApplicationAttemptId attempt) {
-      return new App("root.q", "ann", "MAPREDUCE", "daily 2026-11-21", "", false);
+      return new App("root.q", "ann", "MAPREDUCE", "daily 2026-11-21", "", false, tags);
     }
 
     @Override

@@ -13,6 +13,7 @@ import io.hintd.client.HintdClient;
 import io.hintd.client.TestDaemon;
 import io.hintd.rm.Settings.Mode;
 import io.hintd.v1.InputHomesRequest;
+import io.hintd.v1.InputHomesResponse;
 import io.hintd.v1.ReplicasRequest;
 import io.hintd.v1.ReplicasResponse;
 import java.time.Duration;
@@ -440,6 +441,52 @@ class HomeKeeperTest {
     assertEquals(1, count("blocks_ended_waited"));
     assertEquals(0, count("narrowed") + count("at_home") + count("elsewhere"));
     assertEquals(rows(2, 2, "*=2"), allocate(maps(2)), "for good");
+  }
+
+  /** A daemon whose policy gathers jobs, and that knows a run which shuffled sixteen times what it read. */
+  private void gathering() throws Exception {
+    stop();
+    hintd = new TestDaemon("on");
+    hintd.configure("on", "joint");
+    hintd.start();
+    client = HintdClient.to(hintd.address());
+    nodes = hintd.nodes(client, NODES);
+    use("mode=on");
+    run(client, nodes, app.recurringKey(), "application_1700000000000_0001", 64L << 30);
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
+    while (gatheredIn("application_1700000000000_9999").isEmpty()) {
+      assertTrue(System.nanoTime() < end, "the run is known");
+      Thread.sleep(20);
+    }
+  }
+
+  private String gatheredIn(String application) throws Exception {
+    InputHomesRequest.Builder asked = InputHomesRequest.newBuilder().setApplicationId(application).setAttempt(1);
+    asked.setQueue(app.queue).setRecurringJobKey(app.recurringKey()).setGroup("p20").setMayGather(true);
+    InputHomesResponse told = client.inputHomes(asked, Duration.ofSeconds(20)).join();
+    assertEquals(told.getHomesCount() > 0, told.getGathered());
+    return told.getGathered() ? told.getHomes(0).getRack() : "";
+  }
+
+  @Test
+  void aJobThatIsGatheredIsAskedForAtItsHomesFromTheBeginningWhereverItsBlocksLie() throws Exception {
+    gathering();
+    register();
+    home = Integer.parseInt(gatheredIn("application_1700000000000_000" + applications).substring("/rack".length()));
+    ResourceRequest[] elsewhere = {Yarn.row(MAPS, "*", 3), Yarn.row(MAPS, away(), 3), Yarn.row(MAPS, host(0, false), 3)};
+    assertEquals(atHome(MAPS, 3, 3, 3, "*=3! ", away(), 0, host(0, false), 0), allocate(elsewhere));
+    assertEquals(3, count("gathered"));
+    keeper.delivered(MAPS, host(1, true), rack(), now);
+    assertEquals(1, count("at_home"));
+    assertEquals("", pass(60));
+    assertEquals(0, count("ended_not_at_home"));
+    // 64 GiB over an uplink of 500 MB a second, which nodes without a network are taken to have, take 137 s.
+    assertTrue(pass(80).contains("*=2 "), "none came for so long");
+    assertEquals(1, count("ended_waited"));
+    use("gathers=false");
+    register();
+    assertTrue(allocate(elsewhere).contains(away() + "=3"), "its rows stay as they came");
+    assertEquals(3, count("blocks"), "and are waited for");
   }
 
   @Test
