@@ -32,8 +32,7 @@
 // name_node.refused_fresh: src/hadoop/name_node/shelf.rs
 // limits.attempt_jump: tests/daemon/tokens.rs
 // name_node.kept: src/hadoop/name_node/shelf.rs
-// name_node.slow_peers: tests/daemon/slow_peers.rs
-// name_node.slow_peers_kept: src/daemon/src/hadoop/slow_peers/tests.rs
+// name_node.slow_peers: tests/daemon/slow_peers.rs // name_node.slow_peers_kept: src/daemon/src/hadoop/slow_peers/tests.rs
 // history_server.answer_bytes: tests/daemon/history_server.rs
 // history_server.jobs_per_poll: tests/daemon/history_server.rs
 // spark_history_server.applications_per_poll: tests/daemon/history_server.rs, for both are read by one poller
@@ -50,8 +49,7 @@
 // worth.keys: src/engine/worth/book/tests.rs
 // placer.steps: src/policy/budget.rs
 // placer.commit_retries: tests/daemon/contention.rs
-// history.keys: src/engine/history.rs
-// history.runs: src/engine/history.rs
+// history.keys: src/engine/history.rs // history.runs: src/engine/history.rs
 // plan.kept: src/engine/tests/plans.rs
 // plan.time: src/engine/tests/ugly_networks/planning.rs
 // routes.pairs_max: src/engine/tests/flows/lives.rs

@@ -2,7 +2,7 @@
 
 use super::decision::RememberedRequest;
 use super::journal::{Op, Table, text_key};
-use super::prediction::Run;
+use super::prediction::{Run, steady_path};
 use hintd_model::cluster::dataset::normal_name;
 use hintd_model::cluster::{EdgePattern, Shards};
 use hintd_model::units::{Bytes, Micros, Timestamp};
@@ -33,6 +33,9 @@ pub struct JobHistory {
     /// The last run of which bytes and times are known: what homes of its input are chosen by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Run>,
+    /// What earlier runs read, numbers left out, the latest last: a job of one name reads one day's data and then another's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub read: Vec<Arc<str>>,
 }
 
 /// Runs that a history server told of.
@@ -136,8 +139,19 @@ pub struct EdgeHistory {
 
 /// Groups, edges and paths kept of one job.
 const PARTS_MAX: usize = 256;
+/// Paths that its runs read are remembered for who writes there next.
+const READ_MAX: usize = 32;
 
 impl JobHistory {
+    /// Its last run read these.
+    fn note_read(&mut self, paths: &[Arc<str>]) {
+        for path in paths.iter().take(READ_MAX).map(|path| Arc::<str>::from(steady_path(path))) {
+            self.read.retain(|known| *known != path);
+            self.read.push(path);
+        }
+        self.read.drain(..self.read.len().saturating_sub(READ_MAX));
+    }
+
     /// What a group sends to itself.
     pub(crate) fn within(&self, group: &str) -> Option<&EdgeHistory> {
         self.edges.iter().find(|edge| *edge.from == *group && *edge.to == *group)
@@ -260,6 +274,7 @@ impl History {
                 known.memory_mb = if group.memory_mb > 0 { group.memory_mb } else { known.memory_mb };
                 known.input_paths = group.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
                 known.input = group.input;
+                job.note_read(&group.input_paths);
             }
             job.edges = run.edges.iter().take(PARTS_MAX).cloned().collect();
         });
@@ -318,9 +333,11 @@ fn note_request(job: &mut JobHistory, request: &RememberedRequest) {
         known.memory_mb = group.size.memory_mb;
         if !group.input_paths.is_empty() {
             known.input_paths = group.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
+            job.note_read(&group.input_paths);
         }
     }
     if !request.input_paths.is_empty() {
+        job.note_read(&request.input_paths);
         job.input_paths = request.input_paths.iter().take(PARTS_MAX).map(normal_name).collect();
     }
     if request.edges.is_empty() {

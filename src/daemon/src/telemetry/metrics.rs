@@ -528,7 +528,7 @@ mod tests {
     /// Records everything at least once.
     fn busy() -> Metrics {
         let metrics = Metrics::new();
-        super::super::spans::record(&metrics);
+        [super::super::spans::record, super::super::slow_peers::record].iter().for_each(|record| record(&metrics));
         let requests = metrics.requests("container");
         Stage::ALL.iter().for_each(|&stage| requests.stage(stage, 3 * MS));
         requests.steps(1000);

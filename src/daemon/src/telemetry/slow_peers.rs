@@ -44,3 +44,12 @@ impl SlowPeerMetrics {
         self.hosts.set(hosts as f64);
     }
 }
+
+/// Records each of them, for the test of the list of all.
+#[cfg(test)]
+pub(super) fn record(metrics: &Metrics) {
+    let slow_peers = metrics.slow_peers();
+    slow_peers.polled("answered");
+    slow_peers.reports("taken", 1);
+    slow_peers.slow(1);
+}

@@ -296,23 +296,33 @@ struct ReaderIndex {
 
 type Jobs = Arc<BTreeMap<Arc<str>, Arc<JobHistory>>>;
 
+type Readers = BTreeMap<String, BTreeSet<Arc<str>>>;
+
 #[derive(Debug)]
 struct Shard {
     of: Jobs,
-    readers: BTreeMap<String, BTreeSet<Arc<str>>>,
+    /// By path that the job's last run read.
+    readers: Readers,
+    /// By path that an earlier run read.
+    earlier: Readers,
 }
 
 impl Shard {
     fn new(of: &Jobs) -> Self {
-        let mut readers: BTreeMap<String, BTreeSet<Arc<str>>> = BTreeMap::new();
+        let mut shard = Self { of: Arc::clone(of), readers: Readers::new(), earlier: Readers::new() };
+        let note = |readers: &mut Readers, path: &str, key: &Arc<str>| {
+            let path = steady_path(path);
+            if path.contains(char::is_alphabetic) {
+                readers.entry(path).or_default().insert(Arc::clone(key));
+            }
+        };
         for (key, job) in of.iter() {
             let of_groups = job.groups.values().flat_map(|group| &group.input_paths);
             let told = job.input_paths.iter().chain(of_groups).map(|path| &**path);
-            for path in told.chain(key_paths(key)).map(steady_path).filter(|path| path.contains(char::is_alphabetic)) {
-                readers.entry(path).or_default().insert(Arc::clone(key));
-            }
+            told.chain(key_paths(key)).for_each(|path| note(&mut shard.readers, path, key));
+            job.read.iter().for_each(|path| note(&mut shard.earlier, path, key));
         }
-        Self { of: Arc::clone(of), readers }
+        shard
     }
 }
 
@@ -327,12 +337,18 @@ impl ReaderIndex {
         }
     }
 
-    /// Those that name most of the path: it itself, or the nearest folder above it that anybody reads.
+    /// Those that name most of the path: it itself, or the nearest folder above it that anybody reads. Where no last run read
+    /// any of them, those of whom an earlier run did.
     fn of(&self, path: &str) -> BTreeSet<Arc<str>> {
+        let now = self.nearest(path, |shard| &shard.readers);
+        if now.is_empty() { self.nearest(path, |shard| &shard.earlier) } else { now }
+    }
+
+    fn nearest(&self, path: &str, readers: impl Fn(&Shard) -> &Readers) -> BTreeSet<Arc<str>> {
         let steady = steady_path(path);
         let mut folder = steady.as_str();
         loop {
-            let named = self.shards.iter().filter_map(|shard| shard.readers.get(folder));
+            let named = self.shards.iter().filter_map(|shard| readers(shard).get(folder));
             let found: BTreeSet<_> = named.flatten().cloned().collect();
             match folder.rfind('/') {
                 Some(above) if found.is_empty() => folder = &folder[..above],

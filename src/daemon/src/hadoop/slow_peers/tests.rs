@@ -1,3 +1,5 @@
+//! Reports of slow DataNodes: what is read, left out and forgotten.
+
 use super::book::Book;
 use super::report::{Hosts, LeftOut, Report, Row, Rows, live_nodes, report, without_port};
 use hintd_model::cluster::NodeStatics;

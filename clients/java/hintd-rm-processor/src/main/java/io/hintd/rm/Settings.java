@@ -75,7 +75,7 @@ final class Settings {
     holdMaxMs = from.number("hold-max-ms", 3_600_000, 0, 86_400_000);
     homesWaitMs = from.number("homes-wait-ms", 3_600_000, 0, 3_600_000);
     blocksForMs = from.number("blocks-for-ms", 3_000, 0, 60_000);
-    gathers = from.flag("gathers", true);
+    gathers = from.flag("gathers", false);
     homes = from.flag("homes", true);
     homesOf = from.each("homes.", key -> from.flag(key, true));
     hold = from.flag("hold", false);

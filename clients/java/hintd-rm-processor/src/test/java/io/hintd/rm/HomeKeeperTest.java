@@ -451,7 +451,7 @@ class HomeKeeperTest {
     hintd.start();
     client = HintdClient.to(hintd.address());
     nodes = hintd.nodes(client, NODES);
-    use("mode=on");
+    use("mode=on", "gathers=true");
     run(client, nodes, app.recurringKey(), "application_1700000000000_0001", 64L << 30);
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
     while (gatheredIn("application_1700000000000_9999").isEmpty()) {
