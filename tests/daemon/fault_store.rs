@@ -5,6 +5,7 @@ use crate::load::{Account, Stop, joined};
 use crate::program::{NODES, Program, command, say, write_config, write_config_with};
 use crate::world::{SOON, heartbeat, leased, refusal, request};
 use hintd_client::ClientError;
+use hintd_client::wire::v1;
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use std::path::{Path, PathBuf};
@@ -115,6 +116,11 @@ async fn a_slow_disk_delays_answers_and_nothing_else() {
     let answer = program.client.request_hints(request("late", 51, 2, 1_024), SOON).await.unwrap();
     assert_eq!(leased(&answer).into_values().flatten().count(), 2);
     assert_eq!(program.client.request_hints(request("late", 51, 2, 1_024), SOON).await.unwrap(), answer);
+    let of = v1::ListDecisionsRequest { application_id: "application_1_0051".to_owned(), ..Default::default() };
+    let listed = program.admin.clone().list_decisions(of).await.unwrap().into_inner().decisions;
+    let late: Vec<_> = listed.iter().filter(|decision| decision.outcome == "hinted").collect();
+    let decision = answer.hints.unwrap().decision_id;
+    assert_eq!((late.len(), &late[0].decision_id), (1, &decision), "it is recorded, though nobody waited: {listed:?}");
 }
 
 /// A small file system in memory; gone when dropped.

@@ -498,6 +498,58 @@ async fn while_a_history_server_tells_of_no_job_nothing_is_held_against_any() {
     }
 }
 
+/// Lists jobs by their ends as it is asked to, and two rows that no job can have.
+fn by_time(ended: &Arc<Mutex<Vec<u64>>>) -> impl Fn(&str) -> Said + Send + Sync + 'static {
+    let ended = Arc::clone(ended);
+    move |path: &str| {
+        if path.ends_with("/counters") {
+            return http("200 OK", "{\"jobCounters\":{\"counterGroup\":[]}}");
+        }
+        let Some((_, query)) = path.split_once("/jobs?") else { return http("404 Not Found", "") };
+        let of = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)?.parse::<u64>().ok());
+        let (from, until) = (of("finishedTimeBegin=").unwrap(), of("finishedTimeEnd=").unwrap_or(u64::MAX));
+        let row = |(at, finished): (usize, &u64)| {
+            let letter = char::from(b'a' + u8::try_from(at).unwrap());
+            format!(
+                "{{\"id\":\"job_1_{at:04}\",\"name\":\"{}{letter}\",\"user\":\"ann\",\"state\":\"SUCCEEDED\",\
+                 \"finishTime\":{finished},\"mapsTotal\":3,\"reducesTotal\":2}}",
+                "long".repeat(50)
+            )
+        };
+        let ended = ended.lock().unwrap();
+        let meant = ended.iter().enumerate().filter(|(_, finished)| (from..=until).contains(finished));
+        let mut rows: Vec<String> = meant.map(row).collect();
+        rows.push(format!("{{\"id\":\"job_1_0900\",\"finishTime\":{}}}", now_ms() + 86_400_000));
+        rows.push("{\"id\":\"job_1_0901\",\"finishTime\":\"soon\"}".to_owned());
+        http("200 OK", &format!("{{\"jobs\":{{\"job\":[{}]}}}}", rows.join(",")))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_is_too_large_comes_in_parts_and_odd_rows_keep_none_from_being_learnt() {
+    let began = now_ms() - 3_000_000;
+    let ended: Arc<Mutex<Vec<u64>>> = Arc::new(Mutex::new((0..24).map(|at| began + 120_000 * at).collect()));
+    let history = Server::start(by_time(&ended)).await;
+    let (world, metrics) = (World::start().await, Metrics::new());
+    let mut options = options(history.address.authority.clone());
+    options.servers.answer_bytes = 4_096;
+    start_history_server(&options, &world.running().daemon, &metrics).unwrap();
+    let learnt = |status: &v1::StatusResponse| status.counters.get("history_runs").copied().unwrap_or(0);
+    world.until("all are learnt from", |status| learnt(status) == 24).await;
+    assert!(history.asked().iter().any(|path| path.contains("&finishedTimeEnd=")), "{:?}", history.asked());
+    ended.lock().unwrap().push(now_ms());
+    world.until("and what ends now", |status| learnt(status) == 25).await;
+    let page = metrics.render();
+    let passed = |reason: &str| {
+        let of = |line: &&str| {
+            line.starts_with("hintd_history_server_passed_over_total{")
+                && line.contains(&format!("result=\"{reason}\""))
+        };
+        page.lines().find(of).and_then(|line| line.rsplit(' ').next()?.parse::<u32>().ok())
+    };
+    assert_eq!((passed("future"), passed("nonsense")), (Some(1), Some(1)), "each counts once: {page}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_fails_is_asked_for_again_when_the_others_had_their_turn() {
     let script = Script::default();

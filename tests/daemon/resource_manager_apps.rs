@@ -112,6 +112,33 @@ async fn keeps_leases(world: &World, what: &str) {
     assert_eq!(world.status().await.leases, 2, "{what}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_makes_no_sense_keeps_no_other_application_from_its_end() {
+    let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
+    let world = leased(&server).await;
+    let odd = "{\"app\":[{\"id\":\"application_1_0009\"},{\"id\":\"application_1_0008\",\"state\":\"RUNNING\"}]}";
+    server.says(manager(Knows { live: odd, one: Some(["FINISHED", "SUCCEEDED"]), ..NOTHING }));
+    let status = world.until("application 1 is over", |status| status.leases == 0).await;
+    assert!(status.counters.get("application_rows_left_out").is_some_and(|rows| *rows > 0), "{:?}", status.counters);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_is_too_large_is_asked_for_in_part_and_ends_what_is_over() {
+    let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
+    let mut options = options(&server);
+    options.servers.answer_bytes = 65_536;
+    let world = leased_by(options).await;
+    let others = manager(Knows { one: Some(["FINISHED", "SUCCEEDED"]), ..NOTHING });
+    server.says(move |question: &str| {
+        match question.starts_with("/ws/v1/cluster/apps?") && !question.contains("&limit=") {
+            true => http("200 OK", &" ".repeat(65_537)),
+            false => others(question),
+        }
+    });
+    world.until("application 1 is over", |status| status.leases == 0).await;
+    assert!(server.asked().iter().any(|question| question.contains("&limit=16")), "{:?}", server.asked());
+}
+
 /// Nor does one at which it breaks off, or for which it takes too long.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_that_it_refuses_to_tell_of_keeps_no_other_from_its_end() {

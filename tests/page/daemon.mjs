@@ -5,8 +5,9 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { withAssets } from './assets.mjs';
 
-const { PROGRAMS } = process.env;
+const { ASSETS, PROGRAMS } = process.env;
 const call = promisify(execFile);
 
 async function freePort() {
@@ -24,6 +25,11 @@ export class Daemon {
     daemon.folder = await mkdtemp(join(tmpdir(), 'hintd-page-'));
     [daemon.grpc, daemon.http] = [await freePort(), await freePort()];
     daemon.children = [];
+    daemon.metrics = daemon.http;
+    if (ASSETS) {
+      daemon.proxy = await withAssets(ASSETS, () => daemon.metrics);
+      daemon.http = daemon.proxy.address().port;
+    }
     await daemon.configure(more);
     await daemon.run();
     return daemon;
@@ -31,8 +37,8 @@ export class Daemon {
 
   /** Writes the configuration, with more lines at its end. */
   configure(more = '') {
-    const { folder, grpc, http } = this;
-    return writeFile(join(folder, 'hintd.toml'), `[listen]\ngrpc = "127.0.0.1:${grpc}"\nadmin_socket = "${folder}/admin.sock"\nmetrics = "127.0.0.1:${http}"\ndrain = "1s"\n`
+    const { folder, grpc, metrics } = this;
+    return writeFile(join(folder, 'hintd.toml'), `[listen]\ngrpc = "127.0.0.1:${grpc}"\nadmin_socket = "${folder}/admin.sock"\nmetrics = "127.0.0.1:${metrics}"\ndrain = "1s"\n`
       + `[page]\nenabled = true\n[store]\npath = "${folder}/journal.redb"\n[leases]\ntime_to_live = "10s"\n[placer]\nguard = false\n[policy]\ndefault = "container"\n${more}`);
   }
 
@@ -63,6 +69,12 @@ export class Daemon {
     return JSON.parse(stdout);
   }
 
+  /** An address that opens the page once. */
+  async page() {
+    const { url } = await this.ctl('page');
+    return url.replace(`:${this.metrics}/`, `:${this.http}/`);
+  }
+
   emulate(...args) { return this.child('hintctl', ['emulate', ...args]); }
 
   static async end(child, signal) {
@@ -76,6 +88,8 @@ export class Daemon {
 
   async stop() {
     for (const child of this.children.reverse()) await Daemon.end(child, 'SIGKILL');
+    this.proxy?.close();
+    this.proxy?.closeAllConnections();
     await rm(this.folder, { recursive: true, force: true });
   }
 }

@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Daemon } from './daemon.mjs';
 import { MARKUP } from './hybrid.mjs';
+import { decisions, links, old, phone } from './incident.mjs';
 import { ownViews } from './views.mjs';
 
 const { CHROMIUM, PLAYWRIGHT, SCREENSHOTS } = process.env;
@@ -44,7 +45,7 @@ async function until(so) {
   }
 }
 
-const open = async (page) => page.goto((await daemon.ctl('page')).url);
+const open = async (page) => page.goto(await daemon.page());
 const see = (page, text) => page.getByText(text).first().waitFor();
 const go = async (page, view) => {
   await page.getByRole('navigation').getByRole('link', { name: view, exact: true }).click();
@@ -104,7 +105,7 @@ async function run() {
   let url;
 
   await step('an address opens the page once', async () => {
-    ({ url } = await daemon.ctl('page'));
+    url = await daemon.page();
     await page.goto(url);
     await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
     assert.equal(new URL(page.url()).search, '', 'the key is gone from the address');
@@ -147,6 +148,10 @@ async function run() {
     await see(page, /1 link between switches down/);
   });
 
+  const [down] = (await daemon.ctl('links', '--down')).links;
+  await links({ page, step, go, see, readable, until, down });
+  await old({ page, step, go, see, until, down });
+
   await step('racks, and nodes of one', async () => {
     await go(page, 'Nodes');
     await page.getByRole('row', { name: /rack/ }).getByRole('link').first().click();
@@ -177,6 +182,8 @@ async function run() {
     await see(page, 'Its latest decisions');
     await readable(page);
   });
+
+  await decisions({ page, step, go, see, until });
 
   await step('decisions are found by what is typed', async () => {
     await go(page, 'Decisions');
@@ -247,13 +254,9 @@ async function run() {
   });
 
   await step('a phone has all of it within its width', async () => {
-    await page.setViewportSize({ width: 390, height: 844 });
-    for (const view of ['Overview', 'Network', 'Nodes', 'Applications', 'Decisions', 'Configuration']) {
-      await go(page, view);
-      const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-      assert.ok(wide <= 0, `${view} is ${wide} pixels too wide`);
-    }
-    await page.setViewportSize({ width: 1280, height: 900 });
+    const [first] = (await daemon.ctl('decisions')).decisions;
+    await phone({ page, addresses: ['overview', 'network', `network/${down.id}`, 'nodes', 'nodes/%2Frack-01', 'applications', `applications/${first.application_id}`,
+      'decisions', `decisions/${first.decision_id}`, 'queues', 'plans', 'circuits', 'servers', 'alerts', 'alerts/HintdSlow', 'configuration'].map((name) => '#/' + name) });
   });
 
   if (SCREENSHOTS) await step('pictures', () => pictures(page));

@@ -22,7 +22,7 @@ export async function ownViews({ browser, step, tab, see, go, readable, picture 
     });
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
     const page = await tab(context, daemon);
-    await page.goto((await daemon.ctl('page')).url);
+    await page.goto(await daemon.page());
     const title = await page.title();
 
     await step('plans: which are kept, one as a Gantt chart, its jobs against it', async () => {
@@ -85,6 +85,12 @@ export async function ownViews({ browser, step, tab, see, go, readable, picture 
       await page.getByRole('row', { name: /^HintdPairsCut quiet/ }).waitFor();
       await page.getByRole('row', { name: /^HintdSlow judged by Prometheus/ }).waitFor();
       assert.equal(await page.getByRole('link', { name: /^Runbook of / }).count(), await page.locator('tbody tr').count());
+      for (const name of await page.locator('tbody th').allInnerTexts()) {
+        await page.evaluate((to) => { location.hash = '#/alerts/' + to; }, name);
+        await page.getByRole('heading', { level: 2, name, exact: true }).waitFor();
+        const texts = await page.locator('section.panel > p, tbody td').allInnerTexts();
+        assert.deepEqual(texts.filter((text) => text.includes('{{')), [], `templates of ${name}`);
+      }
       // It fires after a minute; the head and the overview say so as well.
       await page.getByRole('row', { name: /^HintdControllerAway FIRING/ }).waitFor();
       await page.locator('nav .count').waitFor();

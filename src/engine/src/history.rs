@@ -60,6 +60,19 @@ pub struct LearnedRun {
     pub whole: Option<Run>,
 }
 
+impl LearnedRun {
+    /// The same, ended by now: its server's clock may be ahead of ours. It ran as long.
+    #[must_use]
+    pub fn ended_by(mut self, now: Timestamp) -> Self {
+        let ahead = self.finished.since(now);
+        if let Some(whole) = &mut self.whole {
+            whole.submitted.0 = whole.submitted.0.saturating_sub(ahead.0);
+        }
+        self.finished = self.finished.min(now);
+        self
+    }
+}
+
 /// A group of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LearnedGroup {
@@ -259,7 +272,8 @@ impl History {
         now: Timestamp,
     ) -> Option<Vec<Arc<str>>> {
         let before = self.jobs.get(key).and_then(|job| job.learnt);
-        if before.is_some_and(|before| run.finished <= before.last) {
+        // A last run of the future, of a journal of before, would keep all that come from being learnt.
+        if before.is_some_and(|before| before.last <= now && run.finished <= before.last) {
             return None;
         }
         self.change(key, now, |job| {
@@ -391,6 +405,32 @@ mod tests {
         assert_eq!(gone, [Arc::from("b")]);
         assert!(history.write().contains(&Op::delete(Table::History, text_key("b"))));
         assert_eq!(history.len(), 2);
+    }
+
+    #[test]
+    fn a_run_of_the_future_ends_now_and_one_that_was_kept_keeps_none_from_being_learnt() {
+        let told = |finished| LearnedRun {
+            finished: Timestamp(finished),
+            groups: Vec::new(),
+            edges: Vec::new(),
+            whole: Some(Run {
+                submitted: Timestamp(finished - 50),
+                maps: (1, Micros(20)),
+                reduces: (1, Micros(30)),
+                input: Bytes(1),
+                shuffle: Bytes(1),
+                application: None,
+                counted: true,
+                ran_on: None,
+            }),
+        };
+        let now = Timestamp(1_000);
+        assert_eq!(told(900).ended_by(now), told(900));
+        assert_eq!(told(9_000).ended_by(now), told(1_000));
+        let (mut history, key) = (History::default(), Arc::from("daily"));
+        history.learnt(&key, &told(9_000), LIMITS, now).unwrap();
+        assert!(history.learnt(&key, &told(1_100), LIMITS, Timestamp(1_200)).is_some(), "a journal of before had it");
+        assert!(history.learnt(&key, &told(1_100), LIMITS, Timestamp(1_300)).is_none());
     }
 
     #[test]

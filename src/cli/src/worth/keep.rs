@@ -4,6 +4,7 @@
 //! machines lie beside one another, and what another build made is not found.
 
 use super::super::failure::Failure;
+use hintd::regular_file::{self, Readers};
 use hintd_simulator::worth::RunFigures;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,10 +70,9 @@ impl KeptRuns {
     /// [`Failure::Work`] if the file can't be written.
     pub(super) fn put(&self, of: &Value, figures: &RunFigures) -> Result<(), Failure> {
         let path = self.path(of);
-        let begun = path.with_extension(format!("{}.begun", std::process::id()));
         let kept = Kept { format: FORMAT.to_owned(), of: self.of(of), sha256: sum(figures), figures: figures.clone() };
         let text = serde_json::to_vec(&kept).map_err(|error| Failure::Work(error.into()))?;
-        let written = std::fs::write(&begun, text).and_then(|()| std::fs::rename(&begun, &path));
+        let written = regular_file::replace(&path, &text, Readers::Of(&path));
         written.map_err(|error| Failure::work(format!("{}: {error}", path.display())))
     }
 
@@ -143,6 +143,25 @@ mod tests {
         let other = KeptRuns { program: "another".to_owned(), ..kept };
         assert_eq!(other.get(&of), Ok(None));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else lies there");
+    }
+
+    #[test]
+    fn a_run_is_kept_through_no_link_that_lies_where_it_is_begun() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = KeptRuns::open(&folder.path().join("runs")).unwrap();
+        let (of, elsewhere) = (json!({ "seed": 1 }), folder.path().join("elsewhere"));
+        std::fs::write(&elsewhere, "mine").unwrap();
+        let (path, process) = (kept.path(&of), std::process::id());
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let drafts =
+            [path.with_extension(format!("{process}.begun")), path.with_file_name(format!(".{name}.{process}"))];
+        for draft in &drafts {
+            std::os::unix::fs::symlink(&elsewhere, draft).unwrap();
+        }
+        kept.put(&of, &figures()).unwrap();
+        assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "mine");
+        assert_eq!(kept.get(&of), Ok(Some(figures())));
+        assert!(!drafts[1].exists() && std::fs::symlink_metadata(&path).unwrap().is_file());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::applications::{self, ApplicationSeen, ContainerSeen, Endings, How, Sorted};
 use super::listed_attempts::ListedAttempts;
 use super::options::ResourceManagerOptions;
-use super::resource_manager::{Active, BadAnswer, with_user};
+use super::resource_manager::{Active, BadAnswer, Rows, with_user};
 use super::scheduler::{self, SchedulerSeen};
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
@@ -43,6 +43,33 @@ pub(super) struct ApplicationQueries {
     trouble: Option<FailureStreak>,
     /// Who was asked for last, one by one: the next turn begins behind them, also where the last one ended early.
     last: (Option<ApplicationId>, Option<AttemptId>),
+    /// How many live applications are asked for, where all were more than an answer may have.
+    listed_at_once: ListedAtOnce,
+    /// The last list had rows that make no sense.
+    left_out: bool,
+}
+
+/// How many rows a list is asked for; `None`: all.
+#[derive(Debug, Default)]
+struct ListedAtOnce(Option<usize>);
+
+/// A row of an application takes less than this many bytes; where it takes more, half as many are asked for next.
+const ROW_BYTES: usize = 4_096;
+
+impl ListedAtOnce {
+    /// A list of so many rows came, with so many bytes of those that an answer may have.
+    fn came(&mut self, rows: usize, bytes: usize, most: usize) {
+        self.0 = match self.0 {
+            Some(asked) if rows < asked => None, // it has all
+            Some(asked) if bytes <= most / 4 => Some(asked * 2),
+            asked => asked,
+        };
+    }
+
+    /// It was more than an answer may have.
+    fn too_large(&mut self, most: usize) {
+        self.0 = Some(self.0.map_or(most / ROW_BYTES, |asked| asked / 2).max(1));
+    }
 }
 
 type Failure = RestError<BadAnswer>;
@@ -132,6 +159,8 @@ impl ApplicationQueries {
             settings: SettingsTurns::default(),
             trouble: None,
             last: (None, None),
+            listed_at_once: ListedAtOnce::default(),
+            left_out: false,
         }
     }
 
@@ -264,11 +293,33 @@ impl ApplicationQueries {
         if known.is_empty() && awaited.is_empty() {
             return Ok(None);
         }
-        let live = self.ask(at, applications::LIVE, applications::live).await?;
+        let live = self.live(at).await?;
         if let Some(listed) = &self.listed {
             listed.told(&live);
         }
         Ok(Some(LiveList { known, awaited, live }))
+    }
+
+    /// Applications that are not over, as far as one answer has room for them. Who is not among them is asked for by itself.
+    async fn live(&mut self, at: usize) -> Result<Vec<ApplicationSeen>, Failure> {
+        let (most, mut bytes) = (self.options.servers.answer_bytes, 0);
+        let read = |body: &[u8]| {
+            bytes = body.len();
+            applications::live(body)
+        };
+        let listed = self.ask(at, &applications::live_path(self.listed_at_once.0), read).await;
+        if let Err(RestError::TooLarge { .. }) = &listed {
+            self.listed_at_once.too_large(most);
+        }
+        let Rows { rows, left_out } = listed?;
+        self.listed_at_once.came(rows.len() + left_out.len(), bytes, most);
+        self.daemon.metrics().add("application_rows_left_out", left_out.len() as u64);
+        let before = std::mem::replace(&mut self.left_out, !left_out.is_empty());
+        if let Some(first) = left_out.first().filter(|_| !before) {
+            let (resource_manager, rows) = (&self.options.servers.addresses[at], left_out.len());
+            tracing::warn!(%resource_manager, rows, first = first.row, why = %first.why, "rows of its applications are left out");
+        }
+        Ok(rows)
     }
 
     /// Ends what is over of what asked for hints, tells how long it took, and tells where the containers of the rest run.
@@ -413,6 +464,24 @@ mod tests {
         let second = behind(&all, first.last().copied());
         let third = behind(&all, second.last().copied());
         assert_eq!([first, second, third].concat(), (0..150).chain(0..42).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_list_that_is_too_large_is_asked_for_in_part_and_whole_again_when_it_fits() {
+        let (mut at_once, most) = (ListedAtOnce::default(), 64 << 20);
+        at_once.came(40_000, most, most);
+        assert_eq!(at_once.0, None, "all of it fits");
+        at_once.too_large(most);
+        at_once.too_large(most);
+        assert_eq!(at_once.0, Some(8_192));
+        at_once.came(8_192, most / 2, most);
+        assert_eq!(at_once.0, Some(8_192));
+        at_once.came(8_192, most / 4, most);
+        assert_eq!(at_once.0, Some(16_384));
+        at_once.came(16_383, most / 2, most);
+        assert_eq!(at_once.0, None, "it was all of it");
+        (0..40).for_each(|_| at_once.too_large(4_096));
+        assert_eq!(at_once.0, Some(1), "never none");
     }
 
     #[test]

@@ -1,16 +1,19 @@
 //! Applications and their containers over the ResourceManager's REST interface, read, and what is over of what the
 //! daemon knows; no I/O, no clock.
 
-use super::resource_manager::{BadAnswer, json, list, shape};
+use super::resource_manager::{BadAnswer, Rows, each_row, json, list, shape};
 use hintd_model::units::{ApplicationId, AttemptId, ContainerId, HostName};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Applications that are not over.
-pub const LIVE: &str =
-    "/ws/v1/cluster/apps?states=NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING&deSelects=resourceRequests";
+/// Applications that are not over; `most`: so many of them, where all are more than an answer may have.
+#[must_use]
+pub fn live_path(most: Option<usize>) -> String {
+    let limit = most.map(|most| format!("&limit={most}")).unwrap_or_default();
+    format!("/ws/v1/cluster/apps?states=NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING&deSelects=resourceRequests{limit}")
+}
 
 /// One application.
 #[must_use]
@@ -74,14 +77,14 @@ pub struct ContainerSeen {
     pub elapsed: Duration,
 }
 
-/// The answer to [`LIVE`].
+/// The answer to [`live_path`]. Who is left out of it, because its row makes no sense, may live all the same.
 ///
 /// # Errors
-/// [`BadAnswer`], for the whole answer if one row of it makes no sense.
-pub fn live(body: &[u8]) -> Result<Vec<ApplicationSeen>, BadAnswer> {
+/// [`BadAnswer`].
+pub fn live(body: &[u8]) -> Result<Rows<ApplicationSeen>, BadAnswer> {
     let answer = json(body)?;
     let apps = answer.get("apps").ok_or_else(|| BadAnswer::Shape("no apps".to_owned()))?;
-    list(apps, "app")?.into_iter().map(application).collect()
+    each_row(&list(apps, "app")?, |row| application(row).map(Some))
 }
 
 /// The answer to [`one`].
@@ -325,6 +328,24 @@ mod tests {
         assert_eq!(took("FINISHED", "\"startedTime\":5,\"finishedTime\":0,\"elapsedTime\":0"), Ok(None));
         assert_eq!(took("RUNNING", "\"startedTime\":1,\"finishedTime\":0,\"elapsedTime\":77"), Ok(None));
         assert_eq!(took("FINISHED", "\"startedTime\":9,\"finishedTime\":5"), Ok(None), "a clock that went back");
+    }
+
+    fn live(body: &[u8]) -> Result<Vec<ApplicationSeen>, BadAnswer> {
+        super::live(body).map(|found| found.rows)
+    }
+
+    #[test]
+    fn a_row_that_makes_no_sense_is_left_out_and_named_and_the_others_are_read() {
+        let odd =
+            [row(2, "RUNNING", "UNDEFINED", 1).replace("\"state\"", "\"stage\""), "{\"state\":\"RUNNING\"}".to_owned()];
+        let rows = [&odd[0], &row(3, "RUNNING", "UNDEFINED", 1), &odd[1]].map(String::as_str).join(",");
+        let found = super::live(format!("{{\"apps\":{{\"app\":[{rows}]}}}}").as_bytes()).unwrap();
+        assert_eq!(found.rows.iter().map(|seen| seen.id).collect::<Vec<_>>(), [application(3)]);
+        let said: Vec<_> = found.left_out.iter().map(|row| (row.row.as_str(), row.why.to_string())).collect();
+        assert!(said[0].0.ends_with("_0002") && said[0].1.contains("missing field `state`"), "{said:?}");
+        assert!(said[1].0.starts_with('{') && said[1].1.contains("missing field `id`"), "{said:?}");
+        assert!(live(format!("{{\"apps\":{{\"app\":[{}]}}}}", odd.join(",")).as_bytes()).is_err(), "another answer");
+        assert!(live_path(Some(7)).ends_with("RUNNING&deSelects=resourceRequests&limit=7"));
     }
 
     #[test]

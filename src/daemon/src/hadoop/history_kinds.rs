@@ -4,7 +4,7 @@ use super::applications;
 use super::history_poller::{HistoryKind, HistoryServer, Listed, Look, Trouble};
 use super::history_server::{self, JOBS, JobConf, JobSeen, jobs_path};
 use super::options::ResourceManagerOptions;
-use super::resource_manager::{self, BadAnswer, INFO};
+use super::resource_manager::{self, BadAnswer, INFO, Rows};
 use super::spark_history::{self, SparkRun};
 use crate::rest_client::{RestError, TrustError};
 use hintd_model::units::{ApplicationId, Micros};
@@ -38,11 +38,11 @@ impl HistoryKind for MapReduceHistory {
         "history_server"
     }
 
-    fn list_path(&self, from_ms: u64) -> String {
-        jobs_path(from_ms)
+    fn list_path(&self, from_ms: u64, until_ms: Option<u64>) -> String {
+        jobs_path(from_ms, until_ms)
     }
 
-    fn list(&self, body: &[u8]) -> Result<Vec<JobSeen>, BadAnswer> {
+    fn list(&self, body: &[u8]) -> Result<Rows<JobSeen>, BadAnswer> {
         history_server::jobs(body)
     }
 
@@ -76,6 +76,9 @@ impl HistoryKind for MapReduceHistory {
             Err(error @ (RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. }))
                 if is_gone(&error) =>
             {
+                if matches!(error, RestError::Nonsense { .. }) {
+                    server.refused_part();
+                }
                 None
             }
             Err(error) if Trouble::of(&error) == Trouble::Passing => return Ok(Look::InPart(error)),
@@ -213,11 +216,11 @@ impl HistoryKind for SparkHistory {
         "spark_history_server"
     }
 
-    fn list_path(&self, from_ms: u64) -> String {
-        spark_history::applications_path(from_ms)
+    fn list_path(&self, from_ms: u64, until_ms: Option<u64>) -> String {
+        spark_history::applications_path(from_ms, until_ms)
     }
 
-    fn list(&self, body: &[u8]) -> Result<Vec<SparkRun>, BadAnswer> {
+    fn list(&self, body: &[u8]) -> Result<Rows<SparkRun>, BadAnswer> {
         spark_history::applications(body)
     }
 

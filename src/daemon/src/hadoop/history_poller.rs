@@ -2,21 +2,26 @@
 //!
 //! What is asked of a kind of server, and how its answers are read, is a [`HistoryKind`]'s (`history_kinds`).
 
+use super::history_window::{HistoryWindow, Part};
 use super::options::HistoryServerOptions;
-use super::resource_manager::{BadAnswer, with_user};
+use super::resource_manager::{BadAnswer, Rows, with_user};
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus};
 use crate::telemetry::history_server::HistoryServerMetrics;
 use hintd_engine::{LearnedRun, Refusal};
 use hintd_model::units::{ApplicationId, Micros};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
 /// A job shows up some time after it ended: its files are moved first.
 const LATE: Duration = Duration::from_secs(600);
+/// A server's clock may be ahead of ours by so much; a run of later than that says nothing, and is left out.
+const AHEAD: Duration = Duration::from_secs(600);
+/// Rows that were left out are remembered, so that each counts once: at most so many.
+const LEFT_OUT_MAX: usize = 10_000;
 /// Of a job that comes again and again the last runs are looked at first: they say what the next one will do.
 const RUNS: usize = 3;
 /// So many are looked at in all, for the planner's book, when all are new: a week of an hourly job.
@@ -117,14 +122,14 @@ pub(super) trait HistoryKind: Send + Sync + 'static {
     /// For status and logs.
     fn source(&self) -> &'static str;
 
-    /// Where jobs are listed that succeeded and ended at or after `from_ms`.
-    fn list_path(&self, from_ms: u64) -> String;
+    /// Where jobs are listed that succeeded and ended at or after `from_ms`, and by `until_ms`, where that is given.
+    fn list_path(&self, from_ms: u64, until_ms: Option<u64>) -> String;
 
     /// The answer.
     ///
     /// # Errors
     /// [`BadAnswer`].
-    fn list(&self, body: &[u8]) -> Result<Vec<Self::Run>, BadAnswer>;
+    fn list(&self, body: &[u8]) -> Result<Rows<Self::Run>, BadAnswer>;
 
     /// Asks for the rest of one job; `last`: it is passed over if this fails again, so what can be done without is.
     ///
@@ -142,11 +147,18 @@ pub(super) trait HistoryKind: Send + Sync + 'static {
 pub(super) struct HistoryServer {
     rest: Rest,
     user: String,
+    /// Parts of jobs that were refused and done without.
+    refused_parts: u32,
 }
 
 impl HistoryServer {
     pub(super) fn new(address: &Address, trust: Option<&Trust>, options: &super::ServerOptions) -> Self {
-        Self { rest: options.rest(address, trust), user: options.user.clone() }
+        Self { rest: options.rest(address, trust), user: options.user.clone(), refused_parts: 0 }
+    }
+
+    /// A part of a job makes no sense, and the job is learnt from without it.
+    pub(super) const fn refused_part(&mut self) {
+        self.refused_parts += 1;
     }
 
     pub(super) async fn get<T>(
@@ -178,6 +190,12 @@ pub(super) struct HistoryPoller<K: HistoryKind> {
     server: HistoryServer,
     /// Jobs that ended before are not listed again, ms.
     from_ms: u64,
+    /// Which part of the time since then is listed, where all of it is too much.
+    window: HistoryWindow,
+    /// When the last job ended that was listed, ms.
+    latest_ms: u64,
+    /// Rows of the list that were left out and counted.
+    left_out: BTreeSet<String>,
     /// Jobs that were looked at and may be listed again, with their ends.
     seen: BTreeMap<String, u64>,
     /// Jobs that are asked for again.
@@ -205,6 +223,9 @@ impl<K: HistoryKind> HistoryPoller<K> {
             kind,
             server: HistoryServer::new(address, trust, &options.servers),
             from_ms: ago_ms(options.lookback),
+            window: HistoryWindow::default(),
+            latest_ms: 0,
+            left_out: BTreeSet::new(),
             address: address.clone(),
             options,
             daemon,
@@ -266,10 +287,12 @@ impl<K: HistoryKind> HistoryPoller<K> {
     async fn poll(&mut self) -> Result<usize, Failure> {
         // However long one is asked for again: what is too old by now is given up.
         self.from_ms = self.from_ms.max(ago_ms(self.options.lookback.saturating_add(LATE)));
-        let (kind, path) = (&self.kind, self.kind.list_path(self.from_ms));
-        let listed = self.server.get(&path, |body| kind.list(body)).await?;
+        let (listed, part) = self.list().await?;
+        let now = ago_ms(Duration::ZERO);
+        let listed = self.sound(listed, part, now);
         self.tell_ended(&listed).await?;
-        let latest = listed.iter().map(Listed::finished_ms).max().unwrap_or(0);
+        let latest = listed.iter().map(|run| run.finished_ms().min(now)).max().unwrap_or(0);
+        self.latest_ms = self.latest_ms.max(latest);
         let (mut due, passed) = due(listed, &self.seen);
         // Whoever was not asked for has the first turn, then whoever waited longest.
         due.sort_by_key(|run| self.failed.get(run.id()).map_or(0, |failed| failed.poll));
@@ -281,11 +304,72 @@ impl<K: HistoryKind> HistoryPoller<K> {
             .map(|run| (run.id(), run.finished_ms()))
             .collect();
         self.failed.retain(|id, _| open.contains_key(id.as_str()));
-        let first_open = open.values().min().copied().unwrap_or(u64::MAX);
-        self.from_ms = self.from_ms.max(latest.saturating_sub(millis(LATE)).min(first_open));
+        let first_open = open.values().min().copied();
+        if first_open.is_none() {
+            self.window.done(part, self.from_ms);
+        }
+        if part.until.is_none() {
+            // What came late into a part that was listed before is listed once more.
+            let listed = self.window.complete_at(self.latest_ms).saturating_sub(millis(LATE));
+            self.from_ms = self.from_ms.max(listed.min(first_open.unwrap_or(u64::MAX)));
+        }
         let from = self.from_ms;
         self.seen.retain(|_, finished| *finished >= from);
         Ok(learnt)
+    }
+
+    /// What ended in the part of the time that is due; a shorter part where that is more than an answer may have.
+    async fn list(&mut self) -> Result<(Rows<K::Run>, Part), Failure> {
+        let most = self.options.servers.answer_bytes;
+        loop {
+            let now = ago_ms(Duration::ZERO);
+            let part = self.window.due(self.from_ms, now);
+            let (kind, path) = (&self.kind, self.kind.list_path(part.from, part.until));
+            let mut bytes = 0;
+            let read = |body: &[u8]| {
+                bytes = body.len();
+                kind.list(body)
+            };
+            match self.server.get(&path, read).await {
+                Ok(listed) => {
+                    self.window.came(bytes, most);
+                    return Ok((listed, part));
+                }
+                Err(error @ RestError::TooLarge { .. }) => {
+                    self.metrics.asked(Some(error.reason()));
+                    if self.window.too_large(part, now) {
+                        // Not even the shortest: what ended in it is given up, for what came later.
+                        self.metrics.passed_over(error.reason());
+                        return Err(error.into());
+                    }
+                    tracing::info!(history_server = %self.address, %error, "a shorter part of the time is asked for");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// What can be looked at of a list. The rest is left out, counted once, and said where nothing was left out before.
+    fn sound(&mut self, listed: Rows<K::Run>, part: Part, now_ms: u64) -> Vec<K::Run> {
+        let latest = now_ms.saturating_add(millis(AHEAD));
+        let (sound, future): (Vec<_>, Vec<_>) = listed.rows.into_iter().partition(|run| run.finished_ms() <= latest);
+        let odd = listed.left_out.into_iter().map(|row| (row.row, "nonsense", row.why.to_string()));
+        let ended = |run: &K::Run| format!("it ended at {} ms, and now it is {now_ms}", run.finished_ms());
+        let future = future.iter().map(|run| (run.id().to_owned(), "future", ended(run)));
+        let known = std::mem::take(&mut self.left_out);
+        let mut said = !known.is_empty();
+        for (row, reason, why) in odd.chain(future) {
+            if self.left_out.len() < LEFT_OUT_MAX && self.left_out.insert(row.clone()) && !known.contains(&row) {
+                self.metrics.passed_over(reason);
+                if !std::mem::replace(&mut said, true) {
+                    tracing::warn!(history_server = %self.address, row, why, "rows of its list are left out");
+                }
+            }
+        }
+        if !part.is_whole() && known.len() < LEFT_OUT_MAX {
+            self.left_out.extend(known); // they may be in another part
+        }
+        sound
     }
 
     /// Looks at one job after the other, as many as a poll may have; returns how many were learnt from.
@@ -342,10 +426,14 @@ impl<K: HistoryKind> HistoryPoller<K> {
 
     async fn look_at(&mut self, run: &K::Run) -> Result<Looked, Failure> {
         let last = self.failed.get(run.id()).is_some_and(|failed| failed.times + 1 >= TRIES);
-        let (trouble, error) = match self.kind.look(&mut self.server, run, last).await {
+        let looked = self.kind.look(&mut self.server, run, last).await;
+        for _ in 0..std::mem::take(&mut self.server.refused_parts) {
+            self.metrics.passed_over("part");
+        }
+        let (trouble, error) = match looked {
             Ok(Look::Learned(key, learned)) => {
                 tracing::debug!(history_server = %self.address, job = run.id(), %key, ?learned, "it is learnt from");
-                self.daemon.learnt(key, learned).await?;
+                self.daemon.learnt(key, learned.ended_by(self.daemon.clock().now())).await?;
                 return Ok(Looked::Learnt);
             }
             Ok(Look::Nothing) => return Ok(Looked::Over),

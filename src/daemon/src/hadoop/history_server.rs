@@ -4,7 +4,7 @@
 //! the maps read, and how long both took. Containers of a job are told apart by their priority
 //! (`RMContainerAllocator`): maps 20, maps that are tried again 5, maps that run opportunistically 19, reduces 10.
 
-use super::resource_manager::{BadAnswer, json, list, shape};
+use super::resource_manager::{BadAnswer, Rows, each_row, json, list, shape, told};
 use hintd_engine::prediction::Run;
 use hintd_engine::{EdgeHistory, LearnedGroup, LearnedRun};
 use hintd_model::cluster::EdgePattern;
@@ -16,6 +16,13 @@ use std::sync::Arc;
 
 /// Where jobs are listed.
 pub const JOBS: &str = "/ws/v1/history/mapreduce/jobs";
+
+/// More tasks of one kind than any job has.
+const TASKS_MAX: u64 = 10_000_000;
+/// More bytes than any job reads or shuffles: 1 EiB.
+const BYTES_MAX: u64 = 1 << 60;
+/// Longer than any task runs: a year, ms.
+const TASK_MS_MAX: u64 = 365 * 24 * 3_600 * 1_000;
 
 const MAPS: &str = "p20";
 const REDUCES: &str = "p10";
@@ -72,17 +79,18 @@ pub struct JobConf {
     pub reduce_mb: u64,
 }
 
-/// Jobs that succeeded and ended at or after `from_ms`.
+/// Jobs that succeeded and ended at or after `from_ms`, and by `until_ms`, where that is given.
 #[must_use]
-pub fn jobs_path(from_ms: u64) -> String {
-    format!("{JOBS}?state=SUCCEEDED&finishedTimeBegin={from_ms}")
+pub fn jobs_path(from_ms: u64, until_ms: Option<u64>) -> String {
+    let until = until_ms.map(|until| format!("&finishedTimeEnd={until}")).unwrap_or_default();
+    format!("{JOBS}?state=SUCCEEDED&finishedTimeBegin={from_ms}{until}")
 }
 
-/// The answer to [`jobs_path`], in its order. Jobs that make no sense (an id that is none) are left out.
+/// The answer to [`jobs_path`], in its order. An id that is none, or a job that did not succeed, is no job.
 ///
 /// # Errors
 /// [`BadAnswer`].
-pub fn jobs(body: &[u8]) -> Result<Vec<JobSeen>, BadAnswer> {
+pub fn jobs(body: &[u8]) -> Result<Rows<JobSeen>, BadAnswer> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Row {
@@ -98,34 +106,31 @@ pub fn jobs(body: &[u8]) -> Result<Vec<JobSeen>, BadAnswer> {
         #[serde(default)]
         start_time: i64,
         finish_time: i64,
-        #[serde(default)]
-        maps_total: i64,
-        #[serde(default)]
-        reduces_total: i64,
     }
     let answer = json(body)?;
     let jobs = answer.get("jobs").ok_or_else(|| BadAnswer::Shape("no jobs".to_owned()))?;
-    let count = |count: i64| u32::try_from(count.max(0)).unwrap_or(u32::MAX);
-    let mut seen = Vec::new();
-    for row in list(jobs, "job")? {
-        let row = Row::deserialize(row).map_err(shape)?;
+    let count = |row: &Value, field| {
+        told(row, field, TASKS_MAX).map(|count| count.map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)))
+    };
+    each_row(&list(jobs, "job")?, |value| {
+        let row = Row::deserialize(value).map_err(shape)?;
         let sound = row.id.starts_with("job_") && row.id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let (Ok(finished_ms), true, "SUCCEEDED" | "") = (u64::try_from(row.finish_time), sound, &*row.state) else {
-            continue;
+            return Ok(None);
         };
-        // Old histories have no submission; it begins right after.
+        // Old histories have no submission; it begins right after. A clock that went back tells nothing.
         let began = [row.submit_time, row.start_time].into_iter().find(|at| *at > 0);
-        seen.push(JobSeen {
+        let began = began.and_then(|at| u64::try_from(at).ok()).filter(|at| *at <= finished_ms);
+        Ok(Some(JobSeen {
             id: row.id,
             name: row.name,
             user: row.user,
-            submitted_ms: began.and_then(|at| u64::try_from(at).ok()),
+            submitted_ms: began,
             finished_ms,
-            maps: count(row.maps_total),
-            reduces: count(row.reduces_total),
-        });
-    }
-    Ok(seen)
+            maps: count(value, "mapsTotal")?,
+            reduces: count(value, "reducesTotal")?,
+        }))
+    })
 }
 
 /// The answer to `…/jobs/ID/counters`.
@@ -140,13 +145,13 @@ pub fn counted(body: &[u8]) -> Result<JobCounted, BadAnswer> {
     let (mut shuffled, mut read) = ([None; 3], [None; 2]);
     each_counter(counters, |group, name, counter| {
         let of_splits = group.ends_with(".FileInputFormatCounter");
-        let value = |field| counter.get(field).and_then(Value::as_u64).filter(|&value| value > 0);
+        let value = |field| told(counter, field, BYTES_MAX);
         if let Some(at) = SHUFFLED.iter().position(|known| *known == name) {
-            shuffled[at] = value("totalCounterValue").or(shuffled[at]);
+            shuffled[at] = value("totalCounterValue")?.or(shuffled[at]);
         }
         match name {
-            name if name == READ[0] && of_splits => read[0] = value("totalCounterValue"),
-            name if name == READ[1] => read[1] = value("mapCounterValue"),
+            name if name == READ[0] && of_splits => read[0] = value("totalCounterValue")?,
+            name if name == READ[1] => read[1] = value("mapCounterValue")?,
             _ => {}
         }
         Ok(())
@@ -177,13 +182,17 @@ pub(super) fn each_counter(
 pub fn times(body: &[u8]) -> Result<Option<TaskTimes>, BadAnswer> {
     let answer = json(body)?;
     let job = answer.get("job").ok_or_else(|| BadAnswer::Shape("no job".to_owned()))?;
-    let of = |field| job.get(field).and_then(Value::as_u64);
-    let reduce = || match of("reducesTotal") {
+    let of = |field| {
+        let told = told(job, field, TASK_MS_MAX)?;
+        Ok(told.or_else(|| job.get(field).and_then(Value::as_u64)))
+    };
+    let (map, merge, reduce) = (of("avgMapTime")?, of("avgMergeTime")?, of("avgReduceTime")?);
+    let reduce = match job.get("reducesTotal").and_then(Value::as_u64) {
         Some(0) => Some(0),
         // Sorting what it fetched is a part of its work.
-        _ => Some(of("avgMergeTime")?.saturating_add(of("avgReduceTime")?)),
+        _ => merge.zip(reduce).map(|(merge, reduce)| merge.saturating_add(reduce)),
     };
-    let found = of("avgMapTime").filter(|map| *map > 0).zip(reduce());
+    let found = map.filter(|map| *map > 0).zip(reduce);
     Ok(found.map(|(map, reduce)| TaskTimes { map: Micros::from_millis(map), reduce: Micros::from_millis(reduce) }))
 }
 
@@ -327,7 +336,7 @@ mod tests {
         "mapsTotal":4,"mapsCompleted":4,"reducesTotal":6,"reducesCompleted":6}"#;
 
     fn listed(jobs_field: &str) -> Result<Vec<JobSeen>, BadAnswer> {
-        jobs(format!("{{\"jobs\":{jobs_field}}}").as_bytes())
+        jobs(format!("{{\"jobs\":{jobs_field}}}").as_bytes()).map(|found| found.rows)
     }
 
     #[test]
@@ -351,6 +360,58 @@ mod tests {
         }
         assert!(matches!(jobs(b"<html>"), Err(BadAnswer::Json { .. })));
         assert!(matches!(jobs(b"{}"), Err(BadAnswer::Shape(_))));
+    }
+
+    #[test]
+    fn a_row_that_makes_no_sense_is_left_out_and_named_and_the_others_are_read() {
+        let odd = [
+            JOB.replace("1700000009000", "\"soon\"").replace("_0001", "_0002"),
+            JOB.replace("\"id\":\"job_1700000000000_0001\",", ""),
+            JOB.replace("\"mapsTotal\":4", "\"mapsTotal\":10000001").replace("_0001", "_0003"),
+            JOB.replace("\"reducesTotal\":6", "\"reducesTotal\":-6").replace("_0001", "_0004"),
+        ];
+        let found = jobs(format!("{{\"jobs\":{{\"job\":[{},{JOB}]}}}}", odd.join(",")).as_bytes()).unwrap();
+        assert_eq!(found.rows.iter().map(|job| &*job.id).collect::<Vec<_>>(), ["job_1700000000000_0001"]);
+        let said: Vec<_> = found.left_out.iter().map(|row| (row.row.as_str(), row.why.to_string())).collect();
+        assert_eq!(said.len(), 4, "{said:?}");
+        assert!(said[0].0.ends_with("_0002") && said[0].1.contains("soon"), "{said:?}");
+        assert!(said[1].0.starts_with('{') && said[1].1.contains("missing field `id`"), "{said:?}");
+        assert!(said[2].0.ends_with("_0003") && said[2].1.ends_with("can't be: mapsTotal: 10000001"), "{said:?}");
+        assert!(said[3].0.ends_with("_0004") && said[3].1.ends_with("can't be: reducesTotal: -6"), "{said:?}");
+        // Where no row is of the right shape the answer is another one; one that says what can't be is a list all the same.
+        assert!(listed("{\"job\":[{\"id\":7},{}]}").is_err());
+        assert_eq!(listed(&format!("{{\"job\":[{}]}}", odd[3])), Ok(vec![]));
+        let back = listed(&format!("{{\"job\":[{}]}}", JOB.replace("1700000000000,\"start", "1700000009001,\"start")));
+        assert_eq!(back.unwrap()[0].submitted_ms, None, "a clock that went back");
+    }
+
+    #[test]
+    fn numbers_that_can_not_be_are_refused_and_named() {
+        let counter = |name: &str, value: &str| {
+            let row = format!("{{\"name\":\"{name}\",\"mapCounterValue\":{value},\"totalCounterValue\":{value}}}");
+            counted(format!("{{\"jobCounters\":{{\"counterGroup\":[{{\"counter\":[{row}]}}]}}}}").as_bytes())
+        };
+        let refused = |field: &str, value: &str| Err(BadAnswer::Value(format!("{field}: {value}")));
+        for value in ["-1", "1152921504606846977", "18446744073709551616", "0.5", "\"many\""] {
+            let shown = if value.starts_with("1844") { "1.8446744073709552e+19" } else { value };
+            assert_eq!(counter("REDUCE_SHUFFLE_BYTES", value), refused("totalCounterValue", shown));
+            assert_eq!(counter("HDFS_BYTES_READ", value), refused("mapCounterValue", shown));
+            assert_eq!(counter("SPILLED_RECORDS", value), Ok(JobCounted::default()), "nobody looks at it");
+        }
+        assert!(counter("REDUCE_SHUFFLE_BYTES", "1152921504606846976").is_ok());
+        let took = |map: &str| {
+            let job = format!("{{\"job\":{{\"reducesTotal\":0,\"avgMapTime\":{map}}}}}");
+            times(job.as_bytes())
+        };
+        assert!(took("31536000000").unwrap().is_some(), "a year");
+        assert_eq!(took("31536000001"), Err(BadAnswer::Value("avgMapTime: 31536000001".to_owned())));
+        assert_eq!(took("-1"), Err(BadAnswer::Value("avgMapTime: -1".to_owned())));
+    }
+
+    #[test]
+    fn a_part_of_the_time_is_asked_for_where_the_whole_is_too_much() {
+        assert_eq!(jobs_path(5, None), format!("{JOBS}?state=SUCCEEDED&finishedTimeBegin=5"));
+        assert_eq!(jobs_path(5, Some(9)), format!("{JOBS}?state=SUCCEEDED&finishedTimeBegin=5&finishedTimeEnd=9"));
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub mod applications;
 mod history_kinds;
 mod history_poller;
 pub mod history_server;
+mod history_window;
 pub mod job_progress;
 mod job_progress_poller;
 pub mod known_nodes;

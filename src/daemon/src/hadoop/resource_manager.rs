@@ -35,6 +35,9 @@ pub enum BadAnswer {
     /// It is JSON of another shape.
     #[error("the answer is not as Hadoop's: {0}")]
     Shape(String),
+    /// It is of the right shape, and says what can't be.
+    #[error("the answer says what can't be: {0}")]
+    Value(String),
     /// It does not lead.
     #[error("it is {0}, not ACTIVE")]
     NotActive(String),
@@ -243,6 +246,65 @@ pub(super) fn list<'a>(value: &'a Value, name: &str) -> Result<Vec<&'a Value>, B
     }
 }
 
+/// Rows of a list that make sense, and those that were left out because they make none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rows<T> {
+    /// In the order of the list.
+    pub rows: Vec<T>,
+    /// The others.
+    pub left_out: Vec<RowLeftOut>,
+}
+
+/// A row that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowLeftOut {
+    /// Its id, or how it begins.
+    pub row: String,
+    /// What is wrong with it.
+    pub why: BadAnswer,
+}
+
+/// Reads row by row; `None`: it is none of those that are looked for.
+///
+/// # Errors
+/// [`BadAnswer`] where no row is of the right shape: then the answer is another one.
+pub(super) fn each_row<T>(
+    found: &[&Value],
+    read: impl Fn(&Value) -> Result<Option<T>, BadAnswer>,
+) -> Result<Rows<T>, BadAnswer> {
+    let (mut rows, mut left_out) = (Vec::new(), Vec::new());
+    for row in found {
+        match read(row) {
+            Ok(read) => rows.extend(read),
+            Err(why) => left_out.push(RowLeftOut { row: name_of(row), why }),
+        }
+    }
+    let misshapen = |row: &RowLeftOut| matches!(row.why, BadAnswer::Shape(_));
+    match left_out.first() {
+        Some(first) if left_out.len() == found.len() && left_out.iter().all(misshapen) => Err(first.why.clone()),
+        _ => Ok(Rows { rows, left_out }),
+    }
+}
+
+fn name_of(row: &Value) -> String {
+    let id = row.get("id").and_then(Value::as_str).map_or_else(|| row.to_string(), str::to_owned);
+    id.chars().take(SHOWN).collect()
+}
+
+/// A whole number of at most `most`; `None`: it is not told, or zero.
+///
+/// # Errors
+/// [`BadAnswer::Value`], which names what is told.
+pub(super) fn told(of: &Value, field: &str, most: u64) -> Result<Option<u64>, BadAnswer> {
+    match of.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64().filter(|&value| value <= most) {
+            Some(value) => Ok(Some(value).filter(|&value| value > 0)),
+            None => Err(BadAnswer::Value(shown(of, field))),
+        },
+    }
+}
+
 pub(super) fn json(body: &[u8]) -> Result<Value, BadAnswer> {
     let start = || String::from_utf8_lossy(body).chars().take(40).collect();
     serde_json::from_slice(body).map_err(|error| BadAnswer::Json { why: error.to_string(), start: start() })
@@ -263,11 +325,15 @@ pub(super) fn number(of: &Value, field: &str, most: u64) -> Result<u64, BadAnswe
 
 /// Names the value, of which a stranger may have made a long one.
 pub(super) fn wrong(of: &Value, field: &str) -> BadAnswer {
+    BadAnswer::Shape(shown(of, field))
+}
+
+fn shown(of: &Value, field: &str) -> String {
     let shown: String = match of.get(field) {
         None => "missing".to_owned(),
         Some(value) => value.to_string().chars().take(SHOWN).collect(),
     };
-    BadAnswer::Shape(format!("{field}: {shown}"))
+    format!("{field}: {shown}")
 }
 
 #[cfg(test)]

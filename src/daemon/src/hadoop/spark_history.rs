@@ -7,7 +7,7 @@
 //! Executors are asked for under the number of their resource profile as priority (`YarnAllocator`), and with
 //! `AMRMClient`'s allocation request 0.
 
-use super::resource_manager::{BadAnswer, json, number, shape, wrong};
+use super::resource_manager::{BadAnswer, Rows, each_row, json, number, shape, wrong};
 use hintd_engine::{EdgeHistory, LearnedGroup, LearnedRun};
 use hintd_model::cluster::EdgePattern;
 use hintd_model::units::{ApplicationId, Bytes, Calendar, Timestamp};
@@ -55,13 +55,17 @@ pub struct ProfileTotals {
     pub wrote: Bytes,
 }
 
-/// Applications whose last attempt is over and that ended at or after `from_ms`, the newest first.
+/// Applications whose last attempt is over and that ended at or after `from_ms`, and by `until_ms`, where that is given; the
+/// newest first.
 #[must_use]
-pub fn applications_path(from_ms: u64) -> String {
-    let Calendar { year, month, day, hour, minute, second } = Timestamp(from_ms.saturating_mul(1_000)).calendar(0);
-    let millis = from_ms % 1_000;
-    let from = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}GMT");
-    format!("{APPLICATIONS}?status=completed&minEndDate={from}&limit={LISTED}")
+pub fn applications_path(from_ms: u64, until_ms: Option<u64>) -> String {
+    let until = until_ms.map(|until| format!("&maxEndDate={}", date(until))).unwrap_or_default();
+    format!("{APPLICATIONS}?status=completed&minEndDate={}{until}&limit={LISTED}", date(from_ms))
+}
+
+fn date(ms: u64) -> String {
+    let Calendar { year, month, day, hour, minute, second } = Timestamp(ms.saturating_mul(1_000)).calendar(0);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}GMT", ms % 1_000)
 }
 
 /// The answer to [`applications_path`], in its order. What YARN did not run (`local-…`, `app-…`), or has no end, is left
@@ -69,7 +73,7 @@ pub fn applications_path(from_ms: u64) -> String {
 ///
 /// # Errors
 /// [`BadAnswer`].
-pub fn applications(body: &[u8]) -> Result<Vec<SparkRun>, BadAnswer> {
+pub fn applications(body: &[u8]) -> Result<Rows<SparkRun>, BadAnswer> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Attempt {
@@ -87,7 +91,8 @@ pub fn applications(body: &[u8]) -> Result<Vec<SparkRun>, BadAnswer> {
         name: String,
         attempts: Vec<Attempt>,
     }
-    let rows: Vec<Row> = serde_json::from_value(json(body)?).map_err(shape)?;
+    let answer = json(body)?;
+    let rows: Vec<&Value> = array(&answer)?.iter().take(LISTED).collect();
     let run = |row: Row| {
         let last = row.attempts.into_iter().next().filter(|last| last.completed)?;
         let application: ApplicationId = row.id.parse().ok()?;
@@ -101,7 +106,7 @@ pub fn applications(body: &[u8]) -> Result<Vec<SparkRun>, BadAnswer> {
             finished_ms: u64::try_from(last.end_time_epoch).ok().filter(|ended| *ended > 0)?,
         })
     };
-    Ok(rows.into_iter().take(LISTED).filter_map(run).collect())
+    each_row(&rows, |row| Row::deserialize(row).map(run).map_err(shape))
 }
 
 impl SparkRun {
@@ -248,6 +253,10 @@ mod tests {
         executors(format!("[{}]", rows.join(",")).as_bytes())
     }
 
+    fn applications(body: &[u8]) -> Result<Vec<SparkRun>, BadAnswer> {
+        super::applications(body).map(|found| found.rows)
+    }
+
     fn seen() -> SparkRun {
         applications(format!("[{APPLICATION}]").as_bytes()).unwrap().remove(0)
     }
@@ -304,7 +313,19 @@ mod tests {
     #[test]
     fn an_application_is_listed_from_a_moment_on() {
         let path = "/api/v1/applications?status=completed&minEndDate=2023-11-14T22:14:20.007GMT&limit=10000";
-        assert_eq!(applications_path(1_700_000_060_007), path);
+        assert_eq!(applications_path(1_700_000_060_007, None), path);
+        let part = path.replace("&limit", "&maxEndDate=2023-11-14T22:14:21.000GMT&limit");
+        assert_eq!(applications_path(1_700_000_060_007, Some(1_700_000_061_000)), part);
+    }
+
+    #[test]
+    fn a_row_that_makes_no_sense_is_left_out_and_named_and_the_others_are_read() {
+        let odd = APPLICATION.replace("1700000060000", "\"soon\"").replace("_0012", "_0013");
+        let found = super::applications(format!("[{odd},{APPLICATION},{{\"id\":7}}]").as_bytes()).unwrap();
+        assert_eq!(found.rows, [seen()]);
+        let said: Vec<_> = found.left_out.iter().map(|row| (row.row.as_str(), row.why.to_string())).collect();
+        assert!(said[0].0.ends_with("_0013") && said[0].1.contains("soon"), "{said:?}");
+        assert!(said[1].0 == "{\"id\":7}" && said.len() == 2, "{said:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the engine's thread is asked, and the bounded queue to it.
 
+use super::commits::CommitClaim;
 use super::options::WatchLimits;
 use super::outbox::Outbox;
 use super::replace::FollowEvent;
@@ -35,6 +36,8 @@ pub(super) enum Command {
     Commit {
         proposal: Box<Proposal>,
         token: Token,
+        /// Whether somebody still waits.
+        claim: Arc<CommitClaim>,
         reply: Reply<Result<Committed, Refusal>>,
     },
     /// The answer of a request id.
@@ -279,11 +282,25 @@ impl EngineHandle {
 
     /// Asks and waits for the answer; waits for a place first where the queue is full.
     pub(super) async fn ask<T>(&self, command: impl FnOnce(Reply<T>) -> Command) -> Result<T, Refusal> {
+        self.send(command).await?.await.map_err(|_| gone())
+    }
+
+    /// Asks, and returns where the answer will come; waits for a place first where the queue is full.
+    pub(super) async fn send<T>(
+        &self,
+        command: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<oneshot::Receiver<T>, Refusal> {
         let (reply, answer) = oneshot::channel();
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| gone())?;
         let envelope = Envelope { command: command(reply), _place: Some(place) };
         self.queue.send(envelope).map_err(|_| gone())?;
-        answer.await.map_err(|_| gone())
+        Ok(answer)
+    }
+
+    /// Commands that wait, of those that need a place.
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> usize {
+        COMMANDS_MAX - self.places.available_permits()
     }
 
     /// Tells, after waiting for a place where the queue is full.

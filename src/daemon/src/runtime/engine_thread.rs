@@ -176,7 +176,9 @@ impl EngineThread {
     fn handle(&mut self, envelope: Envelope) {
         let now = self.clock.now();
         match envelope.command {
-            Command::Commit { proposal, token, reply } => self.commit(*proposal, token, reply, now),
+            // Its caller has gone: nothing is leased for nobody.
+            Command::Commit { claim, .. } if !claim.take() => {}
+            Command::Commit { proposal, token, reply, .. } => self.commit(*proposal, token, reply, now),
             Command::KeptAnswer { id, digest, reply } => self.kept_answer(&id, digest, reply),
             Command::Explain { decision, reply } => drop(reply.send(self.engine.explain(decision))),
             Command::MovesTold { attempt, reply } => drop(reply.send(self.engine.moves_told(attempt, now))),
@@ -376,9 +378,6 @@ impl EngineThread {
     }
 
     fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {
-        if reply.is_closed() {
-            return; // the caller's deadline passed: nothing is leased for nobody
-        }
         if !self.pending_batches.healthy() {
             let _ = reply.send(Err(store_failed()));
             return;

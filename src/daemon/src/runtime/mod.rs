@@ -8,6 +8,7 @@ mod answered_requests;
 mod circuits;
 pub mod clock;
 mod command;
+mod commits;
 pub mod daemon;
 mod domain_slots;
 mod engine_exit;

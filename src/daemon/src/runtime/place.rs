@@ -1,6 +1,7 @@
 //! The path of a request: look up, place, commit, place again where another was faster.
 
 use super::command::{Command, Committed, DetachedRequest};
+use super::commits::{CommitClaim, PendingCommit, UnrecordedDecision};
 use super::daemon::Daemon;
 use super::options::Settings;
 use super::pool::JobContext;
@@ -55,6 +56,8 @@ struct RequestContext {
     standing: Standing,
     /// What its search and its commit are parts of, where it is sampled.
     span: RequestSpan,
+    /// Its commit on its way.
+    claim: Option<Arc<CommitClaim>>,
 }
 
 /// A request that was refused.
@@ -141,6 +144,8 @@ impl Daemon {
     ) -> Result<RequestAnswer, Refused> {
         let began = Instant::now();
         let follows = asked.follows || self.follows(request.attempt);
+        // Kept beside the future, for a record where the deadline drops it.
+        let mut begun = None;
         let answer = async {
             if asked.what_if {
                 let mut context = self.request_context(&request, decision, deadline, follows)?;
@@ -154,17 +159,20 @@ impl Daemon {
             if let Some(repeat) = self.kept_answer(request.id.clone(), digest, &proof).await? {
                 return Ok(repeat);
             }
-            let mut context = self.request_context(&request, decision, deadline, follows)?;
+            let context = begun.insert(self.request_context(&request, decision, deadline, follows)?);
             (context.proof, context.span) = (proof, asked.span);
-            self.add_known(&mut context).await?;
-            match self.place_and_commit(&mut context, digest).await? {
+            self.add_known(context).await?;
+            match self.place_and_commit(context, digest).await? {
                 Placed::Now(answer) => Ok(RequestAnswer::first(answer)),
                 // The same request was answered meanwhile.
                 Placed::Before(found) => Ok(self.repeat(found, &context.proof).await?),
             }
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
-        found.unwrap_or_else(|_| Err(passed(began, deadline).into()))
+        found.unwrap_or_else(|_| {
+            let refusal = passed(began, deadline);
+            Err(begun.map_or_else(|| refusal.clone().into(), |context| self.late(&context, refusal.clone())))
+        })
     }
 
     async fn kept_answer(&self, id: RequestId, digest: u64, proof: &Proof) -> Result<Option<RequestAnswer>, Refusal> {
@@ -241,7 +249,11 @@ impl Daemon {
         let mut conflicts = 0;
         loop {
             let tried = Instant::now();
-            let SearchOutcome { inputs, found, ended } = self.propose(context, conflicts).await?;
+            let searched = self.propose(context, conflicts).await.map_err(|refusal| match refusal {
+                Refusal::DeadlineExceeded(_) => self.late(context, refusal),
+                other => other.into(),
+            })?;
+            let SearchOutcome { inputs, found, ended } = searched;
             let mut proposal = match found {
                 Ok(proposal) => proposal,
                 Err(refusal) => return Err(self.refused(context, inputs, refusal)),
@@ -257,18 +269,8 @@ impl Daemon {
             proposal.last_try = late || conflicts >= retries;
             proposal.elapsed = micros(context.began.elapsed());
             let last = proposal.last_try;
-            let kept = context.recorded.then(|| (proposal.paths_read(), proposal.to_compare()));
-            let (committed, took) = self.commit(context, proposal, ended).await?;
-            match committed {
-                Committed::Answer { answer, journal, dispatcher } => {
-                    let journal = journal.end.saturating_duration_since(journal.start);
-                    self.record_timings(context, &answer, took.saturating_sub(journal), journal);
-                    if let Some((read, draft)) = kept {
-                        let came = RequestOutcome::Answered { answer: Arc::clone(&answer), draft, dispatcher };
-                        let _ = self.0.recorder.see(context.seen(inputs, Some(read), came)); // counted where it was not
-                    }
-                    return Ok(Placed::Now(answer));
-                }
+            match self.commit(context, proposal, inputs, ended).await? {
+                Committed::Answer { answer, .. } => return Ok(Placed::Now(answer)),
                 // A repeat of a request in flight gets the first one's answer, which has its own record.
                 Committed::Before(found) => return Ok(Placed::Before(found)),
                 Committed::Conflict if last => {
@@ -284,22 +286,37 @@ impl Daemon {
         }
     }
 
-    /// Gives a proposal to the engine and waits until what it came to is durable; how long that took.
+    /// Gives a proposal to the engine and waits until what it came to is durable, and recorded. What the engine has taken
+    /// is recorded also where the caller is gone by then.
     async fn commit(
         &self,
-        context: &RequestContext,
+        context: &mut RequestContext,
         proposal: Box<Proposal>,
+        inputs: SearchInputs,
         searched: Instant,
-    ) -> Result<(Committed, Duration), Refusal> {
+    ) -> Result<Committed, Refusal> {
         let began = Instant::now();
         let span = context.span.child("commit", began);
         let on_its_way = self.0.pool.commits(searched);
-        let committed = self.0.engine_handle.ask(|reply| Command::Commit { proposal, token: token(), reply }).await;
+        let record = context.recorded.then(|| {
+            let (decision, at) = (context.decision, self.0.clock.now());
+            let late = RequestOutcome::Refused { decision, at, refusal: passed(context.began, context.deadline) };
+            (Box::new(context.seen(inputs, Some(proposal.paths_read()), late)), proposal.to_compare())
+        });
+        let unrecorded = UnrecordedDecision { record, policy: context.policy, asked: context.began, began };
+        let claim = Arc::clone(context.claim.insert(Arc::default()));
+        let mine = Arc::clone(&claim);
+        let command = |reply| Command::Commit { proposal, token: token(), claim, reply };
+        let committed = match self.0.engine_handle.send(command).await {
+            Ok(answer) => PendingCommit::new(self, mine, answer, unrecorded, context.deadline).ended().await,
+            Err(gone) => Err(gone),
+        };
+        context.claim = None;
         match &committed {
-            Ok(Ok(Committed::Answer { .. })) => drop(on_its_way),
+            Ok(Committed::Answer { .. }) => drop(on_its_way),
             _ => on_its_way.forget(),
         }
-        let committed = committed??;
+        let committed = committed?;
         let ended = Instant::now();
         let came_to = match &committed {
             Committed::Answer { journal, .. } => {
@@ -311,7 +328,7 @@ impl Daemon {
         };
         span.text("hintd.commit.result", came_to);
         span.end(ended);
-        Ok((committed, ended - began))
+        Ok(committed)
     }
 
     fn request_context(
@@ -354,6 +371,7 @@ impl Daemon {
             at_once,
             standing,
             span: RequestSpan::default(),
+            claim: None,
         })
     }
 
@@ -390,6 +408,22 @@ impl Daemon {
         context.at_once = Some(at_once).filter(|_| context.claims_planned_run);
         context.planned = stands.map(Arc::new);
         Ok(())
+    }
+
+    /// Its deadline passed. What the engine has taken of it goes on, and is recorded when that has ended.
+    fn late(&self, context: &RequestContext, refusal: Refusal) -> Refused {
+        if context.claim.as_ref().is_some_and(|claim| claim.is_taken()) {
+            return Refused { refusal, recorded: context.recorded };
+        }
+        // No search came to its end: it is noted on what the next one would have read.
+        let unloaded = JobContext { fill: 0.0, commits: Duration::ZERO };
+        let inputs = SearchInputs {
+            generation: self.generation(),
+            placer: placer(&context.settings, unloaded),
+            now: self.0.clock.now(),
+            stopped: None,
+        };
+        self.refused(context, inputs, refusal)
     }
 
     fn refused(&self, context: &RequestContext, inputs: SearchInputs, refusal: Refusal) -> Refused {
@@ -440,12 +474,6 @@ impl Daemon {
         self.metrics().request(policy, &[(Stage::Queue, waited), (Stage::Place, took)], None);
         tracing::debug!(policy, conflicts, generation = searched.inputs.generation.number, ?waited, ?took, "placed");
         Ok(searched)
-    }
-
-    fn record_timings(&self, context: &RequestContext, answer: &Answer, commit: Duration, journal: Duration) {
-        let stages = [(Stage::Commit, commit), (Stage::Journal, journal), (Stage::Total, context.began.elapsed())];
-        self.metrics().request(context.policy, &stages, Some(answer.decision.steps));
-        self.metrics().add("requests_answered", 1);
     }
 }
 

@@ -131,7 +131,7 @@ fn memory(memory_mb: u64) -> NamedResource {
 }
 
 /// A shuffle between containers of which each node holds one; without `talks` they send nothing.
-fn shuffle(application: u32, talks: bool) -> HintRequest {
+pub(crate) fn shuffle(application: u32, talks: bool) -> HintRequest {
     let group = |priority: i32, name: &str| TaskGroup {
         name: name.into(),
         role: name.into(),
@@ -165,6 +165,30 @@ fn shuffle(application: u32, talks: bool) -> HintRequest {
     }
 }
 
+/// A node that is empty and was heard a moment ago.
+pub(crate) fn register(daemon: &Daemon, host: &str, rack: &str) {
+    let registration = Registration {
+        host: host.into(),
+        rack: rack.into(),
+        total: memory(4096),
+        labels: Vec::new(),
+        attributes: BTreeMap::new(),
+        class: "".into(),
+        aliases: Vec::new(),
+        disk_read: Bytes(0),
+        state: NodeState::Running,
+    };
+    daemon.registries().register(registration).unwrap();
+    let heartbeat = Heartbeat {
+        host: host.into(),
+        used: memory(0),
+        used_is_running: false,
+        containers: Some(Vec::new()),
+        state: NodeState::Running,
+    };
+    daemon.registries().heartbeat(heartbeat, 1).unwrap();
+}
+
 /// A ring of 300 switches with 100 nodes, and two requests whose routes are long: each had a thread for half a minute, and
 /// longer with every switch.
 #[tokio::test(flavor = "multi_thread")]
@@ -173,27 +197,7 @@ async fn requests_on_a_long_ring_leave_placers_to_others() {
     let daemon = &running.daemon;
     daemon.registries().network(Some(Arc::new(ring(300))));
     for n in (0..300).step_by(3) {
-        let host = format!("h{n}");
-        let registration = Registration {
-            host: host.as_str().into(),
-            rack: format!("/r{}", n / 30).as_str().into(),
-            total: memory(4096),
-            labels: Vec::new(),
-            attributes: BTreeMap::new(),
-            class: "".into(),
-            aliases: Vec::new(),
-            disk_read: Bytes(0),
-            state: NodeState::Running,
-        };
-        daemon.registries().register(registration).unwrap();
-        let heartbeat = Heartbeat {
-            host: host.as_str().into(),
-            used: memory(0),
-            used_is_running: false,
-            containers: Some(Vec::new()),
-            state: NodeState::Running,
-        };
-        daemon.registries().heartbeat(heartbeat, 1).unwrap();
+        register(daemon, &format!("h{n}"), &format!("/r{}", n / 30));
     }
     let fed = async {
         let usable = || daemon.generation().snapshot.state.iter().filter(|state| state.usable()).count();

@@ -141,7 +141,8 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
 /// it ends its searches once who asked is gone.
 ///
 /// # Errors
-/// [`Refusal::Invalid`] for what is no decision's id, [`Refusal::Unknown`] for a policy, [`Refusal::NotRecorded`].
+/// [`Refusal::Invalid`] for what is no decision's id, or that of a request that was refused for its deadline,
+/// [`Refusal::Unknown`] for a policy, [`Refusal::NotRecorded`].
 pub(super) async fn replay_of(
     daemon: &Daemon,
     decision: &str,
@@ -154,6 +155,13 @@ pub(super) async fn replay_of(
         return Err(Refusal::Unknown { what: "policy", name: policy, nearest: near });
     }
     let record = daemon.record(decision).await?;
+    if let Err(Refusal::DeadlineExceeded(time)) = record.answered() {
+        let message = format!(
+            "its deadline of {} passed before there was an answer: there is nothing to make again; `hintctl explain` shows it",
+            time.in_words()
+        );
+        return Err(Refusal::Invalid { field: "decision_id".to_owned(), message });
+    }
     Ok(move |gone: &mut dyn FnMut() -> bool| {
         let other = settings.policies.built.get(&*policy);
         other.into_iter().for_each(|policy| policy.prepare()); // this thread is for what takes long
@@ -216,4 +224,33 @@ fn outcome(made: Result<&Decision, &Refusal>, id: DecisionId) -> v1::Outcome {
         Err(refusal) => Outcome::Refused(convert::refused(refusal, Some(id))),
     };
     v1::Outcome { outcome: Some(outcome) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::RequestOptions;
+    use crate::runtime::tests::{running, shuffle};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_request_that_was_refused_for_its_deadline_is_listed_and_explained_and_not_made_again() {
+        let (_folder, running) = running().await;
+        let daemon = &running.daemon;
+        let (decision, now) = (daemon.next_decision(), Instant::now());
+        let request = shuffle(1, false).into();
+        let refused = daemon.request(request, 1, decision, now, RequestOptions::default()).await.unwrap_err();
+        assert!(refused.recorded, "{refused:?}");
+        let listed = super::super::listing::decisions(daemon, v1::ListDecisionsRequest::default()).await.unwrap()();
+        let shown: Vec<_> =
+            listed.decisions.iter().map(|row| (&*row.decision_id, &*row.outcome, &*row.reason)).collect();
+        let id = decision.to_string();
+        assert_eq!(shown, [(&*id, "refused", "deadline")]);
+        let explained = explain(daemon, &id, &Proof::Trusted).await.unwrap().into_inner();
+        assert_eq!((explained.recorded, &*explained.refused.unwrap().reason), (true, "deadline"));
+        let Err(replayed) = replay_of(daemon, &id, String::new()).await else {
+            panic!("there is nothing to make again")
+        };
+        assert!(replayed.to_string().contains("passed before there was an answer"), "{replayed}");
+        running.shutdown().await.unwrap();
+    }
 }

@@ -61,10 +61,9 @@ impl DispatchHandler<'_> {
 
     /// The decision of a request was never promised: its groups do not wait.
     pub(crate) fn undone(&mut self, attempt: AttemptId, request: &str, now: Timestamp) {
-        let uses = self.dispatching.racks.told();
         let view = self.view(now);
         for dispatcher in self.dispatching.dispatchers.values_mut() {
-            dispatcher.forget(attempt, request, &uses, &view);
+            dispatcher.forget(attempt, request, &view);
         }
     }
 

@@ -314,8 +314,9 @@ impl DispatcherInstance {
         !keys.is_empty()
     }
 
-    /// Forgets the groups of a request that was never answered, and starts the State anew without them.
-    pub(super) fn forget(&mut self, attempt: AttemptId, request: &str, uses: &[(RackIdx, u32)], view: &View<'_>) {
+    /// Forgets the groups of a request that was never answered. What else is known of its attempt is told again. What was
+    /// decided of other jobs stays, for it can't be made again of what is known of them, as of one that was stolen.
+    pub(super) fn forget(&mut self, attempt: AttemptId, request: &str, view: &View<'_>) {
         let of_it = self.of_attempt(attempt).filter(|(_, group)| group.request.id.as_str() == request);
         let keys: Vec<GroupKey> = of_it.map(|(key, _)| key.clone()).collect();
         for key in &keys {
@@ -326,9 +327,17 @@ impl DispatcherInstance {
         {
             self.planned.runs.remove(&attempt);
         }
-        if !keys.is_empty() {
-            self.rebuild(uses, view);
+        if keys.is_empty() {
+            return;
         }
+        self.tell(&DispatchEvent::Done(attempt), view);
+        // Else the place that its run took in the plan would be that of a run that is over.
+        if let Some(plan) = self.planned.plan.as_ref().map(|plan| Arc::clone(&plan.plan)) {
+            self.tell(&DispatchEvent::Plan(Some(plan)), view);
+        }
+        let mut state = std::mem::replace(&mut self.state, dispatcher(&self.policy).start());
+        self.tell_again(&mut state, |of| of == attempt, view);
+        self.state = state;
     }
 
     /// Takes the policy as configured now, if it differs; its State is made of what is known of live applications. One that
@@ -357,30 +366,38 @@ impl DispatcherInstance {
         if let Some(plan) = &self.planned.plan {
             dispatcher.observe(&mut state, &DispatchEvent::Plan(Some(Arc::clone(&plan.plan))), view);
         }
-        for (&attempt, run) in &self.planned.runs {
-            dispatcher.observe(&mut state, &DispatchEvent::Run { attempt, key: Arc::clone(&run.key) }, view);
+        self.tell_again(&mut state, |_| true, view);
+        self.state = state;
+    }
+
+    /// Tells a State what is known of attempts, each as it came.
+    fn tell_again(&self, state: &mut DispatchState, told: impl Fn(AttemptId) -> bool, view: &View<'_>) {
+        let dispatcher = dispatcher(&self.policy);
+        let runs = || self.planned.runs.iter().filter(|(attempt, _)| told(**attempt));
+        for (&attempt, run) in runs() {
+            dispatcher.observe(state, &DispatchEvent::Run { attempt, key: Arc::clone(&run.key) }, view);
         }
-        // Each as it came, and by its own time: places in a plan go by both.
-        let asked = self.planned.runs.iter().filter_map(|(&attempt, run)| Some((run.asked?, attempt)));
+        // By its own time: places in a plan go by that as well.
+        let asked = runs().filter_map(|(&attempt, run)| Some((run.asked?, attempt)));
         let mut asked: Vec<(AskedAtOnce, AttemptId)> = asked.collect();
         asked.sort_unstable();
         let mut asked = asked.into_iter().peekable();
         let asks = |state: &mut DispatchState, (AskedAtOnce { came, tasks }, attempt)| {
             dispatcher.observe(state, &DispatchEvent::Asks { attempt, came, tasks }, &View { now: came, ..*view });
         };
-        let mut groups: Vec<&Group> = self.groups.values().map(Arc::as_ref).collect();
+        let groups = self.groups.iter().filter(|((attempt, _), _)| told(*attempt));
+        let mut groups: Vec<&Group> = groups.map(|(_, group)| &**group).collect();
         groups.sort_by_key(|group| group.told.since);
         for group in groups {
             let since = group.told.since;
             while let Some(earlier) = asked.next_if(|(asked, _)| asked.came <= since) {
-                asks(&mut state, earlier);
+                asks(state, earlier);
             }
             let waiting = DispatchEvent::Waiting((*group.told).clone());
-            dispatcher.observe(&mut state, &waiting, &View { now: since, ..*view });
-            tell_tasks(dispatcher, &mut state, group, view);
+            dispatcher.observe(state, &waiting, &View { now: since, ..*view });
+            tell_tasks(dispatcher, state, group, view);
         }
-        asked.for_each(|later| asks(&mut state, later));
-        self.state = state;
+        asked.for_each(|later| asks(state, later));
     }
 
     /// Tells the policy.

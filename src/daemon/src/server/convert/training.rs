@@ -11,6 +11,7 @@ pub(in crate::server) fn training(lesson: Option<Lesson>, stands: PolicyTraining
         [true, false]
             .into_iter()
             .zip(of)
+            .filter(|(_, judged)| judged.jobs > 0) // too few of a kind were left to be judged
             .map(|(shuffle_known, judged)| v1::HeldOutJobs {
                 classifier: classifier.to_owned(),
                 shuffle_known,
@@ -30,5 +31,19 @@ pub(in crate::server) fn training(lesson: Option<Lesson>, stands: PolicyTraining
         held_out: if lesson.is_some() { held_out } else { Vec::new() },
         trained_at_ms: stands.trained_at.map_or(0, |at| at.as_millis()),
         problem: stands.problem.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_classifier_that_was_judged_on_no_job_has_no_row() {
+        let of = |jobs| Judged { jobs, wrong: jobs / 2, large_called_small: 0 };
+        let lesson = Lesson { jobs: 60, classifier: [of(12), of(0)], regression: [of(0); 2], ..Lesson::default() };
+        let rows = training(Some(lesson), PolicyTraining::default()).held_out;
+        let rows: Vec<_> = rows.iter().map(|row| (row.classifier.as_str(), row.shuffle_known, row.jobs)).collect();
+        assert_eq!(rows, [("support vectors", true, 12)]);
     }
 }

@@ -68,6 +68,26 @@ fn a_job_that_was_stolen_goes_on_where_it_is_after_the_policy_has_learnt() {
 }
 
 #[test]
+fn a_job_that_was_stolen_goes_on_where_it_is_after_another_request_was_undone() {
+    let (mut harness, policy) = (cluster(true), stated());
+    harness.wait(&policy, request("a", &[("map", 6)]));
+    let undone = harness.wait(&policy, of(2, request("b", &[("map", 1)])));
+    let again = harness.wait(&policy, of(2, request("c", &[("map", 1)])));
+    harness.engine.undo(undone.decision.id, harness.now);
+    harness.drain();
+    assert_eq!(harness.waiting(), 3, "two of a, and what the other request of b's attempt wants");
+    harness.engine.undo(again.decision.id, harness.now);
+    harness.drain();
+    assert_eq!(harness.waiting(), 2);
+    let on_h0 = harness.leases().into_iter().find(|(_, host, _)| host == "h0").unwrap().0;
+    harness.give_back(attempt(1, 1), &[on_h0]);
+    harness.drain();
+    let pushed = harness.offer("h0");
+    assert_eq!((pushed.len(), harness.waiting()), (1, 1), "it is small, and waits for no scale-up machine");
+    assert_eq!(placed(&pushed[0].decision)[0].0, "h0");
+}
+
+#[test]
 fn jobs_that_come_after_the_policy_has_learnt_are_told_apart_by_what_it_learnt() {
     for (learnt, hosts) in [(false, ["h2", "h3"]), (true, ["h0", "h1"])] {
         let (mut harness, policy) = (cluster(false), stated());

@@ -10,6 +10,8 @@ const STATES = {
   no_series: ['nothing of the kind here', 'off'],
   unknown: ['judged by Prometheus', 'off'],
 };
+/** A rule's text without the places that Prometheus fills: its value as N, and labels by their names. */
+const plain = (text) => text.replace(/\{\{\s*\$labels\.(\w+)[^}]*\}\}/g, 'the $1').replace(/\{\{[^}]*\}\}/g, 'N');
 const said = (rule) => STATES[rule.state][0] + (rule.judged === 'in_part' ? '; the rest is judged by Prometheus' : '');
 const state = (rule) => html`<span class=${'state ' + STATES[rule.state][1]}>${said(rule)}</span>`;
 
@@ -27,11 +29,11 @@ export function Alerts() {
     ['Firing', String(count('firing')), count('firing') ? 'bad' : ''], ['Pending', String(count('pending')), count('pending') ? 'warn' : ''],
     ['Quiet', String(count('quiet'))], ['Judged by Prometheus', String(count('unknown'))],
   ]} />
-    <${Table} caption="Rules of deploy/prometheus/alerts.yml. Those that look back in time are judged by Prometheus, the others here as well, every 10 s" by=${(rule) => rule.name} rows=${rows} columns=${[
-    ['Alert', (rule) => html`<a href=${to('alerts', rule.name)} aria-current=${rule.name === chosen ? 'true' : undefined}>${rule.name}</a>`],
-    ['State', state],
-    ['Severity', (rule) => rule.severity],
-    ['What it means', (rule) => rule.series[0]?.summary ?? rule.description],
+    <${Table} caption="Rules of deploy/prometheus/alerts.yml. Those that look back in time are judged by Prometheus, the others here as well, every 10 s" name="alerts" by=${(rule) => rule.name} rows=${rows} columns=${[
+    ['Alert', (rule) => html`<a href=${to('alerts', rule.name)} aria-current=${rule.name === chosen ? 'true' : undefined}>${rule.name}</a>`, '', (rule) => rule.name],
+    ['State', state, '', said],
+    ['Severity', (rule) => rule.severity, '', (rule) => rule.severity],
+    ['What it means', (rule) => plain(rule.series[0]?.summary ?? rule.description)],
     ['Runbook', (rule) => html`<a href=${to('alerts', rule.name)} aria-label=${'Runbook of ' + rule.name}>runbook</a>`],
   ]} />`;
 }
@@ -39,8 +41,8 @@ export function Alerts() {
 function Open({ rule }) {
   return html`<section aria-labelledby="alert" class="panel"><h2 id="alert">${rule.name}</h2>
     <${Facts} rows=${[['State', said(rule), STATES[rule.state][1]], ['Severity', rule.severity], ['Fires after', rule.for_ms ? span(rule.for_ms) : 'at once']]} />
-    ${rule.series.map((one) => html`<p class=${one.firing ? 'alert' : 'note'}>${one.summary} <span>(true for ${span(one.true_for_ms)})</span></p>`)}
-    <p>${rule.description}</p>
+    ${rule.series.map((one) => html`<p class=${one.firing ? 'alert' : 'note'}>${plain(one.summary)} <span>(true for ${span(one.true_for_ms)})</span></p>`)}
+    <p>${plain(rule.description)}</p>
     <p>It is true where <code>${rule.expression}</code></p>
     <h3>Runbook</h3><pre class="runbook">${rule.runbook}</pre>
     <p class="empty">The same stands at ${rule.runbook_url}</p>

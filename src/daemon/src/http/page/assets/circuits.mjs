@@ -1,5 +1,5 @@
 // Circuits of an optical switch, and chains of middleboxes.
-import { Bar, Facts, Table, bits, byName, bytes, html, number, percent, span, words } from './parts.mjs';
+import { Bar, Facts, Table, bits, byName, bytes, cut, html, number, percent, span, words } from './parts.mjs';
 import { circuits } from './state.mjs';
 
 /** Beyond so many ports a picture says no more than the table. */
@@ -77,12 +77,10 @@ function Board({ ports, rows }) {
       <line class=${'circuit ' + (row.set ? (row.wanted ? 'set' : 'extra') : 'wanted')} x1=${SIDE} y1=${y.get(row.input)} x2=${SIDE + BETWEEN} y2=${y.get(row.output)} /></g>`)}
     ${sorted.map((port) => [[SIDE - 4, SIDE - 20, 'end', 'in'], [SIDE + BETWEEN + 4, SIDE + BETWEEN + 20, 'start', 'out']].map(([x, text, anchor, way]) => html`<g class=${'port ' + (port.state === 'works' ? '' : 'bad')}>
       <title>${`${port.port}, ${way}, ${port.rack}: ${port.state}${port.reason ? ', ' + port.reason : ''}`}</title><circle cx=${x} cy=${y.get(port.port)} r="5" />
-      <text class=${anchor} x=${text} y=${y.get(port.port) + 4}>${cut(port.port + ' ' + port.rack)}${port.state === 'works' ? '' : ' ✕'}</text></g>`))}
+      <text class=${anchor} x=${text} y=${y.get(port.port) + 4}>${cut(port.port + ' ' + port.rack, 22)}${port.state === 'works' ? '' : ' ✕'}</text></g>`))}
   </svg></div><p class="legend" aria-hidden="true"><span><svg viewBox="0 0 40 12"><line class="circuit set" x1="2" y1="6" x2="38" y2="6" /></svg>set, as wanted</span>
     <span><svg viewBox="0 0 40 12"><line class="circuit wanted" x1="2" y1="6" x2="38" y2="6" /></svg>wanted, not set</span><span><svg viewBox="0 0 40 12"><line class="circuit extra" x1="2" y1="6" x2="38" y2="6" /></svg>set, not wanted</span></p>`;
 }
-
-const cut = (text) => (text.length > 22 ? text.slice(0, 21) + '…' : text);
 
 function Chains({ found }) {
   const { chains } = found;

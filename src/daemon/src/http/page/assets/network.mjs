@@ -1,6 +1,7 @@
 // The network by tiers: switches as boxes, links with a line each way, as wide and colored as they are loaded.
-import { Bar, Chart, Facts, Table, bits, byName, html, level, percent } from './parts.mjs';
-import { doc, history, place, to } from './state.mjs';
+import { signal } from './vendor/signals-core.mjs';
+import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, bits, busier, byName, cut, down, html, level, percent, shares, span } from './parts.mjs';
+import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, to } from './state.mjs';
 
 const TIERS = ['optical', 'core', 'aggregation', 'edge'];
 const ROW = 130;
@@ -9,9 +10,12 @@ const NARROW = 26;
 const WIDE = 92;
 /** Beyond so many lines a picture says no more than the table. */
 const LINES_MAX = 1500;
-
-const shares = (link) => [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s].map((load) => load / Math.max(1, link.bits_per_s));
-const busier = (link) => Math.max(...shares(link));
+/** Rows of the table of links. */
+const ROWS_MAX = 200;
+/** What of the map the tab key comes to: `switch NAME` or `link ID`; arrows go on from there. */
+const stop = signal('');
+const BACK = ['ArrowLeft', 'ArrowUp'];
+const ON = ['ArrowRight', 'ArrowDown'];
 
 /** Where each switch stands. */
 function layout(switches) {
@@ -26,32 +30,58 @@ function layout(switches) {
   return { tiers, spots, width, height: TOP + Math.max(0, tiers.length - 1) * ROW + 58, labels: step === WIDE };
 }
 
+/** Shows the links of a switch in the table. */
+function only(name) {
+  linkFilter.value = name;
+  document.getElementById('of')?.focus();
+}
+
+/** What each part of the map needs to be reached and opened by keys; `parts` are all, in order. */
+function reached(key, parts, label, open) {
+  const onKeyDown = (event) => {
+    const at = parts.indexOf(key);
+    const next = { Home: 0, End: parts.length - 1 }[event.key] ?? (ON.includes(event.key) ? at + 1 : BACK.includes(event.key) ? at - 1 : null);
+    if (event.key === 'Enter' || event.key === ' ') open();
+    else if (next == null) return;
+    else if (parts[next] !== undefined) {
+      stop.value = parts[next];
+      [...event.currentTarget.ownerSVGElement.querySelectorAll('[data-part]')].find((part) => part.dataset.part === parts[next])?.focus();
+    }
+    event.preventDefault();
+  };
+  const isStop = key === (parts.includes(stop.value) ? stop.value : parts[0]);
+  return { 'data-part': key, 'aria-label': label, tabindex: isStop ? 0 : -1, onKeyDown, onFocus: () => { if (stop.value !== key) stop.value = key; }, onClick: open };
+}
+
+/** A load in words, with its age where it is old. */
+const aged = (link) => (loadAge(link) > OLD_MS ? `, ${span(loadAge(link))} old` : '');
+
 /** Both directions of a link, side by side: to the right of the way that it goes. */
-function Line({ link, from, to: end, chosen }) {
+function Line({ link, from, to: end, chosen, parts }) {
   const [dx, dy] = [end.x - from.x, end.y - from.y];
   const length = Math.hypot(dx, dy) || 1;
-  const said = `${link.id}, ${link.a} to ${link.b}: ` + (link.up ? shares(link).map((share, way) => `${way ? 'back' : 'there'} ${percent(share)}`).join(', ') : 'DOWN');
+  const said = `${link.id}, ${link.a} to ${link.b}: ` + (link.up ? shares(link).map((share, way) => `${way ? 'back' : 'there'} ${percent(share)}`).join(', ') + aged(link) : down(link));
   const lines = shares(link).map((share, way) => {
     const aside = (way ? -1 : 1) * 3.2;
     const [ox, oy] = [(-dy / length) * aside, (dx / length) * aside];
-    const kind = link.up ? 'load-' + level(share) : 'down';
+    const kind = link.up ? 'load-' + level(share) + (aged(link) && ' old') : 'down';
     return html`<line class=${'link ' + kind} x1=${from.x + ox} y1=${from.y + oy} x2=${end.x + ox} y2=${end.y + oy} />`;
   });
   const middle = [from.x + dx / 2, from.y + dy / 2];
-  return html`<g class=${chosen ? 'chosen' : ''} onClick=${() => { location.hash = to('network', link.id); }}><title>${said}</title>
+  return html`<g role="link" class=${chosen ? 'chosen' : ''} ...${reached('link ' + link.id, parts, said, () => { location.hash = to('network', link.id); })}><title>${said}</title>
     <line class="touch" x1=${from.x} y1=${from.y} x2=${end.x} y2=${end.y} />${lines}
     ${!link.up && html`<text class="cross" x=${middle[0]} y=${middle[1] + 6}>✕</text>`}</g>`;
 }
 
-function Switch({ spot, labels }) {
+function Switch({ spot, labels, parts }) {
   const { one } = spot;
   const state = !one.up ? 'bad' : one.hosts_cut ? 'warn' : '';
-  const said = `${one.name}, ${one.tier}: ${one.up ? 'up' : 'DOWN'}` + (one.hosts ? `, ${one.hosts} hosts, ${one.hosts_cut} cut off, busiest host link ${percent(one.busiest_host_share)}` : '');
-  return html`<g class=${'switch ' + state}><title>${said}</title>
+  const said = `${one.name}, ${one.tier}: ${one.up ? 'up' : 'DOWN'}` + (one.hosts ? `, ${one.hosts} hosts, ${one.hosts_cut} cut off` : '') + (one.hosts && one.up ? `, busiest host link ${percent(one.busiest_host_share)}` : '');
+  return html`<g role="button" class=${'switch ' + state} ...${reached('switch ' + one.name, parts, said + '. Shows its links', () => only(one.name))}><title>${said}</title>
     <rect x=${spot.x - spot.width / 2} y=${spot.y - 13} width=${spot.width} height="26" rx="4" />
-    ${labels && html`<text x=${spot.x} y=${spot.y + 4}>${one.name.length > 13 ? one.name.slice(0, 12) + '…' : one.name}</text>`}
+    ${labels && html`<text x=${spot.x} y=${spot.y + 4}>${cut(one.name, 13)}</text>`}
     ${one.hosts > 0 && html`<text class="small" x=${spot.x} y=${spot.y + 30}>${one.hosts - one.hosts_cut}${labels ? ' hosts' : ''}</text>`}
-    ${one.hosts > 0 && html`<rect class=${'bar-part load-' + level(one.busiest_host_share)} x=${spot.x - spot.width / 2} y=${spot.y + 36} width=${spot.width * Math.max(0.04, Math.min(1, one.busiest_host_share))} height="5" />`}</g>`;
+    ${one.hosts > 0 && one.up && html`<rect class=${'bar-part load-' + level(one.busiest_host_share)} x=${spot.x - spot.width / 2} y=${spot.y + 36} width=${spot.width * Math.max(0.04, Math.min(1, one.busiest_host_share))} height="5" />`}</g>`;
 }
 
 function Map_({ network, chosen }) {
@@ -59,61 +89,89 @@ function Map_({ network, chosen }) {
   const drawn = network.links.filter((link) => spots.has(link.a) && spots.has(link.b));
   // The busiest, and what is down, is drawn last, above the others.
   const order = [...drawn].sort((a, b) => (a.up === b.up ? busier(a) - busier(b) : a.up ? -1 : 1)).slice(-LINES_MAX);
-  const down = drawn.filter((link) => !link.up).length;
-  return html`<div class="scroll map" role="region" aria-label="Network map" tabindex="0">
-    <svg role="img" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height}
-      aria-label=${`${tiers.map((tier) => `${tier.length} ${tier[0].tier} switches`).join(', ')}; ${drawn.length} links, ${down} down. The table below has the same.`}>
-      ${order.map((link) => html`<${Line} key=${link.id} link=${link} from=${spots.get(link.a)} to=${spots.get(link.b)} chosen=${link.id === chosen} />`)}
-      ${[...spots.values()].map((spot) => html`<${Switch} key=${spot.one.name} spot=${spot} labels=${labels} />`)}
+  const off = drawn.filter((link) => !link.up).length;
+  // Switches tier by tier, then links by name: an order that stays as loads change.
+  const parts = [...[...spots.keys()].map((name) => 'switch ' + name), ...order.map((link) => 'link ' + link.id).sort(byName)];
+  return html`<div class="scroll map" role="region" aria-label="Network map">
+    <svg role="group" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height}
+      aria-label=${`${tiers.map((tier) => `${tier.length} ${tier[0].tier} switches`).join(', ')}; ${drawn.length} links, ${off} down. Arrow keys go from one to the next, Enter opens it. The table below has the same.`}>
+      ${order.map((link) => html`<${Line} key=${link.id} link=${link} from=${spots.get(link.a)} to=${spots.get(link.b)} chosen=${link.id === chosen} parts=${parts} />`)}
+      ${[...spots.values()].map((spot) => html`<${Switch} key=${spot.one.name} spot=${spot} labels=${labels} parts=${parts} />`)}
     </svg></div>
     <p class="legend" aria-hidden="true">${['below 10 %', '10 %', '40 %', '70 %', '90 %'].map((text, at) => html`<span><svg viewBox="0 0 40 12"><line class=${'link load-' + at} x1="2" y1="6" x2="38" y2="6" /></svg>${text}</span>`)}
       <span><svg viewBox="0 0 40 12"><line class="link down" x1="2" y1="6" x2="38" y2="6" /></svg>down</span>
-      <span>under a rack: hosts that it reaches, and the busiest host's link</span></p>`;
+      <span>under a rack: hosts that it reaches, and the busiest host's link</span><span>a switch, chosen: its links in the table</span></p>`;
 }
 
 function Chosen({ link }) {
   const hour = history.value?.of === link.id ? history.value : null;
   const shown = hour?.link && hour.at_ms.length > 1;
-  const load = (way) => hour.link[way].map((value) => (value == null ? null : value / 10));
-  return html`<section aria-labelledby="chosen" class="panel"><h2 id="chosen">Link ${link.id}</h2>
+  // Since it is down nothing is sent, whatever counters went on to say.
+  const end = link.up || link.down_ms == null ? Infinity : doc.value.at_ms - link.down_ms;
+  const load = (way) => hour.link[way].map((value, at) => (value == null || hour.at_ms[at] > end ? null : value / 10));
+  const sends = (way) => (link.up ? `${bits([link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][way])} (${percent(shares(link)[way])}${aged(link)})` : 'nothing: it is down');
+  return html`<section aria-labelledby="chosen" class="panel"><h2 id="chosen">Link <code>${link.id}</code> <${Copy} text=${link.id} /></h2>
     <${Facts} rows=${[
     ['Between', `${link.a} and ${link.b}`],
-    ['State', link.up ? 'up' : 'DOWN', link.up ? '' : 'bad'],
+    ['State', link.up ? 'up' : down(link), link.up ? '' : 'bad'],
     ['Capacity each way', bits(link.bits_per_s)],
-    ['a to b', `${bits(link.a_to_b_bits_per_s)} (${percent(shares(link)[0])})`],
-    ['b to a', `${bits(link.b_to_a_bits_per_s)} (${percent(shares(link)[1])})`],
-    ['Load is', link.load_source ?? '–'],
+    ['a to b', sends(0)],
+    ['b to a', sends(1)],
+    link.up && ['Load is', `${link.load_source ?? '–'}, ${loadAge(link) < 1000 ? 'of now' : span(loadAge(link)) + ' old'}`],
   ]} />
-    <${Table} caption="Who sends most over it (modelled, both ways)" empty="nobody with hints." by=${(user) => user.application_id} rows=${link.users} columns=${[
+    <${Table} caption=${link.up ? 'Who sends most over it (modelled, both ways)' : 'Whose flows the model has on it still, though it is down'} empty="nobody with hints." by=${(user) => user.application_id} rows=${link.users} columns=${[
     ['Application', (user) => html`<a href=${to('applications', user.application_id)}>${user.application_id}</a>`],
-    ['Rate', (user) => bits(user.bits_per_s), 'n'],
-  ]} />
-    ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity</figcaption>
+    link.up && ['Rate', (user) => bits(user.bits_per_s), 'n'],
+  ].filter(Boolean)} />
+    ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity${link.up ? '' : (end < Infinity ? ', until it went down' : '; it is down now, and what counters said since is drawn as well')}</figcaption>
       <${Chart} key=${link.id} title=${'Load of ' + link.id} unit=" %" top=${100} at=${hour.at_ms} series=${[[`${link.a} to ${link.b}`, load(0), '--one'], [`${link.b} to ${link.a}`, load(1), '--two']]} /></figure>`
-    : html`<p class="empty">No history of this link yet.</p>`}
+    : html`<p class="empty">${link.host ? 'The hour is kept of links between switches only.' : 'No history of this link yet.'}</p>`}
     <p><a href="#/network">Close</a></p></section>`;
+}
+
+/** Links that the filter leaves: of the switch or host of exactly that name, else those that have the text in a name. */
+function left(links) {
+  const wanted = linkFilter.value.trim();
+  const exactly = links.filter((link) => link.a === wanted || link.b === wanted);
+  return !wanted ? links : exactly.length ? exactly : links.filter((link) => isOf(link, wanted));
+}
+
+const first = (a, b) => (a.up === b.up ? busier(b) - busier(a) : a.up ? 1 : -1);
+const up = (way) => (link) => (link.up ? shares(link)[way] : null);
+
+/** Links between switches, and those of hosts as far as they were asked for. */
+function Links({ network, links, chosen }) {
+  const rows = left(links).sort(first);
+  const racks = doc.value.racks.length;
+  const asked = hostLinks.value.size;
+  const every = doc.value.status.links;
+  return html`<section aria-labelledby="links"><h2 id="links">Links</h2>
+    <${Filter} id="of" label="Only of host, switch or rack" by=${linkFilter} hint="a name, or a part of one" />
+    ${asked < racks && html`<p class="empty">Hosts' links come rack by rack while this view is open: ${asked} of ${racks} racks so far.</p>`}
+    <${Table} name="links" most=${ROWS_MAX} filter=${['of', linkFilter]} caption=${`${Math.min(rows.length, ROWS_MAX)} of ${every} links, ${network.links_total} of them between switches; what is down and the busiest first`} empty="it has none." by=${(link) => link.id} rows=${rows} columns=${[
+    ['Link', (link) => html`<a href=${to('network', link.id)} aria-current=${link.id === chosen ? 'true' : undefined}>${link.id}</a>`, '', (link) => link.id],
+    ['State', (link) => html`<span class=${link.up ? 'state good' : 'state bad'}>${link.up ? 'up' : down(link)}</span>`, '', (link) => (link.up ? 'up' : 'DOWN')],
+    ['a to b', (link) => (link.up ? html`<${Load} link=${link} way=${0} />` : '–'), '', up(0)],
+    ['b to a', (link) => (link.up ? html`<${Load} link=${link} way=${1} />` : '–'), '', up(1)],
+    ['Of', (link) => (link.host ? 'host' : 'switches'), '', (link) => (link.host ? 'host' : 'switches')],
+    ['a', (link) => link.a, '', (link) => link.a],
+    ['b', (link) => link.b, '', (link) => link.b],
+    ['Capacity', (link) => bits(link.bits_per_s), 'n', (link) => link.bits_per_s],
+    ['Applications', (link) => link.users_total, 'n', (link) => link.users_total],
+  ]} /></section>`;
 }
 
 export function Network() {
   const { network } = doc.value;
   const { chosen } = place.value;
   if (!network.switches.length) return html`<p class="empty">No network is known: name one by [network] file, or feed Feed.Topology.</p>`;
-  const found = network.links.find((link) => link.id === chosen);
-  const rows = [...network.links].sort((a, b) => (a.up === b.up ? busier(b) - busier(a) : a.up ? 1 : -1)).slice(0, 200);
+  const links = [...network.links, ...[...hostLinks.value.values()].flatMap((rack) => rack.links)];
+  const found = links.find((link) => link.id === chosen);
   const off = network.switches.filter((one) => !one.up);
+  const sought = hostLinks.value.size < doc.value.racks.length;
   return html`
     ${off.length > 0 && html`<p class="alert">Switches down: ${off.map((one) => one.name).join(', ')}</p>`}
     <${Map_} network=${network} chosen=${chosen} />
-    ${chosen && (found ? html`<${Chosen} link=${found} />` : html`<p class="alert">There is no link ${chosen} between switches.</p>`)}
-    <section aria-labelledby="links"><h2 id="links">Links between switches</h2>
-    <${Table} caption=${`${rows.length} of ${network.links_total} links, what is down and the busiest first`} by=${(link) => link.id} rows=${rows} columns=${[
-    ['Link', (link) => html`<a href=${to('network', link.id)} aria-current=${link.id === chosen ? 'true' : undefined}>${link.id}</a>`],
-    ['State', (link) => html`<span class=${link.up ? 'state good' : 'state bad'}>${link.up ? 'up' : 'DOWN'}</span>`],
-    ['a', (link) => link.a],
-    ['b', (link) => link.b],
-    ['a to b', (link) => (link.up ? html`<${Bar} share=${shares(link)[0]} />` : '–')],
-    ['b to a', (link) => (link.up ? html`<${Bar} share=${shares(link)[1]} />` : '–')],
-    ['Capacity', (link) => bits(link.bits_per_s), 'n'],
-    ['Applications', (link) => link.users_total, 'n'],
-  ]} /></section>`;
+    ${chosen && (found ? html`<${Chosen} link=${found} />` : sought ? html`<p>Looking for link ${chosen} among those of hosts.</p>` : html`<p class="alert">There is no link ${chosen}.</p>`)}
+    <${Links} network=${network} links=${links} chosen=${chosen} />`;
 }

@@ -1,7 +1,8 @@
 // Racks, and the nodes of the one that is open.
-import { Bar, Table, byName, html, megabytes, number, percent, span } from './parts.mjs';
-import { doc, place, rack, to } from './state.mjs';
+import { Bar, Load, Table, busier, byName, html, megabytes, number, percent, span } from './parts.mjs';
+import { doc, place, rack, since, to } from './state.mjs';
 
+const free = (row) => Math.max(0, row.total_mb - row.used_mb - row.leased_mb);
 const taken = (row) => (row.total_mb ? (row.used_mb + row.leased_mb) / row.total_mb : 0);
 
 export function Nodes() {
@@ -9,34 +10,36 @@ export function Nodes() {
   const rows = [...doc.value.racks].sort((a, b) => byName(a.rack, b.rack));
   return html`
     ${chosen && html`<${Rack} name=${chosen} />`}
-    <${Table} caption=${`${rows.length} racks`} empty="no node is known." by=${(row) => row.rack} rows=${rows} columns=${[
-    ['Rack', (row) => html`<a href=${to('nodes', row.rack)} aria-current=${row.rack === chosen ? 'true' : undefined}>${row.rack}</a>`],
-    ['Usable', (row) => html`<span class=${row.usable < row.nodes ? 'state warn' : ''}>${row.usable} of ${row.nodes}</span>`],
-    ['Used and leased', (row) => html`<${Bar} share=${taken(row)} />`],
-    ['Free', (row) => megabytes(Math.max(0, row.total_mb - row.used_mb - row.leased_mb)), 'n'],
-    ['Leased', (row) => megabytes(row.leased_mb), 'n'],
-    ['Containers', (row) => row.containers, 'n'],
-    ['Longest silent', (row) => span(row.oldest_ms), 'n'],
+    <${Table} caption=${`${rows.length} racks`} empty="no node is known." name="racks" by=${(row) => row.rack} rows=${rows} columns=${[
+    ['Rack', (row) => html`<a href=${to('nodes', row.rack)} aria-current=${row.rack === chosen ? 'true' : undefined}>${row.rack}</a>`, '', (row) => row.rack],
+    ['Usable', (row) => html`<span class=${row.usable < row.nodes ? 'state warn' : ''}>${row.usable} of ${row.nodes}</span>`, '', (row) => row.usable - row.nodes],
+    ['Used and leased', (row) => html`<${Bar} share=${taken(row)} age=${row.oldest_ms == null ? 0 : row.oldest_ms + since()} />`, '', taken],
+    ['Free', (row) => megabytes(free(row)), 'n', free],
+    ['Leased', (row) => megabytes(row.leased_mb), 'n', (row) => row.leased_mb],
+    ['Containers', (row) => row.containers, 'n', (row) => row.containers],
+    ['Longest silent', (row) => span(row.oldest_ms), 'n', (row) => row.oldest_ms],
   ]} />`;
 }
 
 function Rack({ name }) {
   const found = rack.value?.rack === name ? rack.value : null;
   const share = (node, what) => (node.total.memory_mb ? node[what].memory_mb / node.total.memory_mb : 0);
-  const load = (node) => (node.link ? Math.max(node.link.a_to_b_bits_per_s, node.link.b_to_a_bits_per_s) / Math.max(1, node.link.bits_per_s) : null);
+  // A node's figures are as old as its last heartbeat; all of them as old as the answer.
+  const age = (node) => (node.age_ms ?? 0) + since(found.at);
+  const linked = (node) => ({ ...node.link, at: found.at });
   return html`<section aria-labelledby="rack" class="panel"><h2 id="rack">Rack ${name}</h2>
     ${!found ? html`<p>Asking for its nodes.</p>` : found.error ? html`<p class="alert">${found.error}</p>` : html`
-    <${Table} caption=${`${found.nodes.length} nodes`} empty="there is no node in it." by=${(node) => node.host} rows=${found.nodes} columns=${[
-    ['Host', (node) => node.host],
-    ['State', (node) => html`<span class=${'state ' + (node.state === 'RUNNING' ? 'good' : 'bad')}>${node.state}</span>`],
-    ['Used', (node) => html`<${Bar} share=${share(node, 'used')} />`],
-    ['Leased', (node) => percent(share(node, 'leased')), 'n'],
+    <${Table} caption=${`${found.nodes.length} nodes`} empty="there is no node in it." name="nodes" by=${(node) => node.host} rows=${found.nodes} columns=${[
+    ['Host', (node) => node.host, '', (node) => node.host],
+    ['State', (node) => html`<span class=${'state ' + (node.state === 'RUNNING' ? 'good' : 'bad')}>${node.state}</span>`, '', (node) => node.state],
+    ['Used', (node) => html`<${Bar} share=${share(node, 'used')} age=${age(node)} />`, '', (node) => share(node, 'used')],
+    ['Leased', (node) => percent(share(node, 'leased')), 'n', (node) => share(node, 'leased')],
     ['Memory', (node) => megabytes(node.total.memory_mb), 'n'],
     ['Cores used', (node) => `${number(node.used.vcores)} of ${number(node.total.vcores)}`, 'n'],
-    ['Containers', (node) => node.containers, 'n'],
-    ['Link', (node) => (!node.link ? '–' : node.link.up ? html`<${Bar} share=${load(node)} />` : html`<span class="state bad">DOWN</span>`)],
+    ['Containers', (node) => node.containers, 'n', (node) => node.containers],
+    ['Link', (node) => (node.link ? html`<a href=${to('network', node.link.id)} aria-label=${'Link ' + node.link.id}>link</a> <${Load} link=${linked(node)} />` : '–'), '', (node) => (node.link?.up ? busier(node.link) : null)],
     ['Labels', (node) => node.labels.join(' ') || '–'],
-    ['Heard', (node) => span(node.age_ms), 'n'],
+    ['Heard', (node) => (node.age_ms == null ? 'never' : span(age(node))), 'n', (node) => node.age_ms],
   ]} />`}
     <p><a href="#/nodes">Close</a></p></section>`;
 }

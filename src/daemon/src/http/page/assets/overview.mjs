@@ -1,14 +1,17 @@
 // Health, rates, the busiest links, what hints were worth.
-import { Bar, Chart, Facts, Table, bits, bytes, html, number, percent, span, words } from './parts.mjs';
-import { doc, history, rates, to } from './state.mjs';
+import { Bar, Chart, Facts, Load, Table, bits, busier, bytes, down, html, number, percent, span, words } from './parts.mjs';
+import { doc, history, rates, since, to } from './state.mjs';
 
-const share = (link) => Math.max(link.a_to_b_bits_per_s, link.b_to_a_bits_per_s) / Math.max(1, link.bits_per_s);
+/** Links that are down and named. */
+const NAMED = 5;
 
 export function Overview() {
   const { status, network, racks, firing, applications_total: applications } = doc.value;
   const now = rates();
-  const down = network.links.filter((link) => !link.up).length;
-  const busiest = network.links.filter((link) => link.up).sort((a, b) => share(b) - share(a)).slice(0, 5);
+  const off = network.links.filter((link) => !link.up);
+  const cut = Math.max(0, status.links_down - off.length);
+  const silent = Math.max(0, ...racks.map((rack) => rack.oldest_ms ?? 0)) + since();
+  const busiest = network.links.filter((link) => link.up).sort((a, b) => busier(b) - busier(a)).slice(0, 5);
   const room = racks.reduce((sum, rack) => sum + rack.total_mb, 0);
   const taken = racks.reduce((sum, rack) => sum + rack.used_mb + rack.leased_mb, 0);
   const hour = history.value;
@@ -17,7 +20,7 @@ export function Overview() {
     <${Facts} rows=${[
     ['Nodes usable', `${status.nodes_usable} of ${status.nodes} in ${status.racks} racks`, status.nodes_usable < status.nodes ? 'warn' : ''],
     ['Links down', `${status.links_down} of ${status.links}`, status.links_down ? 'warn' : ''],
-    ['Memory used and leased', html`<${Bar} share=${room ? taken / room : 0} />`],
+    ['Memory used and leased', html`<${Bar} share=${room ? taken / room : 0} age=${silent} />`],
     ['Applications with hints', String(applications)],
     ['Leases', String(status.leases)],
     ['Requests answered', number(now.answered) + ' /s'],
@@ -30,19 +33,20 @@ export function Overview() {
       <${Table} caption="Busiest links" empty="no network is known." by=${(link) => link.id} rows=${busiest} columns=${[
     ['Link', (link) => html`<a href=${to('network', link.id)}>${link.id}</a>`],
     ['From, to', (link) => `${link.a} → ${link.b}`],
-    ['a to b', (link) => html`<${Bar} share=${link.a_to_b_bits_per_s / Math.max(1, link.bits_per_s)} />`],
-    ['b to a', (link) => html`<${Bar} share=${link.b_to_a_bits_per_s / Math.max(1, link.bits_per_s)} />`],
+    ['a to b', (link) => html`<${Load} link=${link} way=${0} />`],
+    ['b to a', (link) => html`<${Load} link=${link} way=${1} />`],
     ['Capacity', (link) => bits(link.bits_per_s), 'n'],
     ['Most traffic by', (link) => (link.users[0] ? html`<a href=${to('applications', link.users[0].application_id)}>${link.users[0].application_id}</a>` : '–')],
   ]} />
-      ${down > 0 && html`<p class="alert">${down} link${down > 1 ? 's' : ''} between switches down: <a href="#/network">network</a>.</p>`}
+      ${off.length > 0 && html`<p class="alert">${off.length} link${off.length > 1 ? 's' : ''} between switches down: ${off.slice(0, NAMED).map((link, at) => html`${at ? '; ' : ''}<a href=${to('network', link.id)}>${link.id}</a>${down(link).slice('DOWN'.length)}`)}${off.length > NAMED ? `; and ${off.length - NAMED} more` : ''}. All are in the <a href="#/network">network</a>.</p>`}
+      ${cut > 0 && html`<p class="alert">${cut} link${cut > 1 ? 's' : ''} of hosts down: <a href="#/network">network</a>.</p>`}
     </section>
     <section aria-labelledby="hour"><h2 id="hour">The last hour</h2>
       ${!hour || hour.at_ms.length < 2 ? html`<p class="empty">The first points come within 30 seconds of the daemon's start.</p>` : html`
       <div class="charts"><figure><figcaption>Requests a second</figcaption>
-        <${Chart} title="Requests a second" at=${hour.at_ms} series=${[['answered', hour.rates.answered, '--one'], ['refused', hour.rates.refused, '--two']]} /></figure>
+        <${Chart} title="Requests a second" unit=" /s" at=${hour.at_ms} series=${[['answered', hour.rates.answered, '--one'], ['refused', hour.rates.refused, '--two']]} /></figure>
       <figure><figcaption>Containers a second</figcaption>
-        <${Chart} title="Containers a second" at=${hour.at_ms} series=${[['hinted', hour.rates.hinted, '--one'], ['withheld', hour.rates.withheld, '--two']]} /></figure></div>`}
+        <${Chart} title="Containers a second" unit=" /s" at=${hour.at_ms} series=${[['hinted', hour.rates.hinted, '--one'], ['withheld', hour.rates.withheld, '--two']]} /></figure></div>`}
     </section>
     <${Worth} status=${status} />`;
 }

@@ -1,7 +1,7 @@
 // The page: head, navigation, the state of its connection, and one view at a time.
 import { render } from './vendor/preact.mjs';
 import { effect, signal } from './vendor/signals-core.mjs';
-import { clock, html, span } from './parts.mjs';
+import { OLD_MS, clock, html, span, zone } from './parts.mjs';
 import { doc, heardAt, link, place, restarted, start } from './state.mjs';
 import { Overview } from './overview.mjs';
 import { Network } from './network.mjs';
@@ -64,14 +64,25 @@ function App() {
   const [title, View] = Object.hasOwn(VIEWS, place.value.view) ? VIEWS[place.value.view] : VIEWS.overview;
   return html`<${Head} /><main><${Connection} /><h1 id="view" tabindex="-1">${title}</h1>
     ${doc.value ? html`<${View} />` : html`<p>Waiting for the first document.</p>`}</main>
-    <footer>Read-only. Rates are those between two documents; the hour has a point every 10 s.</footer>`;
+    <footer>Read-only. Times are ${zone()}. Rates are those between two documents; the hour has a point every 10 s. A load older than ${span(OLD_MS)} is faded, with its age beside it.</footer>`;
+}
+
+/** What has the focus; what moved with its row, or was drawn anew, gets it back. */
+function refocus(had, href) {
+  const body = document.body;
+  if (had === body || document.activeElement !== body) return;
+  const again = had.isConnected ? had : href && [...root.querySelectorAll('a')].find((one) => one.getAttribute('href') === href);
+  (again || document.getElementById('view'))?.focus({ preventScroll: true });
 }
 
 let shown = null;
 const root = document.getElementById('root');
 root.textContent = '';
 effect(() => {
+  const had = document.activeElement ?? document.body;
+  const href = had.getAttribute('href');
   render(html`<${App} />`, root);
+  refocus(had, href);
   const { view } = place.value;
   document.title = (VIEWS[view] ?? VIEWS.overview)[0] + ' – hintd';
   // Who moved by the keyboard or a screen reader is where the view begins.

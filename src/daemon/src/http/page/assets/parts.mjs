@@ -1,7 +1,9 @@
 // Parts of all views. Names are children of elements, so texts: nothing here makes markup of them.
 import { h, Component } from './vendor/preact.mjs';
 import htm from './vendor/htm.mjs';
+import { signal } from './vendor/signals-core.mjs';
 import uPlot from './vendor/uplot.mjs';
+import { loadAge, since } from './state.mjs';
 
 export const html = htm.bind(h);
 
@@ -30,6 +32,15 @@ export function when(ms) {
   const at = new Date(ms);
   return at.toDateString() === new Date().toDateString() ? clock(ms) : at.toLocaleDateString(undefined, { month: 'short', day: 'numeric' }) + ' ' + clock(ms);
 }
+/** The zone of all times that are shown. */
+export function zone() {
+  const minutes = -new Date().getTimezoneOffset();
+  const two = (value) => String(Math.floor(value)).padStart(2, '0');
+  if (!minutes) return 'UTC';
+  return `${Intl.DateTimeFormat().resolvedOptions().timeZone}, UTC${minutes < 0 ? '−' : '+'}${two(Math.abs(minutes) / 60)}:${two(Math.abs(minutes) % 60)}`;
+}
+/** A name that is too long, without its middle: names differ at their ends. */
+export const cut = (text, most) => (text.length > most ? text.slice(0, Math.floor((most - 1) / 2)) + '…' + text.slice(-Math.ceil((most - 1) / 2)) : text);
 export const words = (token) => String(token).replaceAll('_', ' ');
 /** Names as people sort them: rack2 before rack10. */
 export const byName = new Intl.Collator('en', { numeric: true }).compare;
@@ -37,18 +48,87 @@ export const byName = new Intl.Collator('en', { numeric: true }).compare;
 /** A load's class, so that color and width say the same: free, low, middle, high, full. */
 export const level = (share) => (share >= 0.9 ? 4 : share >= 0.7 ? 3 : share >= 0.4 ? 2 : share >= 0.1 ? 1 : 0);
 
-/** A share as a bar with its figure. */
-export const Bar = ({ share, label, kind = 'load-' + level(share) }) => html`
-  <span class="bar"><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
-    <rect class="bar-all" width="100" height="10" /><rect class=${'bar-part ' + kind} width=${Math.max(0, Math.min(100, 100 * share))} height="10" />
-  </svg><span>${label ?? percent(share)}</span></span>`;
+/** A load older than this is faded, and its age stands beside it. */
+export const OLD_MS = 15000;
 
-/** Columns are [head, cell, kind]; kind "n" is a number. The first cell is the row's head. */
-export function Table({ caption, columns, rows, by, empty = 'None.' }) {
+/** A share as a bar with its figure; `age` is that of the load, in milliseconds. */
+export const Bar = ({ share, label, kind = 'load-' + level(share), age = 0 }) => html`
+  <span class=${age > OLD_MS ? 'bar old' : 'bar'}><svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
+    <rect class="bar-all" width="100" height="10" /><rect class=${'bar-part ' + kind} width=${Math.max(0, Math.min(100, 100 * share))} height="10" />
+  </svg><span>${label ?? percent(share)}${age > OLD_MS ? `, ${span(age)} old` : ''}</span></span>`;
+
+/** Of each direction of a link. */
+export const shares = (link) => [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s].map((load) => load / Math.max(1, link.bits_per_s));
+export const busier = (link) => Math.max(...shares(link));
+/** That a link is down; since when and by whose word, where the daemon says so. */
+export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_by ? `, as ${link.down_by} said` : '');
+/** A link's load one way (0, 1), or the busier one; a link that is down has none. */
+export const Load = ({ link, way }) => (link.up ? html`<${Bar} share=${way == null ? busier(link) : shares(link)[way]} age=${loadAge(link)} />` : html`<span class="state bad">DOWN</span>`);
+
+/** Which text was copied last. */
+const copied = signal('');
+async function copy(text) {
+  await navigator.clipboard.writeText(text);
+  copied.value = text;
+}
+
+export const Copy = ({ text }) => html`<button type="button" class="copy" aria-label=${(copied.value === text ? 'Copied ' : 'Copy ') + text} onClick=${() => copy(text)}>${copied.value === text ? 'copied' : 'copy'}</button>`;
+
+/** An id of a row: its ends, all of it on focus, as a tip, and for who copies. */
+export const Id = ({ id, href }) => html`<span class="id"><a href=${href} title=${id} aria-label=${id}><code>${id.length > 18
+  ? html`${id.slice(0, 8)}<span class="mid">${id.slice(8, -8)}</span>${id.slice(-8)}` : id}</code></a> <${Copy} text=${id} /></span>`;
+
+/** Narrows a table to what is typed, which is in the signal `by`. */
+export const Filter = ({ id, label, by, hint }) => html`<p class="filter"><label for=${id}>${label}</label> <input id=${id} type="search" value=${by.value} onInput=${(event) => { by.value = event.currentTarget.value; }} placeholder=${hint} />
+  ${by.value && html`<${Clear} id=${id} by=${by} />`}</p>`;
+
+const Clear = ({ id, by }) => html`<button type="button" onClick=${() => {
+  by.value = '';
+  document.getElementById(id)?.focus();
+}}>Clear the filter</button>`;
+
+/** By table: the column that it is sorted by, and which way; others are in the order that they came in. */
+const sorted = signal({});
+const WAYS = { ascending: '▲', descending: '▼' };
+
+/** Figures: greatest first, then least first, then as they came; names the other way round. */
+function turn(table, head, [first]) {
+  const was = sorted.value[table];
+  const second = first === 'ascending' ? 'descending' : 'ascending';
+  const way = was?.head !== head ? first : was.way === first ? second : null;
+  sorted.value = { ...sorted.value, [table]: way && { head, way } };
+}
+
+/** What is not known is last, either way. */
+function inOrder(rows, value, way) {
+  const sign = way === 'ascending' ? 1 : -1;
+  const both = (a, b) => (typeof a === 'number' && typeof b === 'number' ? a - b : byName(String(a), String(b)));
+  return rows.map((row) => [value(row), row]).sort(([a], [b]) => (a == null ? 1 : 0) - (b == null ? 1 : 0) || (a == null ? 0 : sign * both(a, b))).map(([, row]) => row);
+}
+
+function Head({ table, column: [head, , kind, value], rows }) {
+  if (!value) return html`<th scope="col" class=${kind}>${head}</th>`;
+  const now = sorted.value[table];
+  const way = now?.head === head ? now.way : 'none';
+  const first = rows.some((row) => typeof value(row) === 'number') ? 'descending' : 'ascending';
+  return html`<th scope="col" class=${kind} aria-sort=${way}><button type="button" class="sort" onClick=${() => turn(table, head, [first])}>${head}<span aria-hidden="true">${WAYS[way] ?? '↕'}</span></button></th>`;
+}
+
+/**
+ * Columns are [head, cell, kind, value]; kind "n" is a number; by `value` rows of a table that has a `name` can be sorted. The
+ * first cell is the row's head. `filter` is [the filter's id, its signal] where one narrows the rows; `most` rows are shown.
+ */
+export function Table({ caption, columns, rows, by, empty = 'None.', name, filter, most = Infinity }) {
+  if (!rows.length && filter?.[1].value.trim()) {
+    return html`<p class="empty">${caption}: nothing matches “${filter[1].value.trim()}”. <${Clear} id=${filter[0]} by=${filter[1]} /></p>`;
+  }
   if (!rows.length) return html`<p class="empty">${caption}: ${empty}</p>`;
-  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0"><table><caption>${caption}</caption>
-    <thead><tr>${columns.map(([head, , kind]) => html`<th scope="col" class=${kind}>${head}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr key=${by(row)}>${columns.map(([, cell, kind], at) => (at === 0
+  const order = name && sorted.value[name];
+  const value = order && columns.find(([head]) => head === order.head)?.[3];
+  const shown = (value ? inOrder(rows, value, order.way) : rows).slice(0, most);
+  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0"><table><caption><span>${caption}</span></caption>
+    <thead><tr>${columns.map((column) => (name ? html`<${Head} table=${name} column=${column} rows=${rows} />` : html`<th scope="col" class=${column[2]}>${column[0]}</th>`))}</tr></thead>
+    <tbody>${shown.map((row) => html`<tr key=${by(row)}>${columns.map(([, cell, kind], at) => (at === 0
     ? html`<th scope="row" class=${kind}>${cell(row)}</th>` : html`<td class=${kind}>${cell(row)}</td>`))}</tr>`)}</tbody></table></div>`;
 }
 
@@ -63,11 +143,12 @@ export class Chart extends Component {
     const line = css.getPropertyValue('--line').trim();
     const { series, unit, top } = this.props;
     const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: '12px system-ui' };
+    const times = (plot, ticks, axisAt, space, step) => ticks.map((tick) => clock(tick * 1000).slice(0, step < 60 ? 8 : 5));
     this.plot = new uPlot({
-      width: Math.max(200, this.box.clientWidth), height: 180, cursor: { drag: { x: false, y: false } },
+      width: Math.max(200, this.box.clientWidth), height: 200, cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top ?? 0, 1e-9)] } },
-      axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
-      series: [{}, ...series.map(([label, , color], at) => ({
+      axes: [{ ...axis, size: 34, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
+      series: [{ label: 'Time', value: (_, value) => (value == null ? '–' : clock(value * 1000)) }, ...series.map(([label, , color], at) => ({
         label, stroke: css.getPropertyValue(color).trim(), width: 2, dash: at % 2 ? [6, 4] : undefined, points: { show: false },
         value: (_, value) => (value == null ? '–' : number(value) + (unit ?? '')),
       }))],

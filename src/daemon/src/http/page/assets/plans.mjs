@@ -1,5 +1,5 @@
 // Plans: which are kept, one as a Gantt chart, and how far its jobs are.
-import { Facts, Table, bytes, html, number, percent, span, when, words } from './parts.mjs';
+import { Facts, Table, bytes, cut, html, number, percent, span, when, words, zone } from './parts.mjs';
 import { place, plan, plans, to } from './state.mjs';
 
 const LEFT = 132;
@@ -142,12 +142,10 @@ function Gantt({ found }) {
     </svg></div>
     <p class="legend" aria-hidden="true"><span><svg viewBox="0 0 40 12"><rect class="slice job-0 map" width="40" height="12" /></svg>maps</span><span><svg viewBox="0 0 40 12"><rect class="slice job-0" width="40" height="12" /></svg>reduces</span>
       <span><svg viewBox="0 0 40 12"><rect class="slice job-0" width="40" height="12" /><rect class="launched" y="8" width="24" height="4" /></svg>launched</span>
-      <span><svg viewBox="0 0 40 12"><rect class="slice job-0 missed" width="40" height="12" /></svg>missed</span><span><svg viewBox="0 0 40 12"><line class="now-line" x1="20" y1="0" x2="20" y2="12" /></svg>now</span>
+      <span><svg viewBox="0 0 40 12"><rect class="slice job-0 missed" width="40" height="12" /></svg>missed</span><span><svg viewBox="0 0 40 12"><line class="now-line" x1="20" y1="0" x2="20" y2="12" /></svg>now</span><span>${from < REAL ? "times: seconds since the trace's start" : `times: ${zone()}`}</span>
       ${found.slices.length < found.slices_total && html`<span>${found.slices.length} of ${found.slices_total} parts are drawn</span>`}
       ${found.racks.length < found.racks_total && html`<span>${found.racks.length} of ${found.racks_total} racks are drawn</span>`}</p>`;
 }
-
-const cut = (text, most) => (text.length > most ? text.slice(0, most - 1) + '…' : text);
 
 function BarOf({ found, bar, x }) {
   const { slice, from, to: upTo } = bar;

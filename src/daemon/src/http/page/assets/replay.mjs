@@ -13,7 +13,7 @@ export function Terms({ caption, heads, costs: [one, two] }) {
   const names = Object.keys({ ...one, ...two });
   if (!names.length) return html`<p class="empty">No term could be computed.</p>`;
   const show = (name, value) => (UNITS[name] ?? number)(value);
-  return html`<div class="scroll" role="region" aria-label="Cost terms" tabindex="0"><table class="terms"><caption>${caption}</caption>
+  return html`<div class="scroll" role="region" aria-label="Cost terms" tabindex="0"><table class="terms"><caption><span>${caption}</span></caption>
     <thead><tr><th scope="col">Term</th><th scope="col">${heads[0]}</th><th scope="col">${heads[1]}</th></tr></thead>
     <tbody>${names.map((name) => {
     const most = Math.max(one?.[name] ?? 0, two?.[name] ?? 0, 1e-12);
@@ -46,16 +46,20 @@ function Beside({ found, policy }) {
   const then = found.recorded.policy ?? 'as answered';
   const [mine, theirs] = [hosts(found.recorded), hosts(found.other)];
   const names = [...new Set([...mine.keys(), ...theirs.keys()])].sort();
-  const refused = found.other?.refused;
+  const { refused, withheld } = found.other ?? {};
+  const none = (found.objectives ?? []).filter((row) => row.recorded == null && row.other == null);
+  const objectives = (found.objectives ?? []).filter((row) => !none.includes(row));
   // The objective and its parts are the deciding policy's own: those are below.
   const plain = (terms) => Object.fromEntries(Object.entries(terms ?? {}).filter(([name]) => name !== 'objective' && !name.startsWith('part')));
   return html`<p>${found.same ? 'Made again it comes out the same, byte by byte.' : html`<span class="state bad">Made again it does NOT come out as it was answered: ${found.differences.map((one) => `${one.field}: ${one.then}, now ${one.now}`).join('; ')}</span>`}</p>
     ${refused ? html`<p class="alert">${policy} refuses (${words(refused.reason)}): ${refused.message}</p>` : html`
+    ${withheld && html`<p class="note">${policy} would give no hints here (${words(withheld.reason)}): the job's busiest link would be done after ${seconds(withheld.hinted_s)} with them, after ${seconds(withheld.default_s)} without. Its costs below are those of its placement.</p>`}
+    ${none.map((row) => html`<p class="note">${row.policy} has no objective: ${row.policy === 'capacity' ? "it takes hosts in the order of heartbeats, as YARN's own scheduler does, and gives no placement a score" : 'it gives no placement a score'}.</p>`)}
     <${Terms} caption=${`Cost terms of ${then} and ${policy}; less is better`} heads=${[then, policy]} costs=${[plain(found.recorded_cost), plain(found.other_cost)]} />
-    <${Table} caption="What each policy's objective says of both" empty="neither has one." by=${(row) => row.policy} rows=${found.objectives ?? []} columns=${[
-    ['Objective of', (row) => row.policy], [then, (row) => number(row.recorded), 'n'], [policy, (row) => number(row.other), 'n'], ['Gain', (row) => percent(row.gain), 'n'],
+    <${Table} caption="What each policy's objective says of both" empty="neither policy has one." by=${(row) => row.policy} rows=${objectives} columns=${[
+    ['Objective of', (row) => row.policy], [then, (row) => number(row.recorded), 'n'], [policy, (row) => number(row.other), 'n'], ['Gain', (row) => (row.gain == null ? (row.recorded === 0 ? 'from 0' : '–') : percent(row.gain)), 'n'],
   ]} />
-    <${Table} caption="Containers by host" empty="neither hints at any." by=${(name) => name} rows=${names} columns=${[
-    ['Host', (name) => name], [then, (name) => mine.get(name) ?? '–', 'n'], [policy, (name) => theirs.get(name) ?? '–', 'n'],
+    <${Table} caption=${`Containers by host${theirs.size || refused ? '' : `; ${policy} names none, for it gives no hints`}`} empty="neither hints at any." by=${(name) => name} rows=${names} columns=${[
+    ['Host', (name) => name], [then, (name) => mine.get(name) ?? (mine.size ? 0 : '–'), 'n'], [policy, (name) => theirs.get(name) ?? (theirs.size ? 0 : '–'), 'n'],
   ]} />`}`;
 }

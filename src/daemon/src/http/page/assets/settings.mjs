@@ -35,7 +35,7 @@ function Gains() {
   const known = GAINS.filter(([term]) => hour?.gains[term].expected.some((value) => value != null));
   return html`<section aria-labelledby="gains"><h2 id="gains">Gain over time</h2>
     ${!known.length ? html`<p class="empty">No decision of the last hour is settled and compared with where YARN would have put its containers.</p>` : html`
-    <div class="charts">${known.map(([term, what]) => html`<figure><figcaption>${what} that hints save of what YARN alone would send, over the ten minutes before each point, in queues that give hints</figcaption>
+    <div class="charts">${known.map(([term, what]) => html`<figure><figcaption>${what} that hints save of what YARN alone would send, over the ten minutes before each point, in queues that give hints. A gap: no decision was compared in those ten minutes</figcaption>
       <${Chart} title=${'Gain: ' + words(term)} unit=" %" at=${hour.at_ms} series=${[['expected', share(hour.gains[term].expected), '--one'], ['realised', share(hour.gains[term].realised), '--two']]} /></figure>`)}</div>`}</section>`;
 }
 

@@ -27,11 +27,20 @@ export const circuits = signal(null);
 export const alerts = signal(null);
 /** The open decision made again: {id, policy}, and found or error once there is an answer. */
 export const replayed = signal(null);
-/** What the decisions are filtered by. */
+/** What decisions, and links, are filtered by. */
 export const filter = signal('');
+export const linkFilter = signal('');
+/** Links of hosts by rack, as far as they were asked for: {at, links}. */
+export const hostLinks = signal(new Map());
 
 const SILENT_MS = 5000;
 const RETRY_MS = 2000;
+/** A stream that stays open and says nothing for so long is given up: what lies between may have lost it. */
+const GIVE_UP_MS = 15000;
+/** Links of a rack's hosts are asked for again after this long; there is one question at a time, two a second at most. */
+const HOST_LINKS_MS = 5000;
+/** Outcomes that are remembered after the daemon has forgotten them. */
+const OUTCOMES_MAX = 200;
 const api = (path) => new URL('api/' + path, document.baseURI.replace(/\/page\/.*$/, '/page/'));
 
 function read() {
@@ -67,6 +76,16 @@ export function rates() {
   };
 }
 
+/** How old a link's load is now: measured ones are as old as the counters. A row of `hostLinks` has `at`, when it came. */
+export function loadAge(load) {
+  const counters = doc.value?.status.ages.find((age) => age.source === 'link_stats')?.age_ms ?? 0;
+  const measured = load.counters_ms ?? counters;
+  return (load.load_source === 'measured' ? measured : 0) + since(load.at);
+}
+
+/** Milliseconds since a document came: the latest one, or another. */
+export const since = (at) => Math.max(0, Date.now() - (at ?? heardAt.value ?? Date.now()));
+
 function take(found) {
   const known = doc.value;
   const another = known && known.status.instance_id !== found.status.instance_id;
@@ -82,8 +101,10 @@ function take(found) {
 }
 
 let source = null;
+let askedAt = 0;
 function listen() {
   source?.close();
+  askedAt = Date.now();
   source = new EventSource(api('stream'));
   source.onmessage = (event) => take(JSON.parse(event.data));
   source.onerror = () => {
@@ -112,8 +133,50 @@ async function loadRack() {
   if (view !== 'nodes' || !chosen) { rack.value = null; return; }
   try {
     const found = await ask('nodes?rack=' + encodeURIComponent(chosen));
-    if (place.value.chosen === chosen) rack.value = found;
+    if (place.value.chosen === chosen) rack.value = { ...found, at: Date.now() };
   } catch (error) { rack.value = { rack: chosen, error: error.message, nodes: [] }; }
+}
+
+let asking = false;
+/** Asks for the links of one rack's hosts: of one that was not asked for yet, then of those that the filter finds, then the oldest. */
+async function loadHostLinks() {
+  const racks = doc.value?.racks.map((row) => row.rack) ?? [];
+  if (place.value.view !== 'network' || document.hidden || asking || link.value !== 'live') return;
+  const known = hostLinks.value;
+  const text = linkFilter.value.trim();
+  const age = (name) => Date.now() - (known.get(name)?.at ?? 0);
+  const found = (name) => text !== '' && known.get(name)?.links.some((one) => isOf(one, text));
+  const due = racks.filter((name) => age(name) > HOST_LINKS_MS);
+  if (!due.length) return;
+  const order = (name) => (known.has(name) ? (found(name) ? 1 : 2) : 0);
+  const name = due.reduce((best, one) => (order(one) - order(best) || age(best) - age(one)) < 0 ? one : best);
+  asking = true;
+  try {
+    const counters = doc.value.status.ages.find((one) => one.source === 'link_stats')?.age_ms ?? 0;
+    const { nodes } = await ask('nodes?rack=' + encodeURIComponent(name));
+    const at = Date.now();
+    const links = nodes.filter((node) => node.link).map((node) => ({ ...node.link, at, counters_ms: counters, host: node.host, rack: name }));
+    hostLinks.value = new Map([...hostLinks.value, [name, { at, links }]].filter(([rack]) => racks.includes(rack)));
+  } catch { /* shown as it was, with its age; asked again */ } finally { asking = false; }
+}
+
+/** Whether a text is part of a link's name, an end's or its rack's. */
+export function isOf(one, text) {
+  const wanted = text.toLowerCase();
+  return [one.id, one.a, one.b, one.rack ?? ''].some((name) => name.toLowerCase().includes(wanted));
+}
+
+/** What became of decisions, as it was seen last: the daemon keeps it for a while only. */
+const outcomes = new Map();
+function remembered(found) {
+  if (found.outcome) {
+    outcomes.delete(found.decision_id);
+    outcomes.set(found.decision_id, { outcome: found.outcome, at: Date.now() });
+    if (outcomes.size > OUTCOMES_MAX) outcomes.delete(outcomes.keys().next().value);
+    return found;
+  }
+  const seen = outcomes.get(found.decision_id);
+  return seen ? { ...found, outcome: seen.outcome, outcome_at: seen.at } : found;
 }
 
 async function loadExplained() {
@@ -121,8 +184,11 @@ async function loadExplained() {
   if (view !== 'decisions' || !chosen) { explained.value = null; return; }
   try {
     const found = await ask('explain?id=' + encodeURIComponent(chosen));
-    if (place.value.chosen === chosen) explained.value = { id: chosen, found };
-  } catch (error) { explained.value = { id: chosen, error: error.message }; }
+    if (place.value.chosen === chosen) explained.value = { id: chosen, found: remembered(found) };
+  } catch (error) {
+    // What was shown stays while the daemon is gone.
+    if (explained.value?.id !== chosen || !explained.value.found || link.value === 'live') explained.value = { id: chosen, error: error.message };
+  }
 }
 
 /** Views with a document of their own, which is asked for while they are open. */
@@ -167,8 +233,10 @@ export function start(everySecond) {
   moved();
   setInterval(() => {
     if (link.value === 'live' && Date.now() - heardAt.value > SILENT_MS) link.value = 'lost';
+    if (source.readyState === EventSource.OPEN && Date.now() - Math.max(heardAt.value ?? 0, askedAt) > GIVE_UP_MS) listen();
     everySecond();
   }, 1000);
   setInterval(loadHistory, 10000);
+  setInterval(loadHostLinks, 500);
   setInterval(() => { if (!document.hidden) for (const load of [loadRack, loadExplained, loadOwn, loadPlan]) load(); }, 5000);
 }

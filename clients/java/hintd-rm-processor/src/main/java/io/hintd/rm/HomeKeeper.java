@@ -32,15 +32,16 @@ import org.slf4j.LoggerFactory;
  * outstanding after {@code hosts-for-ms}, 30 s at most, for YARN serves no rack's row beside a strict {@code *}.
  *
  * <p>They are asked for as the application asks again once none came for as long as hintd says, {@code homes-wait-ms} at
- * most; at once where not all maps that are outstanding have a row at home, no node of the homes can take them, hintd
- * refuses or is silent or says that there are no homes any more, or the queue is switched off. Maps then go elsewhere for
- * good, reduces until all that were asked for have come. That homes are full is no reason.
+ * most; at once where of maps that stayed not all that are outstanding have a row at home any more, no node of the homes can
+ * take them, hintd refuses or is silent or says that there are no homes any more, or the queue is switched off. Maps then go
+ * elsewhere for good, reduces until all that were asked for have come. That homes are full is no reason.
  *
  * <p>A job that hintd gathers has input everywhere: all usable hosts of its homes have rows for its maps from the beginning,
  * and that its own rows name other places is no reason against it. What lies elsewhere is read over the network.
  *
- * <p>Maps of a job whose input was sent nowhere, and that is not gathered, stay by their blocks: their own rows are left as they are, and {@code *} is
- * strict until none came for {@code blocks-for-ms}. YARN relaxes {@code *} of a small job after a heartbeat or two.
+ * <p>Maps of a job whose input was sent nowhere or lies elsewhere, and that is not gathered, stay by their blocks: their own
+ * rows are left as they are, and {@code *} is strict until none came for {@code blocks-for-ms}. YARN relaxes {@code *} of a
+ * small job after a heartbeat or two.
  */
 final class HomeKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(HomeKeeper.class);
@@ -328,7 +329,9 @@ final class HomeKeeper {
     if (rows.leftAlone(key) != null) {
       return rows.leftAlone(key);
     }
-    stay.blocks |= !stay.narrowed && byBlocks(settings);
+    boolean elsewhere = !racks.isEmpty() && !gathered && asked(key, racks) < rows.outstanding(key);
+    // hintd says it too where it is told in time: both ways lead to the same.
+    stay.blocks |= !stay.narrowed && (byBlocks(settings) || elsewhere && settings.blocksForMs > 0);
     if (stay.blocks) {
       // Homes that hintd found meanwhile are those of later runs.
       boolean advised = !racks.isEmpty() || byBlocks(settings);
@@ -337,7 +340,7 @@ final class HomeKeeper {
     if (racks.isEmpty()) {
       return reason;
     }
-    return !gathered && asked(key, racks) < rows.outstanding(key) ? "not_at_home" : null;
+    return elsewhere ? "not_at_home" : null;
   }
 
   /** Containers that the key's rows ask for in those racks, one that names several counted in each. */

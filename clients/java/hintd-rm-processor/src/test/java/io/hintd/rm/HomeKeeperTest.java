@@ -235,7 +235,12 @@ class HomeKeeperTest {
     register();
     ResourceRequest[] rows = maps(3);
     rows[1] = Yarn.row(MAPS, rack(), 2);
-    assertTrue(allocate(rows).contains("*=3 "), "a map has no replica there");
+    assertTrue(allocate(rows).startsWith("*=3! "), "a map has no replica there: they wait for their blocks");
+    assertEquals(3, count("blocks"));
+    assertEquals(0, count("ended_not_at_home"));
+    use("blocks-for-ms=0");
+    register();
+    assertTrue(allocate(rows).startsWith("*=3 "), "nobody waits for blocks");
     assertEquals(1, count("ended_not_at_home"));
   }
 

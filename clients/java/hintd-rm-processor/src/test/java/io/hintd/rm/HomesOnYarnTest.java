@@ -302,8 +302,8 @@ class HomesOnYarnTest {
     Job job = new Job(5, 1024, 2 * ROOM).maps(1, host(0), away()).maps(3, away(), third()).maps(2, third(), away());
     yarn.allocate(job.id, new ArrayList<>(), new ArrayList<>());
     assertTrue(run(100, this::allDone) < 60, job::say);
-    assertEquals(1, count("ended_not_at_home"), job::say);
-    assertEquals(0, count("reduces"), job::say);
+    assertEquals(6, count("blocks"), job::say);
+    assertEquals(0, count("narrowed") + count("reduces"), job::say);
     assertTrue(job.atHome(job.reducesAt) < 2 * ROOM, job::say);
   }
 

@@ -1,0 +1,183 @@
+// What an operator does who has only the page while a link is down: finds it, and is not misled by what is old. Steps of the
+// suite's first daemon, whose link edge-01 to core-1 is down.
+import assert from 'node:assert/strict';
+
+const HOSTS = 8;
+const rows = (page) => page.locator('section[aria-labelledby=links] tbody tr');
+const names = (page) => rows(page).locator('th').allInnerTexts();
+const focused = (page) => page.evaluate(() => document.activeElement.textContent);
+
+export async function links({ page, step, go, see, readable, until, down }) {
+  await step('links of hosts and switches in a table: narrowed, sorted, none without saying so', async () => {
+    await go(page, 'Network');
+    await see(page, '50 of 50 links, 10 of them between switches');
+    assert.equal((await names(page))[0], down.id, 'what is down is first');
+    const filter = page.getByLabel('Only of host, switch or rack');
+    await filter.fill('edge-01');
+    await until(async () => (await rows(page).count()) === HOSTS + 2);
+    await filter.fill('node-01-3');
+    await until(async () => (await rows(page).count()) === 1);
+    await filter.fill('nobody');
+    await see(page, 'nothing matches “nobody”');
+    await page.locator('section[aria-labelledby=links] .empty').getByRole('button', { name: 'Clear the filter' }).press('Enter');
+    await until(async () => (await rows(page).count()) === 50);
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'of', 'the reader goes on at the filter');
+    const head = page.getByRole('columnheader', { name: 'Link' });
+    assert.equal(await head.getAttribute('aria-sort'), 'none');
+    for (const [way, first] of [['ascending', 'edge-01--core-1'], ['descending', 'node-05-8--edge-05'], ['none', down.id]]) {
+      await head.getByRole('button').press('Enter');
+      await until(async () => (await head.getAttribute('aria-sort')) === way && (await names(page))[0] === first);
+      assert.equal(await head.getByRole('button').evaluate((button) => button === document.activeElement), true, 'sorting keeps the focus');
+    }
+    await readable(page);
+  });
+
+  await step('a link that is down has no load', async () => {
+    const row = rows(page).filter({ hasText: 'DOWN' });
+    assert.equal(await row.count(), 1);
+    assert.equal(await row.locator('.bar').count(), 0);
+    await row.getByRole('link').first().press('Enter');
+    await page.getByRole('heading', { name: `Link ${down.id}` }).waitFor();
+    const facts = await page.locator('section.panel dl').innerText();
+    assert.match(facts, /DOWN[\s\S]*a to b\s+nothing: it is down\s+b to a\s+nothing: it is down/);
+    assert.doesNotMatch(facts, /%/);
+    const told = await page.locator('.map g[role=link]').evaluateAll((parts) => parts.map((part) => part.getAttribute('aria-label')));
+    assert.deepEqual(told.filter((text) => text.includes('DOWN')).map((text) => text.includes('%')), [false]);
+  });
+
+  await step('a row keeps the focus when it moves; where it goes the focus is at the view', async () => {
+    const found = await document_(page);
+    const up = found.network.links.filter((link) => link.up);
+    const loaded = (order) => order.forEach((link, at) => { link.a_to_b_bits_per_s = link.b_to_a_bits_per_s = (order.length - at) * 1e8; });
+    const tell = await instead(page);
+    loaded(up);
+    tell(found);
+    await page.reload();
+    await until(async () => (await names(page)).slice(1, 10).join() === up.map((link) => link.id).join());
+    const { id } = up[2];
+    await rows(page).filter({ hasText: id }).getByRole('link').focus();
+    loaded([...up].reverse());
+    tell(found);
+    await until(async () => (await names(page)).indexOf(id) === up.length - 2);
+    assert.equal(await focused(page), id);
+    found.network.links = found.network.links.filter((link) => link.id !== id);
+    tell(found);
+    await until(async () => !(await names(page)).includes(id));
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'view');
+    await tell.end();
+  });
+
+  await step('the map by keys', async () => {
+    await page.locator('.map [tabindex="0"]').first().focus();
+    assert.equal(await page.locator('.map svg [tabindex="0"]').count(), 1, 'one stop for the tab key');
+    const at = () => page.evaluate(() => document.activeElement.dataset.part);
+    assert.equal(await at(), 'switch core-1');
+    await page.keyboard.press('ArrowRight');
+    assert.equal(await at(), 'switch core-2');
+    await page.keyboard.press('Enter');
+    await until(async () => (await rows(page).count()) === 5 && (await page.getByLabel('Only of host').inputValue()) === 'core-2');
+    await page.getByLabel('Only of host').fill('');
+    await page.locator('.map svg [tabindex="0"]').focus();
+    await page.keyboard.press('End');
+    assert.equal(await at(), 'link edge-05--core-2');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Link edge-05--core-2' }).waitFor();
+  });
+}
+
+/** The document of now. */
+const document_ = (page) => page.evaluate(() => new Promise((done) => {
+  const source = new EventSource('/page/api/stream');
+  source.onmessage = (event) => { source.close(); done(JSON.parse(event.data)); };
+}));
+
+/** From now on the page hears what the function is told, in place of the daemon; until its `end`. */
+async function instead(page) {
+  let said = '';
+  await page.route('**/api/stream', (route) => route.fulfill({ contentType: 'text/event-stream', body: `retry: 200\n\ndata: ${said}\n\n` }));
+  const tell = (document) => { said = JSON.stringify(document); };
+  tell.end = async () => {
+    await page.unroute('**/api/stream');
+    await page.reload();
+  };
+  return tell;
+}
+
+/** What a daemon says whose counters are old and which knows since when a link is down. */
+export async function old({ page, step, go, see, until, down }) {
+  await step('what is old looks old, and a link that is down says since when', async () => {
+    const late = await document_(page);
+    late.status.ages.find((age) => age.source === 'link_stats').age_ms = 90_000;
+    Object.assign(late.network.links.find((link) => link.id === down.id), { down_ms: 187_000, down_by: 'ryu' });
+    late.racks.forEach((rack) => { rack.oldest_ms = 42_000; });
+    const tell = await instead(page);
+    tell(late);
+    await page.reload();
+    await go(page, 'Network');
+    await page.locator('.bar.old', { hasText: /%, 9\d s old/ }).first().waitFor();
+    await page.locator('.map line.link.old').first().waitFor({ state: 'attached' });
+    await rows(page).filter({ hasText: 'DOWN for 3 min, as ryu said' }).waitFor();
+    await go(page, 'Nodes');
+    await page.locator('.bar.old', { hasText: /%, 4\d s old/ }).first().waitFor();
+    await go(page, 'Overview');
+    await see(page, /1 link between switches down: edge-01--core-1 for 3 min, as ryu said/);
+    await see(page, /A load older than 15 s is faded/);
+    await tell.end();
+    await go(page, 'Nodes');
+    await until(async () => (await page.locator('.bar').count()) > 0 && (await page.locator('.bar.old').count()) === 0);
+  });
+}
+
+export async function decisions({ page, step, go, see, until }) {
+  await step('ids of decisions differ, are whole on focus, and are copied whole', async () => {
+    await go(page, 'Decisions');
+    const link = page.locator('tbody .id a');
+    const ids = await link.evaluateAll((all) => all.map((one) => [one.title, one.querySelector('code').firstChild.data + one.querySelector('code').lastChild.data]));
+    assert.equal(new Set(ids.map(([, shown]) => shown)).size, ids.length);
+    const wide = () => link.first().evaluate((one) => one.getBoundingClientRect().width);
+    const short = await wide();
+    await page.keyboard.press('Tab');
+    await link.first().focus();
+    assert.ok((await wide()) > short, 'all of it is seen on focus');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const id = await link.first().getAttribute('title');
+    await page.getByRole('button', { name: `Copy ${id}` }).press('Enter');
+    await page.getByRole('button', { name: `Copied ${id}` }).waitFor();
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), id);
+  });
+
+  await step('a filter that matches no decision says so', async () => {
+    await page.getByLabel('Only with').fill('no such thing');
+    await see(page, 'nothing matches “no such thing”');
+    await page.locator('.empty').getByRole('button', { name: 'Clear the filter' }).press('Enter');
+    await until(async () => (await page.locator('tbody tr').count()) > 0 && (await page.getByLabel('Only with').inputValue()) === '');
+  });
+
+  await step('capacity has no scores, and says so; what became of a decision is remembered', async () => {
+    await page.locator('tbody tr', { hasText: 'hinted' }).first().getByRole('link').first().press('Enter');
+    await page.locator('section.panel select').selectOption('capacity');
+    await page.getByRole('button', { name: 'Replay' }).press('Enter');
+    await see(page, /capacity has no objective: it takes hosts in the order of heartbeats/);
+    await until(async () => !(await page.getByText('What became of it is not kept').count()));
+    await page.route('**/api/explain*', async (route) => {
+      const answer = await route.fetch();
+      await route.fulfill({ response: answer, json: { ...(await answer.json()), outcome: undefined } });
+    });
+    await see(page, /As this page saw it last, at \d\d:\d\d:\d\d/);
+    await page.unroute('**/api/explain*');
+  });
+}
+
+/** The narrowest phone: no view is wider than it, whatever is open. */
+export async function phone({ page, addresses }) {
+  await page.setViewportSize({ width: 360, height: 780 });
+  for (const address of addresses) {
+    await page.evaluate((to) => { location.hash = to; }, address);
+    await page.locator('main table, main .empty').first().waitFor();
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    assert.ok(wide <= 0, `${address} is ${wide} pixels too wide`);
+    const out = await page.evaluate(() => [...document.querySelectorAll('main *')].filter((one) => !one.closest('.scroll') && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
+    assert.deepEqual(out, [], `${address}: cut off`);
+  }
+  await page.setViewportSize({ width: 1280, height: 900 });
+}
