@@ -1,8 +1,8 @@
 //! Metrics of routes, middleboxes and moves, and of those who watch routes.
 
 use super::labels::{BoxState, LabelValue, LinkState, MoveEvent, RouteKind, WatcherKind};
-use super::metrics::{Metrics, SharedCounter};
-use metrics::Gauge;
+use super::metrics::{Kind, Metric, Metrics, SharedCounter, metric};
+use metrics::{Gauge, Unit};
 
 pub(super) const ROUTES: &str = "hintd_routes";
 pub(super) const BOXES: &str = "hintd_middleboxes";
@@ -12,8 +12,13 @@ pub(super) const ROUTE_RESYNCS: &str = "hintd_route_resyncs_total";
 pub(super) const ROUTE_UNACKNOWLEDGED: &str = "hintd_route_updates_unacknowledged";
 pub(super) const ROUTE_REFUSED: &str = "hintd_routes_refused_total";
 pub(super) const ROUTE_WATCHERS: &str = "hintd_route_watchers";
-pub(super) const LINKS: &str = "hintd_links";
-pub(super) const LINKS_DAMPED: &str = "hintd_links_damped_total";
+const LINKS: &str = "hintd_links";
+const LINKS_DAMPED: &str = "hintd_links_damped_total";
+
+pub(super) const OF_LINKS: &[Metric] = &[
+    metric(LINKS, Kind::Gauge, Unit::Count, "Links of the network, by whether they carry traffic: up, down."),
+    metric(LINKS_DAMPED, Kind::Counter, Unit::Count, "Times that a link was avoided because it flapped."),
+];
 
 /// Records routes of running flows and those who watch them.
 #[derive(Clone)]
