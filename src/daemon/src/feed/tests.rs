@@ -433,7 +433,7 @@ fn a_loaded_cluster_needs_no_registration() {
     stream.greet(v1::FeedHello::default());
     let Wire::Heartbeat(item) = heartbeat("a", 1, 1) else { unreachable!() };
     heartbeats::ingest(&fresh, &mut stream, v1::HeartbeatItem { number: 1, item: Some(item) }).unwrap();
-    fresh.link(&"l1".into(), Some(false), None).unwrap();
+    fresh.link(&"l1".into(), Some(false), None, "test").unwrap();
     let mut taken = Vec::new();
     fresh.drain(&mut |change| -> Result<(), ModelError> {
         taken.push(change);
