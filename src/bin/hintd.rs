@@ -42,7 +42,8 @@ fn main() -> ExitCode {
     };
     if arguments.check {
         return match load() {
-            Ok(_) => {
+            Ok(config) => {
+                config.options.settings.notices().iter().for_each(|notice| say(&format!("warning: {notice}")));
                 say(&format!("{}: OK", arguments.config.display()));
                 ExitCode::SUCCESS
             }
@@ -127,6 +128,7 @@ async fn serve(config: Config, file: PathBuf, signals: Signals, logs: &Logs) -> 
         return Err(error);
     }
     let changed = watch_file(&file, CONFIG_BYTES).context("the configuration file can't be watched")?;
+    options.settings.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
     say_whom_it_trusts(running.grpc);
     let ended = until_stopped(&running.daemon, signals, changed).await;
     running.shutdown().await?;

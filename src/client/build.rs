@@ -28,7 +28,7 @@ const PUBLISHED: &[&str] = &[
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
     "SetCircuit",
     // admin.proto
-    "StatusResponse", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
+    "StatusResponse", "DownLinkView", "QueueView", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
     "NodesResponse", "NodeView", "LinksResponse", "LinkView", "LinkUser", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
     "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "PolicyLearnt", "HeldOutJobs", "ReloadResponse", "CalibrateResponse", "Difference",
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",

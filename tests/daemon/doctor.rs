@@ -1,8 +1,12 @@
 //! `hintctl doctor` and `hintctl top` at the real daemon: without nodes, with them, with a wrong configuration, with requests.
 
-use crate::program::{Program, command, write_config_with};
+use crate::program::{Program, command, page, rewrite_config, write_config_with};
+use crate::streams::two_ways;
 use crate::world::{SOON, hello, register, request};
+use hintd_client::FeedSender;
+use hintd_client::wire::v1;
 use serde_json::{Value, json};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -57,6 +61,9 @@ fn save(file: &Path, text: &str) {
 
 /// Patience with nodes that register and say nothing more.
 const LATER: [(&str, &str); 1] = [("model.max_age", "heartbeats = \"24h\"")];
+/// Of [`two_ways`].
+const UPLINK: &str = "u00";
+const LOG: (&str, &str) = ("log", "level = \"info\"");
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_is_examined_without_nodes_with_them_and_with_a_wrong_configuration() {
@@ -118,6 +125,9 @@ async fn a_daemon_is_examined_without_nodes_with_them_and_with_a_wrong_configura
     let (verdicts, findings) = of(&report, "configuration");
     assert_eq!(verdicts, ["problem"]);
     assert!(findings.contains("refused") && findings.contains("leeses"), "{findings}");
+    // What is in force is the daemon's to say, whatever is on disk.
+    assert!(of(&report, "policy").1.contains("queues by mode: on: *"), "{report}");
+    assert!(of(&report, "journal").1.contains("journal.redb has"), "{report}");
     // Another file than the daemon's, which the daemon has no word on.
     save(&file, &sound);
     program.until("it is back", |status| status.config_refused.is_empty()).await;
@@ -182,4 +192,80 @@ async fn one_frame_has_links_applications_and_rates() {
     drop(program);
     let gone = top(&["--once"]);
     assert_eq!(gone.status.code(), Some(1), "{}", said(&gone));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_goes_down_is_named_by_the_log_the_metrics_status_and_the_doctor() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = write_config_with(at, &[LATER[0], LOG, ("listen", &format!("metrics = \"{metrics}\""))]);
+    let program = Program::start(at, port).await;
+    let mut feed: FeedSender<v1::TopologyItem> = program.client.feed(hello()).await.unwrap();
+    feed.send(two_ways()).await.unwrap();
+    program.until("the network is there", |status| status.links == 7).await;
+    let until = async |wanted: &str| {
+        let began = std::time::Instant::now();
+        while !page(metrics, "/metrics").await.contains(wanted) {
+            assert!(began.elapsed() < SOON, "no {wanted}");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    until("hintd_links{state=\"up\"} 7").await;
+    assert!(!program.log().contains("a link is"), "{}", program.log());
+    let mut turn = async |up| {
+        let change = v1::LinkChange { id: UPLINK.into(), up: Some(up), bits_per_s: None };
+        let item = v1::TopologyItem { number: 0, item: Some(v1::topology_item::Item::Link(change)) };
+        feed.send(item).await.unwrap();
+    };
+
+    turn(false).await;
+    program.until("it is down", |status| status.links_down == 1).await;
+    until("hintd_links{state=\"down\"} 1").await;
+    let line = |words: &str| program.log().lines().find(|line| line.contains(words)).map(str::to_owned);
+    let down = line("a link is down").expect("the log tells of it");
+    assert!(down.contains("WARN") && down.contains(UPLINK) && down.contains("said_by=test"), "{down}");
+    let status = said(&hintctl(at, &["status"]));
+    assert!(status.contains(&format!("7, 1 down: {UPLINK} for ")) && status.contains("(as test said)"), "{status}");
+    let (verdicts, findings) = of(&doctor(at).0, "links");
+    assert_eq!(verdicts, ["warning"]);
+    assert!(findings.starts_with(&format!("1 link of 7 is down: {UPLINK} for ")), "{findings}");
+    assert!(findings.contains("of its uplinks"), "{findings}");
+    let first = said(&hintctl(at, &["links", "--down"]));
+    assert!(first.contains(UPLINK) && first.contains("DOWN ") && first.contains("1 of 1 links"), "{first}");
+
+    turn(true).await;
+    program.until("it is up", |status| status.links_down == 0).await;
+    until("hintd_links{state=\"down\"} 0").await;
+    let up = line("a link is up again").expect("the log tells of it");
+    assert!(up.contains("INFO") && up.contains(UPLINK), "{up}");
+    assert!(!said(&hintctl(at, &["doctor"])).contains("is down"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_that_nobody_knows_are_refused_and_a_configuration_without_a_star_is_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let port = write_config_with(at, &[LATER[0], LOG]);
+    let program = Program::start(at, port).await;
+    program.client.request_hints(request("r1", 1, 1, 1_024), SOON).await.unwrap();
+    for list in ["applications", "decisions", "leases"] {
+        let refused = hintctl(at, &[list, "--queue", "defualt"]);
+        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        assert!(said(&refused).contains("--queue defualt") && said(&refused).contains("there are: default"));
+        let known = hintctl(at, &[list, "--queue", "default"]);
+        assert!(known.status.success(), "{}", said(&known));
+    }
+    assert!(!said(&hintctl(at, &["reload"])).contains("WARNING"));
+    rewrite_config(at, port, &[LATER[0], LOG, ("queues.\"*\"", ""), ("queues.etl", "mode = \"off\"")]);
+    let reloaded = said(&hintctl(at, &["reload"]));
+    assert!(reloaded.contains("WARNING: the configuration names queues (etl) and no [queues.\"*\"]"), "{reloaded}");
+    assert!(program.log().contains("no [queues.\"*\"]"), "{}", program.log());
+    assert!(program.status().await.notices.iter().any(|notice| notice.contains("queues (etl)")));
+    for app in 2..6 {
+        program.client.request_hints(request("r2", app, 1, 1_024), SOON).await.unwrap_err();
+    }
+    let (verdicts, findings) = of(&doctor(at).0, "requests");
+    assert_eq!(verdicts, ["warning"], "{findings}");
+    assert!(findings.contains("80 % were refused: 1 for unknown (application_"), "{findings}");
 }

@@ -323,7 +323,7 @@ async fn a_network_what_if_tells_what_would_move_and_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn links_say_what_they_carry_for_whom_and_where_that_is_from() {
-    let (world, _feed, _beats) = wired(&[]).await;
+    let (world, mut feed, _beats) = wired(&[]).await;
     let (_updates, route) = two_jobs(&world).await;
     let links = async |request| world.admin.clone().links(request).await.map(tonic::Response::into_inner);
     let all = links(v1::LinksRequest::default()).await.unwrap();
@@ -348,6 +348,16 @@ async fn links_say_what_they_carry_for_whom_and_where_that_is_from() {
     let request = v1::LinksRequest { link: "h09".into(), ..v1::LinksRequest::default() };
     let unknown = links(request).await.unwrap_err();
     assert!(unknown.code() == Code::NotFound && unknown.message().contains("did you mean \"h"), "{unknown:?}");
+    // One that is down says since when and by whose word, in both answers.
+    assert!(all.links.iter().all(|link| link.down_ms.is_none() && link.down_by.is_empty()), "{all:?}");
+    turn(&mut feed, "h00", false).await;
+    let status = world.until("it is down", |status| status.links_down == 1).await;
+    assert_eq!((status.down[0].id.as_str(), status.down[0].said_by.as_str()), ("h00", "test"), "{:?}", status.down);
+    let down = links(v1::LinksRequest { down_only: true, ..v1::LinksRequest::default() }).await.unwrap();
+    assert_eq!((down.links.len(), down.links[0].id.as_str(), down.links[0].down_by.as_str()), (1, "h00", "test"));
+    assert!(down.links[0].down_ms.is_some(), "{down:?}");
+    turn(&mut feed, "h00", true).await;
+    world.until("it is up", |status| status.links_down == 0 && status.down.is_empty()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

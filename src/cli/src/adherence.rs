@@ -171,7 +171,7 @@ fn share(part: u64, of: u64) -> String {
 }
 
 fn percent(share: Option<f64>) -> String {
-    share.map_or_else(absent, |share| format!("{:.0} %", share * 100.0))
+    share.map_or_else(absent, output::percent)
 }
 
 /// Most frequent first.

@@ -18,9 +18,24 @@ pub fn repeat_text(leases: &[v1::LeaseState]) -> String {
     format!("a repeat: answered before, as it was then; its leases now: {states}")
 }
 
+/// How much of an answer is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Detail {
+    /// Routes that carry no bytes as well.
+    pub(super) routes_without_bytes: bool,
+    /// That nothing was ruled out, where nothing was.
+    pub(super) nothing_ruled_out: bool,
+}
+
 /// One answer for people.
 #[must_use]
 pub fn text(set: &v1::HintSet) -> String {
+    text_with(set, Detail { routes_without_bytes: true, nothing_ruled_out: false })
+}
+
+/// The same, as detailed as is wanted.
+#[must_use]
+pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
     let mut lines = vec![format!(
         "{}: policy {}, {} containers on {} hosts, {} after {} steps in {}",
         if set.decision_id.is_empty() { &set.request_id } else { &set.decision_id },
@@ -57,8 +72,19 @@ pub fn text(set: &v1::HintSet) -> String {
             lines.push(format!("{count} {what}"));
         }
     }
-    if !set.routes.is_empty() {
-        lines.push(format!("\n{}", routes_text(&set.routes)));
+    let carry = |route: &&v1::HintRoute| detail.routes_without_bytes || route.bytes > 0;
+    let routes: Vec<v1::HintRoute> = set.routes.iter().filter(carry).cloned().collect();
+    if !routes.is_empty() {
+        lines.push(format!("\n{}", routes_text(&routes)));
+    }
+    if routes.len() < set.routes.len() {
+        lines.push(format!(
+            "routes on which no bytes are known to go: {}; --all shows them",
+            set.routes.len() - routes.len()
+        ));
+    }
+    if detail.nothing_ruled_out && set.exclusions.is_empty() {
+        lines.push("\nnothing was ruled out".to_owned());
     }
     if !set.exclusions.is_empty() {
         let rows = set.exclusions.iter().map(|exclusion| {
@@ -111,7 +137,7 @@ fn whole_text(whole: &v1::TermsOfWhole) -> String {
 }
 
 /// Why there are no hints.
-fn withheld_text(withheld: &v1::Withheld) -> String {
+pub(super) fn withheld_text(withheld: &v1::Withheld) -> String {
     let time = |seconds: Option<f64>| seconds.map_or_else(|| "an unknown time".to_owned(), output::seconds);
     match withheld.reason.as_str() {
         "nothing_known" => {
@@ -245,22 +271,66 @@ pub fn by_host(hints: &[v1::Hint], group: Option<&str>) -> Vec<(String, u32)> {
 
 /// Terms in words and units.
 fn readable(terms: &v1::Terms) -> Vec<(String, String)> {
+    // Seconds where it is made of the busiest link's; else it has no unit.
+    let of_a_link = terms.parts.contains_key("busiest_link_s");
+    let objective = |value: f64| if of_a_link { output::seconds(value) } else { output::digits(value) };
     let common = [
         ("remote input", terms.remote_bytes.map(output::bytes)),
         ("across racks", terms.cross_rack_bytes.map(output::bytes)),
         ("core hops", terms.core_hops.map(output::digits)),
         ("worst link", terms.worst_link_s.map(output::seconds)),
         ("balance", terms.balance.map(output::digits)),
-        ("objective", terms.objective.map(output::digits)),
+        ("objective", terms.objective.map(objective)),
     ];
     let common = common.into_iter().map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "-".to_owned())));
-    let parts = terms.parts.iter().map(|(name, value)| (format!("  of which {name}"), output::digits(*value)));
+    let parts = terms.parts.iter().map(|(name, value)| (format!("  of which {name}"), part(name, *value)));
     common.chain(parts).collect()
+}
+
+/// A part of an objective, in the unit that its name ends with.
+fn part(name: &str, value: f64) -> String {
+    match name {
+        name if name.ends_with("_bits_per_s") => output::rate(value),
+        name if name.ends_with("_s") => output::seconds(value),
+        "across_racks" => output::bytes(value),
+        _ => output::digits(value),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_objective_has_its_unit_where_it_has_one() {
+        let terms = |parts: &[(&str, f64)]| v1::Terms {
+            objective: Some(12.5),
+            parts: parts.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            ..v1::Terms::default()
+        };
+        let shown = |parts: &[(&str, f64)]| {
+            let set = v1::HintSet { terms: Some(terms(parts)), ..v1::HintSet::default() };
+            terms_table(&set).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let joint = shown(&[("busiest_link_s", 12.5), ("across_racks", 2e9)]);
+        assert!(joint.contains("objective 12.5 s -"), "{joint}");
+        assert!(joint.contains("of which across_racks 2 GB") && joint.contains("busiest_link_s 12.5 s"), "{joint}");
+        let other = shown(&[("utility_bits_per_s", 1e9), ("mean_hops", 3.0)]);
+        assert!(other.contains("objective 12.5 - ") && other.contains("utility_bits_per_s 1 Gbit/s"), "{other}");
+    }
+
+    #[test]
+    fn routes_without_bytes_are_counted_where_they_are_not_wanted_and_nothing_ruled_out_is_said() {
+        let route =
+            |src: &str, bytes| v1::HintRoute { src: src.into(), dst: "d".into(), bytes, ..v1::HintRoute::default() };
+        let set = v1::HintSet { routes: vec![route("full", 5), route("empty", 0)], ..v1::HintSet::default() };
+        let explained = text_with(&set, Detail { routes_without_bytes: false, nothing_ruled_out: true });
+        assert!(explained.contains("full → d") && !explained.contains("empty → d"), "{explained}");
+        assert!(explained.contains("no bytes are known to go: 1; --all shows them"), "{explained}");
+        assert!(explained.contains("nothing was ruled out"), "{explained}");
+        let all = text(&set);
+        assert!(all.contains("empty → d") && !all.contains("ruled out"), "{all}");
+    }
 
     #[test]
     fn cost_and_gain_are_said_to_be_of_the_whole() {

@@ -306,6 +306,7 @@ fn drive(work: Pin<Box<dyn Future<Output = ()> + '_>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| Failure::Work(error.into()))?.block_on(async {
         tokio::select! {
+            biased; // work that hears Ctrl-C itself has it
             () = work => Ok(()),
             // What the work holds (a demo's folder and daemon) is dropped, and so taken away.
             _ = tokio::signal::ctrl_c() => Err(Failure::work("interrupted".to_owned())),

@@ -18,6 +18,9 @@ pub enum ContextCommand {
     /// Contexts, the current one marked
     #[command(after_help = "Examples:\n  hintctl context list\n  hintctl --json context list | jq -r .current")]
     List,
+    /// The current context's name
+    #[command(after_help = "Example:\n  hintctl context current\n\nExit code 1: none is current.")]
+    Current,
     /// Make a context the current one
     Use(UseArgs),
     /// Keep a daemon by a name: what --address, --admin-socket and --secret-file say
@@ -106,6 +109,7 @@ pub fn run(command: &ContextCommand, daemon: &DaemonArgs, output: Output) -> Res
     let mut all = kept(&file)?;
     let said = match command {
         ContextCommand::List => return list(&file, &all, output),
+        ContextCommand::Current => return current(&file, &all, output),
         ContextCommand::Use(args) => all.choose(&file, args.name.as_deref())?,
         ContextCommand::Add(args) => all.add(&args.name, of_flags(daemon)?, args.force)?,
         ContextCommand::Remove(args) => all.remove(&file, &args.name)?,
@@ -274,6 +278,14 @@ impl Contexts {
         self.contexts.remove(name);
         let was_current = self.current.take_if(|current| *current == *name).is_some();
         Ok(format!("context {name} is forgotten{}", if was_current { "; none is current now" } else { "" }))
+    }
+}
+
+fn current(file: &Path, all: &Contexts, output: Output) -> Result<(), Failure> {
+    match (&all.current, all.lost()) {
+        (_, Some(lost)) => Err(Failure::in_file(file, format!("current: there is no context \"{lost}\""))),
+        (Some(name), None) => output.sorted(&json!({ "file": file, "current": name }), || name.clone()),
+        (None, None) => Err(Failure::work("no context is current: commands go by the environment and the defaults")),
     }
 }
 

@@ -47,16 +47,14 @@ fn text(answer: &v1::WhatIfNetworkResponse, rows: usize) -> String {
     } else {
         String::new()
     };
-    let mut parts = vec![output::pairs(&[
+    let mut parts: Vec<String> = cut_off(answer, cut, rows).into_iter().collect();
+    parts.push(output::pairs(&[
         ("routes", format!("{} would move, {cut} would be cut, {} stay", moved - cut, answer.untouched)),
         (
             "utility",
             format!("{} now, {} then{share}", output::rate(answer.utility_before), output::rate(answer.utility_after)),
         ),
-    ])];
-    if !answer.cut_off_hosts.is_empty() {
-        parts.push(format!("hosts that nobody would reach: {}", shortened(&answer.cut_off_hosts, rows)));
-    }
+    ]));
     if moved > 0 {
         parts.push(routes_table(&answer.routes, rows));
     }
@@ -67,6 +65,26 @@ fn text(answer: &v1::WhatIfNetworkResponse, rows: usize) -> String {
         parts.push(applications_table(&answer.applications, rows));
     }
     parts.join("\n\n")
+}
+
+/// What matters most, said first: pairs that would have no path, and whose they are. `None`: nothing would be cut off.
+fn cut_off(answer: &v1::WhatIfNetworkResponse, cut: usize, rows: usize) -> Option<String> {
+    if cut == 0 && answer.cut_off_hosts.is_empty() {
+        return None;
+    }
+    let pairs =
+        if cut == 1 { "1 pair of hosts that talks".to_owned() } else { format!("{cut} pairs of hosts that talk") };
+    let mut lines = vec![format!("THIS CUTS OFF: {pairs} would have no path")];
+    if !answer.cut_off_hosts.is_empty() {
+        lines.push(format!("hosts that nobody would reach: {}", shortened(&answer.cut_off_hosts, rows)));
+    }
+    let hit = answer.applications.iter().filter(|application| application.routes_cut > 0);
+    let hit: Vec<String> =
+        hit.map(|application| format!("{} ({})", application.application_id, application.routes_cut)).collect();
+    if !hit.is_empty() {
+        lines.push(format!("applications, with their pairs that would have no path: {}", shortened(&hit, rows)));
+    }
+    Some(lines.join("\n"))
 }
 
 fn routes_table(routes: &[v1::RouteForecast], rows: usize) -> String {
@@ -163,9 +181,24 @@ mod tests {
             utility_before: 2e9,
             utility_after: 1e9,
             cut_off_hosts: names(&["d"]),
+            applications: vec![v1::ApplicationForecast {
+                application_id: "application_1_0001".into(),
+                routes_moved: 2,
+                routes_cut: 1,
+                ..v1::ApplicationForecast::default()
+            }],
             ..v1::WhatIfNetworkResponse::default()
         };
         let text = text(&answer, 20);
+        assert!(
+            text.starts_with(
+                "THIS CUTS OFF: 1 pair of hosts that talks would have no path\nhosts that nobody would reach: d\n\
+             applications, with their pairs that would have no path: application_1_0001 (1)\n\n"
+            ),
+            "{text}"
+        );
+        let harmless = v1::WhatIfNetworkResponse { routes: vec![], cut_off_hosts: vec![], ..answer.clone() };
+        assert!(super::text(&harmless, 20).starts_with("routes"), "nothing is cut");
         for part in
             ["1 would move, 1 would be cut, 9 stay", "2 Gbit/s now, 1 Gbit/s then (-50 %)", "s1 c2 s2", "cut off by c1"]
         {

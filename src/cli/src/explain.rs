@@ -1,10 +1,12 @@
 //! `hintctl explain`: why there, why not here, why nowhere.
 
+use super::answers::Detail;
 use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::printable::{one_line, one_line_strings};
-use super::{adherence, answers, lists, predicted};
+use super::view::PlainViewArgs;
+use super::{adherence, answers, lists, predicted, summary};
 use clap::Args;
 use hintd_client::ClientError;
 use hintd_client::wire::v1;
@@ -24,8 +26,13 @@ pub struct ExplainArgs {
     /// Of an application, so many decisions at most, the newest
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
+    /// Routes on which no bytes are known to go as well
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     token: TokenArgs,
+    #[command(flatten)]
+    view: PlainViewArgs,
 }
 
 /// `hintctl explain`.
@@ -33,11 +40,12 @@ pub struct ExplainArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers, or it does not know the decision.
 pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let output = args.view.output(output)?;
     if args.decision.starts_with("application_") {
         return application(args, daemon, output);
     }
     let answer = block_on(ask(args, daemon))?;
-    output.answer(&answer, text)
+    output.answer(&answer, |answer| text(answer, args.all))
 }
 
 /// An application's last decisions, and why the newest of them came out as it did.
@@ -63,7 +71,7 @@ fn application(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Resul
     })?;
     output.result(&Document { list: &list, newest: &newest }, || {
         let table = lists::decisions_text(&one_line_strings(&list), false);
-        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest)))
+        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest), args.all))
     })
 }
 
@@ -82,13 +90,14 @@ async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<v1::ExplainRespo
     Ok(daemon.client().await?.explain_with(asked).await?)
 }
 
-fn text(answer: &v1::ExplainResponse) -> String {
+fn text(answer: &v1::ExplainResponse, all: bool) -> String {
     let set = answer.decision.clone().unwrap_or_default();
     if let Some(refused) = &answer.refused {
         return refused_text(answer, &set, refused);
     }
     let outcome = answer.outcome.as_ref().map(|found| format!("\n\n{}", adherence::outcome_text(found)));
-    format!("{}{}", explained_text(answer, &set), outcome.unwrap_or_default())
+    let first = summary::sentences(&set, answer.outcome.as_ref());
+    format!("{first}\n\n{}{}", explained_text(answer, &set, all), outcome.unwrap_or_default())
 }
 
 fn who(answer: &v1::ExplainResponse) -> String {
@@ -101,8 +110,9 @@ fn refused_text(answer: &v1::ExplainResponse, set: &v1::HintSet, refused: &v1::R
     format!("{}\n{decision_id} of request {request_id} by {policy}: {refusal}", who(answer))
 }
 
-fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet) -> String {
-    let mut lines = vec![who(explained), answers::text(set)];
+fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, all: bool) -> String {
+    let detail = Detail { routes_without_bytes: all, nothing_ruled_out: true };
+    let mut lines = vec![who(explained), answers::text_with(set, detail)];
     if let Some(performance) = &explained.performance {
         lines.push(format!("\n{}", predicted::text(performance)));
     }
@@ -122,8 +132,13 @@ fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet) -> String 
         ));
     }
     let rows = set.ages.iter().map(|age| {
-        let heard = age.age_ms.map_or_else(|| "never".to_owned(), |ms| output::seconds(ms as f64 / 1e3));
-        [age.source.clone(), if age.stale { "too old" } else { "fresh" }.to_owned(), heard]
+        let heard = age.age_ms.map_or_else(|| "-".to_owned(), output::age);
+        let state = match (age.age_ms, age.stale) {
+            (None, _) => "never received",
+            (Some(_), true) => "too old",
+            (Some(_), false) => "fresh",
+        };
+        [age.source.clone(), state.to_owned(), heard]
     });
     lines.push(format!("\n{}", output::table(["source", "", "heard before"], 2, rows)));
     if explained.recorded {

@@ -60,6 +60,7 @@ pub mod shell;
 pub mod simulate;
 pub mod solve;
 mod sorting;
+mod summary;
 pub mod top;
 pub mod topology;
 pub mod trace;

@@ -12,13 +12,17 @@ use hintd_client::wire::v1;
 /// Which links.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hintctl links --down\n  hintctl links --sort -load\n  hintctl links --link edge-0-core-1\n  \
+    override_usage = "hintctl links [OPTIONS]\n       hintctl links [OPTIONS] [ID]",
+    after_help = "Examples:\n  hintctl links --down\n  hintctl links --sort -load\n  hintctl links edge-0-core-1\n  \
     hintctl --json links | jq -r '.links[] | select(.a_to_b_bits_per_s > 0.8 * .bits_per_s) | .id'\n\n\
     A load is measured where the link_stats feed told it, else modelled: max-min fair rates of running flows on\n\
-    their routes. Users are always modelled."
+    their routes (~). Pairs of tasks whose bytes are not known, or are 0, load no link. Users are always modelled."
 )]
 pub struct LinksArgs {
     /// Only this link
+    #[arg(value_name = "ID", conflicts_with_all = ["down", "limit", "link"])]
+    id: Option<String>,
+    /// The same
     #[arg(long, value_name = "ID", conflicts_with_all = ["down", "limit"])]
     link: Option<String>,
     /// Only links that are down
@@ -45,19 +49,20 @@ const USERS_SHOWN: u32 = 3;
 /// [`Failure`] where no daemon answers, or it has no such link.
 pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let script = matches!(args.view.format(output)?, Format::Json | Format::Yaml);
-    let every = script || args.link.is_some();
+    let link = args.id.as_ref().or(args.link.as_ref());
+    let every = script || link.is_some();
     let order = args.sort.of(LINK_COLUMNS, args.limit)?;
     let request = v1::LinksRequest {
         down_only: args.down,
         limit: order.asks(),
-        link: args.link.clone().unwrap_or_default(),
+        link: link.cloned().unwrap_or_default(),
         users: args.users.unwrap_or(if every { 0 } else { USERS_SHOWN }),
     };
     let ask = async |mut admin: hintd_client::AdminClient| {
         order.answer(admin.links(request.clone()).await, |found| (&mut found.links, found.total.into()))
     };
     let text = |answer: &v1::LinksResponse, wide| match answer.links.as_slice() {
-        [link] if args.link.is_some() => link_text(link),
+        [only] if link.is_some() => link_text(only),
         links => links_text(links, answer.total, wide),
     };
     args.view.show(daemon, output, ask, text).map(drop)
@@ -76,6 +81,7 @@ const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
     ("pairs-a-to-b", |link| link.a_to_b_task_pairs.into()),
     ("pairs-b-to-a", |link| link.b_to_a_task_pairs.into()),
     ("users", |link| link.users_total.into()),
+    ("down-for", |link| link.down_ms.into()),
 ];
 
 /// Of both ways the greater load, bit/s.
@@ -87,6 +93,42 @@ fn state(link: &v1::LinkView) -> &'static str {
     if link.up { "up" } else { "DOWN" }
 }
 
+/// Since when as well, where it is down.
+fn state_since(link: &v1::LinkView) -> String {
+    match link.down_ms {
+        Some(ms) => format!("{} {}", state(link), output::age(ms)),
+        None => state(link).to_owned(),
+    }
+}
+
+/// `, DOWN for 50 s, as sdn.ryu said`
+fn state_in_words(link: &v1::LinkView) -> String {
+    let said_by = if link.down_by.is_empty() { String::new() } else { format!(", as {} said", link.down_by) };
+    link.down_ms
+        .map_or_else(|| state(link).to_owned(), |ms| format!("{} for {}{said_by}", state(link), output::age(ms)))
+}
+
+/// Links named where one line tells of those that are down.
+const DOWN_NAMED: usize = 2;
+
+/// `: l1 for 50 s (as sdn.ryu said), …` and how many more of `all` there are.
+pub(super) fn named_down(down: &[v1::DownLinkView], all: u32) -> String {
+    let name =
+        |link: &v1::DownLinkView| format!("{} for {} (as {} said)", link.id, output::age(link.down_ms), link.said_by);
+    let named = down.iter().take(DOWN_NAMED).map(name).collect::<Vec<_>>();
+    match (all as usize).saturating_sub(named.len()) {
+        _ if named.is_empty() => String::new(),
+        0 => format!(": {}", named.join(", ")),
+        more => format!(": {} and {more} more", named.join(", ")),
+    }
+}
+
+/// As [`load`], with a `~` before what is modelled and not measured.
+pub(super) fn marked_load(source: v1::LoadSource, rate: u64) -> String {
+    let mark = if source == v1::LoadSource::Modelled && rate > 0 { "~" } else { "" };
+    format!("{mark}{}", load(rate))
+}
+
 fn load(load: u64) -> String {
     output::rate(load as f64)
 }
@@ -95,12 +137,12 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
     let row = |link: &v1::LinkView| {
         [
             link.id.clone(),
-            state(link).to_owned(),
+            state_since(link),
             users_line(link),
             load_source(link.load_source()).unwrap_or("-").to_owned(),
             output::rate(link.bits_per_s as f64),
-            load(link.a_to_b_bits_per_s),
-            load(link.b_to_a_bits_per_s),
+            marked_load(link.load_source(), link.a_to_b_bits_per_s),
+            marked_load(link.load_source(), link.b_to_a_bits_per_s),
             link.a_to_b_task_pairs.to_string(),
             link.b_to_a_task_pairs.to_string(),
         ]
@@ -112,12 +154,12 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
             |link: &v1::LinkView| format!("{} %", output::digits(busier(link) * 100.0 / link.bits_per_s.max(1) as f64));
         let rows = links.iter().map(|link| {
             let [id, up, users, load, capacity, down, back, pairs, pairs_back] = row(link);
-            let (a, b) = (link.a.clone(), link.b.clone());
-            [id, up, a, b, users, load, capacity, down, back, share(link), pairs, pairs_back]
+            let (a, b, by) = (link.a.clone(), link.b.clone(), link.down_by.clone());
+            [id, up, by, a, b, users, load, capacity, down, back, share(link), pairs, pairs_back]
         });
         let [id, up, users, load, capacity, down, back, pairs, pairs_back] = header;
-        let header = [id, up, "a", "b", users, load, capacity, down, back, "load", pairs, pairs_back];
-        output::table(header, 6, rows)
+        let header = [id, up, "said by", "a", "b", users, load, capacity, down, back, "load", pairs, pairs_back];
+        output::table(header, 7, rows)
     } else {
         output::table(header, 4, links.iter().map(row))
     };
@@ -142,7 +184,7 @@ fn link_text(link: &v1::LinkView) -> String {
         format!("{from} to {to}: {} ({share} %), {pairs} task pairs", load(rate))
     };
     let mut lines = vec![output::pairs(&[
-        ("link", format!("{}, {}", link.id, state(link))),
+        ("link", format!("{}, {}", link.id, state_in_words(link))),
         ("capacity", format!("{} each way", output::rate(link.bits_per_s as f64))),
         ("load", load_source(link.load_source()).unwrap_or("unknown").to_owned()),
         ("", direction(&link.a, &link.b, link.a_to_b_bits_per_s, link.a_to_b_task_pairs)),
@@ -178,9 +220,30 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_is_down_says_since_when_and_by_whose_word() {
+        let down = v1::LinkView { up: false, down_ms: Some(50_400), down_by: "sdn.ryu".into(), ..link() };
+        let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(links_text(std::slice::from_ref(&down), 1, false)).contains("l1 DOWN 50.4 s application"));
+        assert!(words(links_text(std::slice::from_ref(&down), 1, true)).contains("l1 DOWN 50.4 s sdn.ryu s1 s2"));
+        assert!(link_text(&down).contains("l1, DOWN for 50.4 s, as sdn.ryu said"), "{}", link_text(&down));
+        assert!(link_text(&link()).contains("l1, up\n"), "{}", link_text(&link()));
+    }
+
+    #[test]
+    fn one_or_two_links_that_are_down_are_named_and_more_are_counted() {
+        let down = |id: &str| v1::DownLinkView { id: id.into(), down_ms: 50_000, said_by: "ryu".into() };
+        assert_eq!(named_down(&[down("l1")], 1), ": l1 for 50 s (as ryu said)");
+        assert!(named_down(&[down("l1"), down("l2"), down("l3")], 7).ends_with("l2 for 50 s (as ryu said) and 5 more"));
+        assert_eq!(named_down(&[], 3), "", "a daemon of before");
+    }
+
+    #[test]
     fn a_load_says_where_it_is_from() {
         let text = links_text(&[link()], 1, false);
-        assert!(text.contains("modelled") && text.contains("2.5 Gbit/s"), "{text}");
+        assert!(text.contains("modelled") && text.contains("~2.5 Gbit/s"), "{text}");
+        assert!(!text.contains("~0"), "{text}");
+        let measured = v1::LinkView { load_source: v1::LoadSource::Measured.into(), ..link() };
+        assert!(!links_text(&[measured], 1, true).contains('~'));
         assert!(text.contains("application_1_0001 2.5 Gbit/s, 2 more"), "{text}");
         let text = links_text(&[link()], 1, true);
         assert!(text.contains("load from") && text.contains("25 %") && text.contains("s2"), "{text}");

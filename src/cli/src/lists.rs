@@ -1,12 +1,18 @@
 //! `hintctl decisions`, `leases` and `applications`: what was decided, what is promised, and for whom; newest first.
 
-use super::connect::DaemonArgs;
+use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::sorting::{Column, SortArgs};
 use super::view::ViewArgs;
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
+use std::collections::BTreeSet;
+
+/// Rows that a daemon lists at most.
+const ROWS_MAX: u32 = 10_000;
+/// Queues named where one is not there.
+const QUEUES_NAMED: usize = 20;
 
 /// Which rows.
 #[derive(Debug, Clone, Args)]
@@ -77,6 +83,7 @@ pub struct ApplicationsArgs {
 pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
     let order = args.sort.of(DECISION_COLUMNS, limit)?;
+    check_queue(&queue, daemon)?;
     let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_decisions(asked.clone()).await;
@@ -94,6 +101,7 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
 pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
     let order = args.sort.of(LEASE_COLUMNS, limit)?;
+    check_queue(&queue, daemon)?;
     let asked = v1::ListLeasesRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_leases(asked.clone()).await;
@@ -111,6 +119,7 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
 pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
     let order = args.sort.of(APPLICATION_COLUMNS, limit)?;
+    check_queue(&queue, daemon)?;
     let asked = v1::ListApplicationsRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_applications(asked.clone()).await;
@@ -119,6 +128,48 @@ pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output
     args.view.show(daemon, output, ask, applications_text)?;
     order.warn(output);
     Ok(())
+}
+
+/// A queue that nobody knows is misspelt, more often than not: an empty list would not say so.
+fn check_queue(queue: &str, daemon: &DaemonArgs) -> Result<(), Failure> {
+    if queue.is_empty() {
+        return Ok(());
+    }
+    let known = block_on(known_queues(queue, daemon))?;
+    known_or_named(queue, &known)
+}
+
+/// Queues that the configuration names, or that asked for hints, as far as that is kept; of the last, `queue` in any case.
+async fn known_queues(queue: &str, daemon: &DaemonArgs) -> Result<BTreeSet<String>, Failure> {
+    let mut admin = daemon.operator().await?;
+    let status = admin.status(v1::StatusRequest {}).await?.into_inner();
+    let configured = status.queues.into_iter().map(|queue| queue.name).filter(|name| name != "*");
+    let followed = status.adherence.into_iter().map(|row| row.queue);
+    let mut known: BTreeSet<String> = configured.chain(followed).collect();
+    if !known.contains(queue) {
+        let asked = v1::ListApplicationsRequest { limit: ROWS_MAX, ..v1::ListApplicationsRequest::default() };
+        let asking = admin.list_applications(asked).await?.into_inner().applications;
+        known.extend(asking.into_iter().map(|row| row.queue));
+    }
+    if !known.contains(queue) {
+        let asked =
+            v1::ListDecisionsRequest { queue: queue.to_owned(), limit: 1, ..v1::ListDecisionsRequest::default() };
+        known.extend(admin.list_decisions(asked).await?.into_inner().decisions.into_iter().map(|row| row.queue));
+    }
+    Ok(known)
+}
+
+fn known_or_named(queue: &str, known: &BTreeSet<String>) -> Result<(), Failure> {
+    if known.contains(queue) {
+        return Ok(());
+    }
+    let names: Vec<&str> = known.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    let there = match names.as_slice() {
+        [] => "none is configured by name, and none has asked for hints".to_owned(),
+        names if names.len() <= QUEUES_NAMED => format!("there are: {}", names.join(", ")),
+        names => format!("there are: {} and {} more", names[..QUEUES_NAMED].join(", "), names.len() - QUEUES_NAMED),
+    };
+    Err(Failure::Input(format!("--queue {queue}: no such queue is configured or has asked for hints; {there}")))
 }
 
 const DECISION_COLUMNS: &[Column<v1::DecisionView>] = &[
@@ -382,6 +433,18 @@ mod tests {
             hosts_total: 9,
             ..v1::DecisionView::default()
         }
+    }
+
+    #[test]
+    fn a_queue_that_nobody_knows_is_refused_with_those_that_there_are() {
+        let known = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        assert!(known_or_named("etl", &known(&["etl", "live"])).is_ok());
+        let refused = |names: &[&str]| known_or_named("elt", &known(names)).unwrap_err().to_string();
+        assert!(refused(&["live", "etl"]).ends_with("has asked for hints; there are: etl, live"));
+        assert!(refused(&[]).ends_with("none is configured by name, and none has asked for hints"));
+        let many: Vec<String> = (0..25).map(|at| format!("q{at:02}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(refused(&many).ends_with("q19 and 5 more"), "{}", refused(&many));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::connect::{DaemonArgs, GATHERED_BYTES, block_on, gather};
 use super::failure::Failure;
 use super::files;
 use super::holdout;
+use super::links::named_down;
 use super::output::{self, Output};
 use super::plan::kept;
 use super::printable::one_line;
@@ -19,11 +20,15 @@ use std::path::PathBuf;
 /// Which nodes.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hintctl nodes\n  hintctl nodes --host rack7 --limit 20\n  hintctl nodes --sort -used\n  \
+    override_usage = "hintctl nodes [OPTIONS]\n       hintctl nodes [OPTIONS] [HOST]",
+    after_help = "Examples:\n  hintctl nodes\n  hintctl nodes rack7 --limit 20\n  hintctl nodes --sort -used\n  \
     hintctl --json nodes | jq '.nodes[] | select(.state != \"RUNNING\")'"
 )]
 pub struct NodesArgs {
     /// Only hosts whose names contain this
+    #[arg(value_name = "HOST", conflicts_with = "host")]
+    name: Option<String>,
+    /// The same
     #[arg(long, default_value = "")]
     host: String,
     /// At most so many, by name or as sorted; 0: all
@@ -95,7 +100,8 @@ pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<
 /// [`Failure`] where no daemon answers.
 pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let order = args.sort.of(NODE_COLUMNS, args.limit)?;
-    let request = v1::NodesRequest { host_contains: args.host.clone(), limit: order.asks() };
+    let request =
+        v1::NodesRequest { host_contains: args.name.as_ref().unwrap_or(&args.host).clone(), limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
         order.answer(admin.nodes(request.clone()).await, |found| (&mut found.nodes, found.total.into()))
     };
@@ -188,6 +194,7 @@ pub fn reload(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
         }
         lines.extend(answer.changed.iter().map(|key| format!("changed: {key}")));
         lines.extend(answer.needs_restart.iter().map(|key| format!("needs a restart, left as it was: {key}")));
+        lines.extend(answer.notices.iter().map(|notice| format!("WARNING: {notice}")));
         lines.join("\n")
     })
 }
@@ -261,7 +268,10 @@ fn status_text(status: &v1::StatusResponse) -> String {
         ("snapshot", format!("version {}, {} old", status.snapshot_version, ms(status.snapshot_age_ms))),
         ("nodes", format!("{} of {} usable, in {} racks", status.nodes_usable, status.nodes, status.racks)),
         ("data", format!("{} datasets, {} blocks", status.datasets, status.blocks)),
-        ("links", format!("{}, {} down", status.links, status.links_down)),
+        (
+            "links",
+            format!("{}, {} down{}", status.links, status.links_down, named_down(&status.down, status.links_down)),
+        ),
         ("flows", flows_text(&status.flows.unwrap_or_default(), &status.watchers)),
         (
             "applications",
@@ -305,8 +315,9 @@ fn status_text(status: &v1::StatusResponse) -> String {
 /// When each source was heard.
 fn sources_table(status: &v1::StatusResponse) -> String {
     let rows = status.ages.iter().map(|age| {
-        let heard = age.age_ms.map_or_else(|| "never".to_owned(), |ms| output::seconds(ms as f64 / 1e3));
+        let heard = age.age_ms.map_or_else(|| "-".to_owned(), output::age);
         let state = match (age.stale, age.source.as_str()) {
+            _ if age.age_ms.is_none() => "never received",
             (true, _) => "too old",
             // Whoever tells of blocks was heard, and told of none.
             (false, "blocks") if status.blocks == 0 => "fresh, no block known",
@@ -355,7 +366,7 @@ fn watchers_table(watchers: &[v1::WatcherView]) -> String {
         [
             watcher.name.clone(),
             if watcher.installs { "installs" } else { "listens" }.to_owned(),
-            if watcher.attached { watcher.state.clone() } else { format!("{}, away", watcher.state) },
+            watcher_state(watcher),
             format!("{}{first}", watcher.refused_total),
             watcher.routes.to_string(),
             watcher.sent.to_string(),
@@ -363,5 +374,14 @@ fn watchers_table(watchers: &[v1::WatcherView]) -> String {
             output::seconds(watcher.since_ms as f64 / 1e3),
         ]
     });
-    output::table(["watcher", "", "state", "refused", "routes", "sent", "acknowledged", "since"], 4, rows)
+    output::table(["watcher", "", "state", "refused", "routes", "sent", "acknowledged", "watches for"], 4, rows)
+}
+
+/// `current`, or where it left `silent, away for 50 s`.
+pub(super) fn watcher_state(watcher: &v1::WatcherView) -> String {
+    match watcher.away_ms {
+        _ if watcher.attached => watcher.state.clone(),
+        Some(ms) => format!("{}, away for {}", watcher.state, output::age(ms)),
+        None => format!("{}, away", watcher.state),
+    }
 }

@@ -239,6 +239,12 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
+/// For how long something has been so, from milliseconds.
+#[must_use]
+pub fn age(ms: u64) -> String {
+    seconds(ms as f64 / 1e3)
+}
+
 /// A time that was set, in the greatest unit of which it is two or more: `60 s`, `30 min`, `12 h`, `7 d`.
 #[must_use]
 pub fn whole_time(ms: u64) -> String {
@@ -253,12 +259,23 @@ pub fn digits(value: f64) -> String {
     let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
     let decimals = usize::try_from(2 - magnitude).unwrap_or(0).min(6);
     let text = format!("{value:.decimals$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text.as_str() };
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// A share in whole percent; what is rounded to nothing has no sign.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let text = format!("{:.0} %", share * 100.0);
+    text.strip_prefix("-0 ").map_or_else(|| text.clone(), |rest| format!("0 {rest}"))
 }
 
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
-    let mut value = value;
-    let mut unit = 0;
+    let (first, mut value, mut unit) = (units[0], value, 0);
+    // There is no part of a byte or of a bit: it comes of means.
+    if value > 0.0 && value < 1.0 {
+        return format!("<1 {first}");
+    }
     while value >= step * 0.9995 && unit + 1 < units.len() {
         value /= step;
         unit += 1;
@@ -277,6 +294,9 @@ mod tests {
         assert_eq!(rate(1e10), "10 Gbit/s");
         assert_eq!([seconds(0.0), seconds(0.0123), seconds(2.5)], ["0 us", "12.3 ms", "2.5 s"]);
         assert_eq!(digits(100.0), "100");
+        assert_eq!([digits(-0.0), digits(-1e-9), digits(-0.5)], ["0", "0", "-0.5"]);
+        assert_eq!([percent(-0.003), percent(-0.006), percent(0.126)], ["0 %", "-1 %", "13 %"]);
+        assert_eq!([bytes(0.477), bytes(1.0), rate(0.2)], ["<1 B", "1 B", "<1 bit/s"]);
         let times = [60_000, 90_000, 1_800_000, 43_200_000, 604_800_000].map(whole_time);
         assert_eq!(times, ["60 s", "90 s", "30 min", "12 h", "7 d"]);
     }

@@ -4,6 +4,7 @@ use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::printable::one_line;
+use super::view::PlainViewArgs;
 use clap::Args;
 use hintd_client::wire::v1;
 use hintd_model::solve::nearest;
@@ -18,6 +19,8 @@ pub struct PoliciesArgs {
     /// Only this one: its parameters in force, and what it learnt from jobs that finished
     #[arg(long, value_name = "POLICY")]
     show: Option<String>,
+    #[command(flatten)]
+    view: PlainViewArgs,
 }
 
 /// `hintctl policies`.
@@ -25,6 +28,7 @@ pub struct PoliciesArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers, or has no such policy.
 pub fn run(args: &PoliciesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let output = args.view.output(output)?;
     let answer = daemon.ask(async |mut admin| admin.list_policies(v1::ListPoliciesRequest {}).await)?;
     let Some(name) = &args.show else {
         return output.sorted_answer(&answer, |answer| {

@@ -50,7 +50,7 @@ pub(super) fn terminal(instead: &str) -> Result<(), Failure> {
     }
 }
 
-/// Shows it until `q` is pressed or a signal ends it. A daemon that goes away is waited for: what was shown last stays, with
+/// Shows it until `q` or Ctrl-C is pressed or a signal ends it. A daemon that goes away is waited for: what was shown last stays, with
 /// the reason. Keys and signals are heard while it is waited for. The terminal is left as it was found, while the process is
 /// stopped (Ctrl-Z) as well.
 pub(super) async fn live(shown: &mut impl Live, every: Duration) -> Result<(), Failure> {
@@ -99,7 +99,7 @@ async fn look(
                 () = sleep_until(late), if !waits => waits = true,
             }
             if waits {
-                screen.draw("the daemon does not answer (q quits)", &lines).map_err(broken)?;
+                screen.draw("the daemon does not answer (q or Ctrl-C quits)", &lines).map_err(broken)?;
             }
         }
     };
@@ -113,6 +113,7 @@ fn broken(error: io::Error) -> Failure {
 
 /// Signals that would leave a terminal as it is.
 struct Signals {
+    interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
     stop: Signal,
@@ -123,6 +124,7 @@ impl Signals {
     fn new() -> Result<Self, Failure> {
         let heard = |kind| signal(kind).map_err(|error| Failure::work(format!("signals: {error}")));
         Ok(Self {
+            interrupt: heard(SignalKind::interrupt())?,
             terminate: heard(SignalKind::terminate())?,
             hang_up: heard(SignalKind::hangup())?,
             stop: heard(SignalKind::from_raw(SignalNumber::TSTP.as_raw()))?,
@@ -172,6 +174,8 @@ impl Screen {
                 None | Some(b'q' | b'Q') => Heard::Quit,
                 Some(key) => Heard::Key(key),
             }),
+            // What is shown until somebody has seen enough ends well by it, as top(1) and watch(1) do.
+            _ = signals.interrupt.recv() => Ok(Heard::Quit),
             _ = signals.terminate.recv() => Err(Failure::work("ended by SIGTERM")),
             _ = signals.hang_up.recv() => Err(Failure::work("ended by SIGHUP")),
             _ = signals.stop.recv() => Ok(Heard::Stop),

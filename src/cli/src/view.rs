@@ -31,9 +31,40 @@ pub struct ViewArgs {
     /// How it is shown [default: table; json with --json]
     #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Show it again and again on the terminal, every SECONDS (0.1 to 3600; 2 if left out); q quits
+    /// Show it again and again on the terminal, every SECONDS (0.1 to 3600; 2 if left out); q or Ctrl-C quits
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = screen::seconds)]
     watch: Option<f64>,
+}
+
+/// How what is no list is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlainFormat {
+    /// For people
+    Table,
+    /// For scripts, as --json
+    Json,
+}
+
+/// How what is no list is shown: as lists take it.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlainViewArgs {
+    /// How it is shown [default: table; json with --json]
+    #[arg(short = 'o', long = "output", value_enum, value_name = "FORMAT")]
+    format: Option<PlainFormat>,
+}
+
+impl PlainViewArgs {
+    /// Where the words go then.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] where `--json` and `-o` contradict each other.
+    pub fn output(&self, output: Output) -> Result<Output, Failure> {
+        match (self.format, output.is_json()) {
+            (None, _) | (Some(PlainFormat::Table), false) => Ok(output),
+            (Some(PlainFormat::Json), _) => Ok(Output::new(true)),
+            (Some(PlainFormat::Table), true) => Err(Failure::Input("--json and -o name different formats".to_owned())),
+        }
+    }
 }
 
 /// How long one look may take: what takes longer hangs.
@@ -113,7 +144,7 @@ where
     L: Fn(&M) -> String,
 {
     fn head(&self) -> &str {
-        "q quits"
+        "q or Ctrl-C quits"
     }
 
     fn lines(&self) -> Vec<String> {
@@ -132,6 +163,16 @@ mod tests {
 
     fn asked(format: Option<Format>, watch: Option<f64>, json: bool) -> Result<Format, String> {
         ViewArgs { format, watch }.format(Output::new(json)).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn what_is_no_list_takes_the_same_option_for_json() {
+        let asked = |format, json| PlainViewArgs { format }.output(Output::new(json)).map(Output::is_json).ok();
+        assert_eq!([asked(None, false), asked(None, true)], [Some(false), Some(true)]);
+        let json = Some(PlainFormat::Json);
+        assert_eq!([asked(json, false), asked(json, true)], [Some(true), Some(true)]);
+        let table = Some(PlainFormat::Table);
+        assert_eq!([asked(table, false), asked(table, true)], [Some(false), None]);
     }
 
     #[test]

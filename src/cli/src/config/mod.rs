@@ -12,6 +12,7 @@ use super::output::Output;
 use clap::{Args, Subcommand};
 use draft::Draft;
 use properties::Properties;
+use std::ffi::OsString;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,8 @@ pub enum ConfigCommand {
     #[command(
         name = "from-hadoop",
         after_help = "Examples:\n  hintctl config from-hadoop /etc/hadoop/conf\n  \
-        hintctl config from-hadoop /etc/hadoop/conf -o /etc/hintd/hintd.toml\n\n\
+        hintctl config from-hadoop /etc/hadoop/conf -o /etc/hintd/hintd.toml\n  \
+        HADOOP_CONF_DIR=/etc/hadoop/conf hintctl config from-hadoop\n\n\
         Reads core-site.xml, hdfs-site.xml, yarn-site.xml, mapred-site.xml and capacity-scheduler.xml where they are there, and\n\
         spark-defaults.conf for where Spark's history server is, and writes what hintd needs of them: addresses of ResourceManagers, NameNodes and\n\
         history servers, and YARN's sizes. Each line names the property that it comes\n\
@@ -32,11 +34,15 @@ pub enum ConfigCommand {
     FromHadoop(FromHadoopArgs),
 }
 
+/// Where Hadoop's own commands look.
+const HADOOP_CONF_DIR: &str = "HADOOP_CONF_DIR";
+
 /// Which cluster.
 #[derive(Debug, Args)]
 pub struct FromHadoopArgs {
-    /// Hadoop's configuration, as /etc/hadoop/conf
-    folder: PathBuf,
+    /// Hadoop's configuration, as /etc/hadoop/conf; may be left out where HADOOP_CONF_DIR names it
+    #[arg(required = std::env::var_os(HADOOP_CONF_DIR).is_none())]
+    folder: Option<PathBuf>,
     /// A new file for the result [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -54,11 +60,12 @@ struct Made<'a> {
 /// [`Failure::Input`] with the file, and its line where it is no such file; [`Failure::Work`] where the result can't be written.
 pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
     let ConfigCommand::FromHadoop(args) = command;
-    let properties = Properties::read(&args.folder)?;
+    let folder = folder(args.folder.as_deref(), std::env::var_os(HADOOP_CONF_DIR))?;
+    let properties = Properties::read(&folder)?;
     let draft = from_hadoop::draft(&properties);
-    let text = draft.text(&args.folder);
+    let text = draft.text(&folder);
     draft.notes.iter().for_each(|note| output.progress(note));
-    check(&args.folder, &draft, &text)?;
+    check(&folder, &draft, &text)?;
     match &args.output {
         Some(file) => {
             write_new(file, &text)?;
@@ -66,6 +73,13 @@ pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
         }
         None => output.result(&made(&text, &draft), || text.clone()),
     }
+}
+
+/// The folder that is given, else the environment's.
+fn folder(given: Option<&Path>, environment: Option<OsString>) -> Result<PathBuf, Failure> {
+    let named = environment.filter(|named| !named.is_empty()).map(PathBuf::from);
+    let missing = || Failure::Input(format!("no folder is given, and {HADOOP_CONF_DIR} names none"));
+    given.map(Path::to_owned).or(named).ok_or_else(missing)
 }
 
 fn made<'a>(toml: &'a str, draft: &'a Draft) -> Made<'a> {

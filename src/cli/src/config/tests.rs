@@ -269,3 +269,14 @@ fn a_file_that_is_there_is_not_replaced() {
     assert!(write_new(&path, "b").unwrap_err().to_string().contains("it is there already"));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "a");
 }
+
+#[test]
+fn the_folder_is_the_one_given_else_the_environments() {
+    let of = |given: Option<&str>, named: &str| {
+        super::folder(given.map(Path::new), Some(named.into())).map(|folder| folder.display().to_string()).ok()
+    };
+    assert_eq!(of(Some("a"), "b").as_deref(), Some("a"));
+    assert_eq!(of(None, "b").as_deref(), Some("b"));
+    assert_eq!(of(None, ""), None);
+    assert!(super::folder(None, None).unwrap_err().to_string().contains("HADOOP_CONF_DIR"));
+}

@@ -419,7 +419,7 @@ fn cost_lines(hints: &v1::HintSet) -> String {
     let mut text = row("hinted", hints.terms.as_ref());
     let _ = write!(text, "\n{}", row("default", hints.baseline.as_ref())); // writing to a String can't fail
     if let Some(gain) = hints.expected_gain {
-        let _ = write!(text, "  gain {:.0} %", gain * 100.0);
+        let _ = write!(text, "  gain {}", output::percent(gain));
     }
     text
 }

@@ -21,6 +21,7 @@ pub(super) mod page {
     pub(crate) const NODES: &str = "docs/operations.md#hintdnodessilent";
     pub(crate) const NETWORK: &str = "docs/network.md#looking-and-changing";
     pub(crate) const RACKS: &str = "docs/network.md#who-believes-what-of-racks";
+    pub(crate) const LINK_DOWN: &str = "docs/operations.md#hintdlinkdown";
     pub(crate) const CUT: &str = "docs/operations.md#hintdpairscut";
     pub(crate) const CONTROLLER: &str = "docs/operations.md#hintdcontrolleraway";
     pub(crate) const WATCHER: &str = "docs/operations.md#hintdwatchersilent";

@@ -1,7 +1,10 @@
 //! Checks of what the daemon knows of the cluster: itself, feeds, servers, nodes, racks, the network, routes.
 
+use super::super::operate::watcher_state;
 use super::super::output;
 use super::check::{Check, Verdict, count, page, some};
+use super::facts::Answers;
+use super::links;
 use hintd_client::wire::v1;
 
 /// Usable nodes below this share are fewer than silence of a few explains.
@@ -142,9 +145,11 @@ fn group(name: &'static str, kind: &str, page: &'static str, servers: &[&v1::Ser
 fn controller(watcher: &v1::WatcherView) -> Check {
     const NAME: &str = "controller";
     let v1::WatcherView { name, state, since_ms, refused_total, attached, .. } = watcher;
-    let away = if *attached { "" } else { ", away" };
-    let finding =
-        format!("{name} installs routes: {state}{away}, since {}; {refused_total} routes refused.", ms(*since_ms));
+    let is = watcher_state(watcher);
+    let finding = format!(
+        "{name} installs routes: {is}; it began to watch {} ago; {refused_total} routes refused.",
+        ms(*since_ms)
+    );
     match (state.as_str(), attached, refused_total) {
         ("silent", ..) | (_, false, _) => {
             Check::problem(NAME, page::WATCHER, finding, "Look at its log and start it again.")
@@ -218,9 +223,10 @@ pub(super) fn racks(status: &v1::StatusResponse, racks: &Result<v1::RacksRespons
 }
 
 /// The network: whether there is one, what limits it, who has no place.
-pub(super) fn network(status: &v1::StatusResponse, network: &Result<v1::NetworkResponse, String>) -> Vec<Check> {
+pub(super) fn network(answers: &Answers) -> Vec<Check> {
     const NAME: &str = "network";
-    let network = match network {
+    let status = &answers.status;
+    let network = match &answers.network {
         Ok(network) => network,
         Err(why) => return vec![Check::not_checked(NAME, page::NETWORK, format!("{why}."))],
     };
@@ -250,10 +256,7 @@ pub(super) fn network(status: &v1::StatusResponse, network: &Result<v1::NetworkR
     }
     checks.extend(places(network));
     checks.extend(rates(network));
-    if status.links_down > 0 {
-        let finding = format!("{} of {} are down.", count(u64::from(status.links_down), "link"), status.links);
-        checks.push(Check::warning("links", page::CUT, finding, "hintctl links --down names them."));
-    }
+    checks.extend(links::down(status, network, &answers.down));
     let flows = status.flows.unwrap_or_default();
     if flows.cut > 0 {
         let finding = format!("{} have traffic and no path.", count(flows.cut, "host pair"));
@@ -335,4 +338,27 @@ pub(super) fn plan(status: &v1::StatusResponse) -> Check {
 
 fn ms(ms: u64) -> String {
     output::seconds(ms as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_that_left_is_away_since_then_and_not_since_it_came() {
+        let watcher = |attached, away_ms| v1::WatcherView {
+            name: "ryu".into(),
+            installs: true,
+            state: "silent".into(),
+            since_ms: 687_000,
+            attached,
+            away_ms,
+            ..v1::WatcherView::default()
+        };
+        let check = controller(&watcher(false, Some(50_000)));
+        assert_eq!(check.verdict, Verdict::Problem);
+        assert!(check.finding.starts_with("ryu installs routes: silent, away for 50 s; "), "{}", check.finding);
+        assert!(check.finding.contains("began to watch 687 s ago"), "{}", check.finding);
+        assert!(!controller(&watcher(true, None)).finding.contains("away"));
+    }
 }

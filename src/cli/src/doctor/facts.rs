@@ -3,6 +3,7 @@
 use super::super::connect::DaemonArgs;
 use super::super::failure::Failure;
 use super::super::printable::{one_line, one_line_strings};
+use super::process;
 use hintd::config::{Config, ConfigError};
 use hintd_client::wire::v1;
 use prost::{Message, Name};
@@ -47,6 +48,8 @@ pub(super) struct Answers {
     pub(super) network: Result<v1::NetworkResponse, String>,
     pub(super) racks: Result<v1::RacksResponse, String>,
     pub(super) policies: Result<v1::ListPoliciesResponse, String>,
+    /// Links that carry nothing.
+    pub(super) down: Result<v1::LinksResponse, String>,
 }
 
 /// See the module.
@@ -59,6 +62,8 @@ pub(super) struct Facts {
     pub(super) answers: Result<Box<Answers>, String>,
     pub(super) config_file: PathBuf,
     pub(super) on_disk: OnDisk,
+    /// What this machine has to do, where nobody answers: the load average of a minute, and its cores.
+    pub(super) load: Option<(f64, usize)>,
 }
 
 /// Looks at everything once.
@@ -67,13 +72,15 @@ pub(super) async fn facts(daemon: &DaemonArgs, config: Option<&Path>) -> Result<
     let socket = daemon.socket()?;
     let standing = standing(&socket);
     let pid = listener(&socket).await;
-    let (answers, named) = match answers(&socket).await {
+    let (answers, named) = match answers_or_again(&socket).await {
         Ok((answers, named)) => (Ok(Box::new(answers)), Some(named)),
-        Err(why) => (Err(why), None),
+        // A process that is too slow to answer still shows what it was started with.
+        Err(why) => (Err(why), pid.and_then(process::config_of_the_command)),
     };
+    let load = if answers.is_err() { process::load() } else { None };
     let config_file = config_file(config, named, pid);
     let on_disk = on_disk(&config_file);
-    Ok(Facts { socket, standing, pid, answers, config_file, on_disk })
+    Ok(Facts { socket, standing, pid, answers, config_file, on_disk, load })
 }
 
 fn standing(socket: &Path) -> Standing {
@@ -96,18 +103,33 @@ async fn listener(socket: &Path) -> Option<u32> {
     u32::try_from(stream.peer_cred().ok()?.pid()?).ok().filter(|pid| *pid > 0)
 }
 
+/// What an answer that did not come in time is told by.
+pub(super) const LATE: &str = "it does not answer within";
+
+/// As [`answers`]; once more where none came in time, for a machine with much to do is slow.
+async fn answers_or_again(socket: &Path) -> Result<(Answers, String), String> {
+    match answers(socket).await {
+        Err(why) if why.starts_with(LATE) => {
+            answers(socket).await.map_err(|again| format!("{why}; asked again, {again}"))
+        }
+        answered => answered,
+    }
+}
+
 /// All answers, and the configuration file as the daemon spells it.
 async fn answers(socket: &Path) -> Result<(Answers, String), String> {
-    let late = || format!("it does not answer within {} s", PATIENCE.as_secs());
+    let late = || format!("{LATE} {} s", PATIENCE.as_secs());
     let client = tokio::time::timeout(PATIENCE, super::super::connect::admin(socket.to_owned())).await;
     let admin = client.map_err(|_| late())?.map_err(|failure| one_line(&failure.to_string()).into_owned())?;
     let status = tokio::time::timeout(PATIENCE, admin.clone().status(v1::StatusRequest {})).await;
     let status = status.map_err(|_| late())?;
     let status = status.map_err(|status| one_line(&Failure::from(status).to_string()).into_owned())?.into_inner();
+    let down = v1::LinksRequest { down_only: true, users: 1, ..v1::LinksRequest::default() };
     let answers = Answers {
         status: one_line_strings(&status),
         network: within(admin.clone().network(v1::NetworkRequest {})).await,
         racks: within(admin.clone().racks(v1::RacksRequest { differences: true })).await,
+        down: within(admin.clone().links(down)).await,
         policies: within(admin.clone().list_policies(v1::ListPoliciesRequest {})).await,
     };
     Ok((answers, status.config_file))

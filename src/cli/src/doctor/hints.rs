@@ -1,7 +1,7 @@
 //! Checks of hints: which policy and mode, whether anybody asks, whether they are followed and what they are worth, who is refused.
 
 use super::super::output;
-use super::check::{Check, count, page};
+use super::check::{Check, count, page, some};
 use super::facts::{Answers, OnDisk};
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -12,6 +12,9 @@ use std::collections::BTreeMap;
 const EARLY_MS: u64 = 10 * 60 * 1_000;
 /// So many refused requests, and none answered, are more than somebody's mistakes.
 const REFUSED_MANY: u64 = 20;
+/// A larger share of refused requests is no few clients' mistakes.
+const REFUSED_SHARE: f64 = 0.1;
+const REFUSED_ADVICE: &str = "Common refusals in docs/operations.md says what each reason means.";
 /// Containers on their host below this share: hints are made in vain.
 const FOLLOWED: f64 = 0.5;
 
@@ -22,19 +25,19 @@ pub(super) fn policy(answers: &Answers, on_disk: &OnDisk) -> Check {
         Ok(policies) => policies.default_policy.clone(),
         Err(why) => return Check::not_checked(NAME, page::CONFIGURE, format!("{why}.")),
     };
-    let OnDisk::Sound(config) = on_disk else {
+    let queues = modes(&answers.status, on_disk);
+    if queues.is_empty() {
         let why = "modes of queues are in the configuration, which can't be read from here, or is wrong";
         return Check::ok(NAME, page::CONFIGURE, format!("The default policy is {default}; {why}."));
-    };
-    let queues = &config.options.settings.queues;
+    }
     let mut by_mode: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, queue) in queues {
-        by_mode.entry(queue.mode.as_str()).or_default().push(name);
+    for (name, mode) in &queues {
+        by_mode.entry(mode).or_default().push(name);
     }
     let modes: Vec<String> = by_mode.iter().map(|(mode, queues)| format!("{mode}: {}", queues.join(" "))).collect();
     let finding = format!("The default policy is {default}; queues by mode: {}.", modes.join(", "));
-    match queues.values().any(|queue| queue.mode != Mode::Off) {
-        true if queues.values().all(|queue| queue.mode != Mode::On) => {
+    match queues.iter().any(|(_, mode)| mode != Mode::Off.as_str()) {
+        true if queues.iter().all(|(_, mode)| mode != Mode::On.as_str()) => {
             let finding = format!("{finding} Hints are computed and not given.");
             Check {
                 advice: "After a day, look at \"potential saving\" in hintctl status.".to_owned(),
@@ -48,6 +51,20 @@ pub(super) fn policy(answers: &Answers, on_disk: &OnDisk) -> Check {
             format!("{finding} No queue gets hints."),
             "Set mode = \"shadow\" in [queues.\"*\"] to begin.",
         ),
+    }
+}
+
+/// Queues with their modes: as the daemon has them in force; of one that does not say, as they are on disk.
+fn modes(status: &v1::StatusResponse, on_disk: &OnDisk) -> Vec<(String, String)> {
+    match on_disk {
+        _ if !status.queues.is_empty() => {
+            status.queues.iter().map(|queue| (queue.name.clone(), queue.mode.clone())).collect()
+        }
+        OnDisk::Sound(config) => {
+            let queues = config.options.settings.queues.iter();
+            queues.map(|(name, queue)| (name.clone(), queue.mode.as_str().to_owned())).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -74,11 +91,17 @@ pub(super) fn asked(status: &v1::StatusResponse) -> Check {
             "Install the ResourceManager's processor, or let ApplicationMasters ask.",
         ),
         _ if answered == 0 => {
+            let finding = format!("{finding} Refused: {}.", refusals(status));
             let advice = "All requests are refused: hintctl status has the table of who was refused, and why.";
             match refused >= REFUSED_MANY {
                 true => Check::problem(NAME, page::REFUSED, finding, advice),
                 false => Check::warning(NAME, page::REFUSED, finding, advice),
             }
+        }
+        _ if many_refused(status) => {
+            let share = output::digits(refused as f64 * 100.0 / (answered + refused) as f64);
+            let finding = format!("{finding} {share} % were refused: {}.", refusals(status));
+            Check::warning(NAME, page::REFUSED, finding, REFUSED_ADVICE)
         }
         _ if issued == 0 && withheld > 0 && shadow == 0 => Check::warning(
             NAME,
@@ -88,6 +111,25 @@ pub(super) fn asked(status: &v1::StatusResponse) -> Check {
         ),
         _ => Check::ok(NAME, page::ASKED, finding),
     }
+}
+
+/// `9 for unknown (application_1_0001, last 3 s ago), …`: applications, or who called where no application is known.
+fn refusals(status: &v1::StatusResponse) -> String {
+    let of = |kind: &str| status.refused.iter().filter(|client| client.kind == kind).collect::<Vec<_>>();
+    let clients = Some(of("application")).filter(|found| !found.is_empty()).unwrap_or_else(|| of("peer"));
+    let named = clients.into_iter().map(|client| {
+        let v1::RefusedClient { name, reason, requests, since_ms, .. } = client;
+        format!("{requests} for {reason} ({name}, last {} ago)", output::age(*since_ms))
+    });
+    let named: Vec<String> = named.collect();
+    if named.is_empty() { "by whom and why is not kept".to_owned() } else { some(&named) }
+}
+
+/// Whether more are refused than a few clients' mistakes.
+fn many_refused(status: &v1::StatusResponse) -> bool {
+    let counter = |name: &str| status.counters.get(name).copied().unwrap_or(0) as f64;
+    let (answered, refused) = (counter("requests_answered"), counter("requests_refused"));
+    refused > REFUSED_SHARE * (answered + refused)
 }
 
 /// Whether hints are followed, of decisions under mode `on`.
@@ -111,7 +153,10 @@ pub(super) fn followed(status: &v1::StatusResponse) -> Check {
     let most = misses.into_iter().max_by_key(|(_, count)| *count);
     let why = most.map(|(reason, count)| format!("; most often for {reason} ({count})")).unwrap_or_default();
     let share = on_host as f64 / all as f64;
-    let finding = format!("{} % of {all} hinted containers came to their host{why}.", output::digits(share * 100.0));
+    let finding = format!(
+        "Since the start {} % of {all} hinted containers came to their host{why}.",
+        output::digits(share * 100.0)
+    );
     if share >= FOLLOWED {
         return Check::ok(NAME, page::FOLLOWED, finding);
     }
@@ -169,26 +214,18 @@ fn queue(queue: &v1::ComparedView) -> Check {
     }
 }
 
-/// Who was refused most.
-pub(super) fn refused(status: &v1::StatusResponse) -> Vec<Check> {
+/// Who was refused, in one finding; `None` where [`asked`] says it.
+pub(super) fn refused(status: &v1::StatusResponse) -> Option<Check> {
     const NAME: &str = "refused";
-    let mut checks: Vec<Check> = status.refused.iter().map(client).collect();
-    if checks.is_empty() {
-        checks.push(Check::ok(NAME, page::REFUSED, "No request for hints was refused since the start."));
+    let refused = status.counters.get("requests_refused").copied().unwrap_or(0);
+    if status.refused.is_empty() {
+        return Some(Check::ok(NAME, page::REFUSED, "No request for hints was refused since the start."));
     }
-    checks
-}
-
-fn client(client: &v1::RefusedClient) -> Check {
-    let v1::RefusedClient { kind, name, reason, requests, since_ms } = client;
-    let last = output::seconds(*since_ms as f64 / 1e3);
-    let finding = format!("{kind} {name} was refused {requests} times for {reason}, last {last} ago.");
-    Check::warning(
-        "refused",
-        page::REFUSED,
-        finding,
-        "Common refusals in docs/operations.md says what each reason means.",
-    )
+    if many_refused(status) {
+        return None;
+    }
+    let finding = format!("{} refused since the start: {}.", count(refused, "request"), refusals(status));
+    Some(Check::warning(NAME, page::REFUSED, finding, REFUSED_ADVICE))
 }
 
 /// Lines of the log that are missing.
@@ -219,8 +256,54 @@ mod tests {
             assert_eq!(check.advice.contains("hintctl status"), answered == 0 && refused > 0);
             check.verdict
         };
-        let found = [(0, 0), (0, 1), (0, 19), (0, 20), (1, 20)].map(|(answered, refused)| verdict(answered, refused));
+        let found = [(0, 0), (0, 1), (0, 19), (0, 20), (1, 20), (90, 10), (89, 10)]
+            .map(|(answered, refused)| verdict(answered, refused));
         let (warning, problem) = (Verdict::Warning, Verdict::Problem);
-        assert_eq!(found, [Verdict::NotChecked, warning, warning, problem, Verdict::Ok]);
+        assert_eq!(found, [Verdict::NotChecked, warning, warning, problem, warning, Verdict::Ok, warning]);
+    }
+
+    #[test]
+    fn refusals_are_one_line_with_their_reasons_whether_they_are_many_or_few() {
+        let client = |kind: &str, name: &str, reason: &str, requests| v1::RefusedClient {
+            kind: kind.into(),
+            name: name.into(),
+            reason: reason.into(),
+            requests,
+            since_ms: 3_000,
+        };
+        let status = |answered: u64| v1::StatusResponse {
+            counters: [("requests_answered", answered), ("requests_refused", 9)]
+                .map(|(name, of)| (name.to_owned(), of))
+                .into(),
+            refused: vec![
+                client("peer", "127.0.0.1", "unknown", 9),
+                client("application", "application_1_0001", "unknown", 7),
+                client("application", "application_1_0002", "full", 2),
+            ],
+            ..v1::StatusResponse::default()
+        };
+        let why = "7 for unknown (application_1_0001, last 3 s ago), 2 for full (application_1_0002, last 3 s ago).";
+        let many = asked(&status(14));
+        assert_eq!((many.verdict, refused(&status(14))), (Verdict::Warning, None));
+        assert!(many.finding.ends_with(&format!("39.1 % were refused: {why}")), "{}", many.finding);
+        let few = refused(&status(1_000)).unwrap();
+        assert_eq!((few.verdict, asked(&status(1_000)).verdict), (Verdict::Warning, Verdict::Ok));
+        assert_eq!(few.finding, format!("9 requests refused since the start: {why}"));
+    }
+
+    #[test]
+    fn modes_are_those_in_force_whatever_is_on_disk() {
+        let queue =
+            |name: &str, mode: &str| v1::QueueView { name: name.into(), mode: mode.into(), policy: String::new() };
+        let status =
+            v1::StatusResponse { queues: vec![queue("*", "off"), queue("etl", "shadow")], ..Default::default() };
+        let policies = Ok(v1::ListPoliciesResponse { default_policy: "joint".into(), ..Default::default() });
+        let answers = Answers { status, network: nothing_of(), racks: nothing_of(), policies, down: nothing_of() };
+        let check = policy(&answers, &OnDisk::Wrong("hintd.toml:3: leeses".to_owned()));
+        assert!(check.finding.contains("queues by mode: off: *, shadow: etl. Hints are computed"), "{}", check.finding);
+    }
+
+    fn nothing_of<T>() -> Result<T, String> {
+        Err("not asked".to_owned())
     }
 }

@@ -2,8 +2,8 @@
 
 use super::super::connect::ADMIN_SOCKET;
 use super::super::output;
-use super::check::{Check, page};
-use super::facts::{Answers, Facts, OnDisk, Standing};
+use super::check::{Check, count, page};
+use super::facts::{Answers, Facts, LATE, OnDisk, Standing};
 use super::process;
 use hintd::config::Config;
 use std::net::SocketAddr;
@@ -37,13 +37,13 @@ pub(super) fn socket(facts: &Facts) -> Check {
         }
         (_, Ok(_)) => Check::ok(NAME, page::DOCTOR, format!("The daemon answers at {path}.")),
         (standing, Err(why)) => {
-            let (finding, advice) = unanswered(standing, &facts.socket, why);
+            let (finding, advice) = unanswered(standing, &facts.socket, why, facts.load);
             Check::problem(NAME, page::DOWN, finding, advice)
         }
     }
 }
 
-fn unanswered(standing: &Standing, path: &Path, why: &str) -> (String, String) {
+fn unanswered(standing: &Standing, path: &Path, why: &str, load: Option<(f64, usize)>) -> (String, String) {
     let of_the_unit = path == Path::new(ADMIN_SOCKET);
     let path = path.display();
     // Of another daemon than the unit's systemd knows nothing.
@@ -72,13 +72,31 @@ fn unanswered(standing: &Standing, path: &Path, why: &str) -> (String, String) {
                 "Its log says how it ended; start it again.",
             ),
         ),
-        Standing::Socket { .. } => (
-            format!("Something listens at {path} and does not answer as hintd does: {why}."),
-            advice(
-                "systemctl status hintd; if it hangs, systemctl restart hintd keeps all leases.",
-                "See its log; if it hangs, a restart keeps all leases.",
+        Standing::Socket { .. } if why.starts_with(LATE) => (
+            format!("Something listens at {path}, and {why}. {}", load_in_words(load)),
+            format!(
+                "See what the machine does (top) and what hintd says ({}), then ask again. Only if it does not answer while \
+                 cores are free it hangs: then {}, which keeps all leases.",
+                advice("journalctl -u hintd", "its log"),
+                advice("systemctl restart hintd", "restart it")
             ),
         ),
+        Standing::Socket { .. } => (
+            format!("Something listens at {path} and does not answer as hintd does: {why}."),
+            advice("systemctl status hintd and journalctl -u hintd say what runs there.", "See its log."),
+        ),
+    }
+}
+
+/// Whether a machine explains that nothing is answered in time.
+fn load_in_words(load: Option<(f64, usize)>) -> String {
+    match load {
+        None => "Nothing here says how busy the machine is.".to_owned(),
+        Some((load, cores)) => {
+            let so = if load > cores as f64 { "it may only be slow" } else { "that is not why" };
+            let cores = count(cores as u64, "core");
+            format!("The load of the last minute is {} on {cores}: {so}.", output::digits(load))
+        }
     }
 }
 
@@ -294,14 +312,21 @@ fn open_files(pid: u32, connections: Option<u64>) -> Check {
 /// The journal's disk, and what it keeps.
 pub(super) fn journal(facts: &Facts) -> Check {
     const NAME: &str = "journal";
-    let OnDisk::Sound(config) = &facts.on_disk else {
-        return Check::not_checked(
-            NAME,
-            page::JOURNAL,
-            "The configuration, which names it, can't be read from here, or is wrong.",
-        );
+    let config = match &facts.on_disk {
+        OnDisk::Sound(config) => Some(config),
+        _ => None,
     };
-    let path = &facts.as_the_daemon_has_it(&config.options.store.path);
+    // The daemon has open what it was started with, whatever is on disk now.
+    let named = facts.answers.as_ref().map(|answers| answers.status.journal_file.as_str()).unwrap_or_default();
+    let path = match (named, config) {
+        ("", Some(config)) => config.options.store.path.as_path(),
+        ("", None) => {
+            let why = "The configuration, which names it, can't be read from here, or is wrong.";
+            return Check::not_checked(NAME, page::JOURNAL, why);
+        }
+        (named, _) => Path::new(named),
+    };
+    let path = &facts.as_the_daemon_has_it(path);
     let shown = path.display();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let disk = match rustix::fs::statvfs(folder) {
@@ -313,13 +338,13 @@ pub(super) fn journal(facts: &Facts) -> Check {
         |error| format!("{shown} can't be looked at ({error})"),
         |found| format!("{shown} has {}", output::bytes(found.len() as f64)),
     );
-    let engine = &config.options.settings.engine;
-    let kept = output::seconds(engine.answers_keep.0 as f64 / 1e6);
-    let finding = format!(
-        "{size}, {} are free beside it; answers are kept for {kept} after their last lease, and {} runs of each recurring job.",
-        output::bytes(free as f64),
-        engine.history_samples
-    );
+    let kept = config.map_or_else(String::new, |config| {
+        let engine = &config.options.settings.engine;
+        let kept = output::seconds(engine.answers_keep.0 as f64 / 1e6);
+        let runs = engine.history_samples;
+        format!("; answers are kept for {kept} after their last lease, and {runs} runs of each recurring job")
+    });
+    let finding = format!("{size}, {} are free beside it{kept}.", output::bytes(free as f64));
     if disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return Check::problem(
             NAME,
@@ -373,11 +398,23 @@ mod tests {
     }
 
     #[test]
+    fn a_daemon_that_is_slow_is_looked_at_before_it_is_started_anew() {
+        let late = format!("{LATE} 10 s");
+        let socket = Standing::Socket { owner: 0, mode: 0o600 };
+        let (finding, advice) = unanswered(&socket, Path::new(ADMIN_SOCKET), &late, Some((17.25, 2)));
+        assert!(finding.contains("The load of the last minute is 17.2 on 2 cores: it may only be slow."), "{finding}");
+        let [look, restart] = ["ask again", "restart"].map(|words| advice.find(words).unwrap());
+        assert!(look < restart, "{advice}");
+        let (finding, _) = unanswered(&socket, Path::new(ADMIN_SOCKET), &late, Some((0.5, 1)));
+        assert!(finding.contains("is 0.5 on 1 core: that is not why."), "{finding}");
+    }
+
+    #[test]
     fn advice_is_of_the_unit_only_at_its_socket_and_names_a_user_once() {
-        let advice = |standing: Standing, path: &str, why: &str| unanswered(&standing, Path::new(path), why).1;
+        let advice = |standing: Standing, path: &str, why: &str| unanswered(&standing, Path::new(path), why, None).1;
         assert!(advice(Standing::Nothing, ADMIN_SOCKET, "").starts_with("systemctl start hintd; "));
         let socket = || Standing::Socket { owner: 0, mode: 0o600 };
-        for why in ["Connection refused", "silence"] {
+        for why in ["Connection refused", "silence", "it does not answer within 10 s"] {
             assert!(advice(socket(), ADMIN_SOCKET, why).contains("systemctl"));
             assert!(!advice(socket(), "/tmp/x.sock", why).contains("systemctl"));
         }

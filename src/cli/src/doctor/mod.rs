@@ -4,7 +4,7 @@
 //! - `check`: one finding, and the pages that explain it.
 //! - `facts`: everything that is looked at, once.
 //! - `host`: checks of this machine; `process`: what the system says of a process.
-//! - `cluster`: checks of feeds, servers, nodes, racks, the network.
+//! - `cluster`: checks of feeds, servers, nodes, racks, the network; `links`: links that are down, and what is left.
 //! - `hints`: checks of policies, requests, adherence, holdouts, refusals.
 
 mod check;
@@ -12,11 +12,13 @@ mod cluster;
 mod facts;
 mod hints;
 mod host;
+mod links;
 mod process;
 
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::output::Output;
+use super::view::PlainViewArgs;
 use check::{Check, Verdict};
 use clap::Args;
 use facts::Facts;
@@ -38,6 +40,8 @@ pub struct DoctorArgs {
     /// The daemon's configuration [default: what the daemon says, else /etc/hintd/hintd.toml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    view: PlainViewArgs,
 }
 
 /// How many checks ended how.
@@ -67,6 +71,7 @@ struct Report {
 /// # Errors
 /// [`Failure::Work`] where there is a problem, [`Failure::Input`] where no daemon answers.
 pub fn run(args: &DoctorArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let output = args.view.output(output)?;
     let facts = block_on(facts::facts(daemon, args.config.as_deref()))?;
     let report = Report::of(&facts);
     output.result(&report, || report.text())?;
@@ -100,7 +105,7 @@ fn checks(facts: &Facts) -> Vec<Check> {
     checks.extend(cluster::servers(status));
     checks.extend(cluster::nodes(status));
     checks.push(cluster::racks(status, &answers.racks));
-    checks.extend(cluster::network(status, &answers.network));
+    checks.extend(cluster::network(answers));
     checks.extend([hints::policy(answers, &facts.on_disk), hints::asked(status), hints::followed(status)]);
     checks.extend(hints::worth(status));
     checks.push(cluster::plan(status));

@@ -30,6 +30,27 @@ pub(super) fn user(id: u32) -> String {
     named.unwrap_or_else(|| format!("uid {id}"))
 }
 
+/// The configuration that a hintd was started with, by its command line; `None`: none is named there, or it is not visible.
+pub(super) fn config_of_the_command(pid: u32) -> Option<String> {
+    let words = read(format!("/proc/{pid}/cmdline"))?;
+    config_named(words.split('\0'))
+}
+
+fn config_named<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<String> {
+    let named = words.find_map(|word| match word.split_once('=') {
+        Some(("--config", file)) => Some(Some(file)),
+        None if word == "--config" => Some(None),
+        _ => None,
+    })?;
+    named.or_else(|| words.next()).filter(|file| !file.is_empty()).map(str::to_owned)
+}
+
+/// The load average of the last minute, and how many cores there are for it.
+pub(super) fn load() -> Option<(f64, usize)> {
+    let load = read("/proc/loadavg")?.split_whitespace().next()?.parse().ok()?;
+    Some((load, std::thread::available_parallelism().ok()?.get()))
+}
+
 /// The soft limit of open files.
 pub(super) fn open_files_limit(pid: u32) -> Option<u64> {
     let limits = read(format!("/proc/{pid}/limits"))?;
@@ -151,6 +172,16 @@ mod tests {
         assert_eq!(listeners(u32::MAX), None);
         assert_eq!(listening("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt"), None);
         assert_eq!(listening("0: zz:1 0:0 0A 0 0 0 0 0 7"), None);
+    }
+
+    #[test]
+    fn the_configuration_is_the_one_that_the_command_line_names() {
+        let named = |line: &str| config_named(line.split(' '));
+        assert_eq!(named("hintd --config a.toml").as_deref(), Some("a.toml"));
+        assert_eq!(named("/usr/sbin/hintd --check --config=/etc/b.toml").as_deref(), Some("/etc/b.toml"));
+        assert_eq!([named("hintd"), named("hintd --config"), named("hintd --configure x")], [None, None, None]);
+        assert_eq!(config_of_the_command(u32::MAX), None);
+        assert!(load().is_some_and(|(load, cores)| load >= 0.0 && cores > 0));
     }
 
     #[test]

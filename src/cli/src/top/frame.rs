@@ -40,6 +40,8 @@ pub(super) struct Frame {
     pub(super) sort: Sort,
     pub(super) links_total: u32,
     pub(super) links_down: u32,
+    /// The first few of these, the longest first.
+    pub(super) down: Vec<v1::DownLinkView>,
     pub(super) links: Vec<LinkRow>,
     pub(super) applications_total: u32,
     pub(super) applications: Vec<ApplicationRow>,
@@ -64,6 +66,8 @@ pub(super) struct LinkRow {
     pub(super) a: String,
     pub(super) b: String,
     pub(super) up: bool,
+    /// For how long it has carried nothing.
+    pub(super) down_ms: Option<u64>,
     pub(super) bits_per_s: u64,
     pub(super) a_to_b_bits_per_s: u64,
     pub(super) b_to_a_bits_per_s: u64,
@@ -71,6 +75,8 @@ pub(super) struct LinkRow {
     pub(super) share: f64,
     /// measured, modelled
     pub(super) load_source: Option<&'static str>,
+    #[serde(skip)]
+    pub(super) load_from: v1::LoadSource,
     /// The application that sends most over it.
     pub(super) top_user: Option<String>,
 }
@@ -138,6 +144,7 @@ impl Frame {
             sort,
             links_total: now.links.total,
             links_down: status.links_down,
+            down: status.down.clone(),
             links: links(&now.links.links, sort, rows),
             applications_total: now.attempts.total,
             applications: applications(before, now, sort, rows),
@@ -167,10 +174,12 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
         a: link.a.clone(),
         b: link.b.clone(),
         up: link.up,
+        down_ms: link.down_ms,
         bits_per_s: link.bits_per_s,
         a_to_b_bits_per_s: link.a_to_b_bits_per_s,
         b_to_a_bits_per_s: link.b_to_a_bits_per_s,
         share: share(link),
+        load_from: link.load_source(),
         load_source: view::load_source(link.load_source()),
         top_user: link.users.first().map(|user| user.application_id.clone()),
     };

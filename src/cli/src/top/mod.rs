@@ -12,6 +12,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::printable::{one_line, one_line_strings};
 use super::screen::{self, Live, live};
+use super::view::PlainViewArgs;
 use clap::{Args, ValueEnum};
 use frame::{Frame, Look};
 use hintd_client::wire::v1;
@@ -45,6 +46,8 @@ pub struct TopArgs {
     /// What comes first
     #[arg(long, value_enum, default_value_t = Sort::Load)]
     sort: Sort,
+    #[command(flatten)]
+    view: PlainViewArgs,
 }
 
 /// What comes first.
@@ -74,6 +77,7 @@ impl Sort {
 /// # Errors
 /// [`Failure`] where no daemon answers at first, or there is no terminal to show it on.
 pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    let output = args.view.output(output)?;
     let once = args.once || output.is_json();
     if !once {
         screen::terminal("--once prints one frame, --json one as a document")?;

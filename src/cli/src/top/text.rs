@@ -1,5 +1,6 @@
 //! A frame as lines of text.
 
+use super::super::links::{marked_load, named_down};
 use super::super::output::{self, digits};
 use super::frame::{ApplicationRow, Frame, LinkRow, QueueRow};
 
@@ -10,7 +11,10 @@ const BAR: usize = 10;
 pub(super) fn lines(frame: &Frame) -> Vec<String> {
     let mut lines = head(frame);
     lines.push(String::new());
-    let down = if frame.links_down > 0 { format!(", {} DOWN", frame.links_down) } else { String::new() };
+    let down = match frame.links_down {
+        0 => String::new(),
+        down => format!(", {down} DOWN{}", named_down(&frame.down, down)),
+    };
     lines.push(format!("links: {} of {}{down}, by {}", frame.links.len(), frame.links_total, sort(frame)));
     if !frame.links.is_empty() {
         let header = ["link", "from a to b", "", "from b to a", "", "capacity", "load", "largest user"];
@@ -78,13 +82,14 @@ fn bar(share: f64) -> String {
 
 fn link(row: &LinkRow) -> [String; 8] {
     let share = |rate: u64| bar(rate as f64 / row.bits_per_s.max(1) as f64);
-    let name = if row.up { row.id.clone() } else { format!("{} DOWN", row.id) };
+    let since = row.down_ms.map_or_else(String::new, |ms| format!(" {}", output::age(ms)));
+    let name = if row.up { row.id.clone() } else { format!("{} DOWN{since}", row.id) };
     [
         name,
         share(row.a_to_b_bits_per_s),
-        output::rate(row.a_to_b_bits_per_s as f64),
+        marked_load(row.load_from, row.a_to_b_bits_per_s),
         share(row.b_to_a_bits_per_s),
-        output::rate(row.b_to_a_bits_per_s as f64),
+        marked_load(row.load_from, row.b_to_a_bits_per_s),
         output::rate(row.bits_per_s as f64),
         row.load_source.unwrap_or("-").to_owned(),
         row.top_user.clone().unwrap_or_else(|| "-".to_owned()),

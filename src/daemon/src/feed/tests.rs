@@ -354,6 +354,9 @@ fn changes_of_what_the_network_does_not_have_are_refused() {
     assert_eq!(reason(rig.ingest(link("l1", Some(false), None))), Reason::UnknownLink);
     rig.ingest(topology(v1::topology_item::Item::Full(whole_graph()))).unwrap();
     rig.ingest(link("l3", Some(false), None)).unwrap();
+    let down = rig.registries.links_down();
+    assert_eq!(down.iter().map(|(link, down)| (link.as_str(), &*down.said_by)).collect::<Vec<_>>(), [("l3", "test")]);
+    assert_eq!((rig.registries.count_links().1, rig.registries.link_down(&"l1".into())), (1, None));
     assert_eq!(reason(rig.ingest(link("l9", Some(false), None))), Reason::UnknownLink);
     assert_eq!(reason(rig.ingest(link("l3", None, None))), Reason::Malformed);
     assert_eq!(reason(rig.ingest(link("l3", None, Some(0)))), Reason::Zero);
@@ -430,7 +433,7 @@ fn a_loaded_cluster_needs_no_registration() {
     stream.greet(v1::FeedHello::default());
     let Wire::Heartbeat(item) = heartbeat("a", 1, 1) else { unreachable!() };
     heartbeats::ingest(&fresh, &mut stream, v1::HeartbeatItem { number: 1, item: Some(item) }).unwrap();
-    fresh.link(&"l1".into(), Some(false), None).unwrap();
+    fresh.link(&"l1".into(), Some(false), None, "test").unwrap();
     let mut taken = Vec::new();
     fresh.drain(&mut |change| -> Result<(), ModelError> {
         taken.push(change);

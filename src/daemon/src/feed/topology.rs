@@ -1,6 +1,6 @@
 //! `Feed.Topology`: the SDN's graph as a whole, and changes of its links and switches.
 
-use super::stream::empty_item;
+use super::stream::{Hello, empty_item};
 use super::{FeedRegistries, FeedStream, ItemRefusal, Reason, chains, convert};
 use crate::runtime::registries::bounded;
 use hintd_client::wire::v1;
@@ -25,9 +25,10 @@ const PROBLEMS_NAMED: usize = 100;
 pub fn ingest(registries: &FeedRegistries, stream: &mut FeedStream, item: v1::TopologyItem) -> Result<(), ItemRefusal> {
     stream.take(registries, item.number, |stream| {
         let item = item.item.ok_or_else(empty_item)?;
-        if !matches!(item, Item::Hello(_)) {
-            stream.greeted()?;
-        }
+        let said_by = match item {
+            Item::Hello(_) => String::new(),
+            _ => told_by(stream.greeted()?),
+        };
         if !matches!(item, Item::Hello(_) | Item::Chains(_) | Item::Middlebox(_)) {
             registries.network_is_fed()?;
         }
@@ -35,10 +36,12 @@ pub fn ingest(registries: &FeedRegistries, stream: &mut FeedStream, item: v1::To
             Item::Hello(hello) => stream.greet(hello),
             Item::Full(graph) => {
                 bounded("links", graph.links.len(), registries.limits().links, "links")?;
-                registries.fed_network(network(graph)?)?;
+                registries.fed_network(network(graph)?, &said_by)?;
             }
-            Item::Link(change) => return link(registries, &change),
-            Item::Switch(change) => return registries.switch(convert::name("name", &change.name)?, change.up),
+            Item::Link(change) => return link(registries, &change, &said_by),
+            Item::Switch(change) => {
+                return registries.switch(convert::name("name", &change.name)?, change.up, &said_by);
+            }
             Item::RemoveLink(id) => return registries.remove_link(&link_name(&id)?),
             Item::Chains(declared) => registries.declare_chains(chains::document(declared)?)?,
             Item::Middlebox(change) => return chains::middlebox(registries, &change),
@@ -104,7 +107,12 @@ fn refuse(problems: &[String]) -> ItemRefusal {
     ItemRefusal::new(Reason::BadNetwork, message)
 }
 
-fn link(registries: &FeedRegistries, change: &v1::LinkChange) -> Result<(), ItemRefusal> {
+/// Who tells, for the log and for operators.
+fn told_by(hello: &Hello) -> String {
+    if hello.source.is_empty() { "a feed without a name".to_owned() } else { hello.source.clone() }
+}
+
+fn link(registries: &FeedRegistries, change: &v1::LinkChange, said_by: &str) -> Result<(), ItemRefusal> {
     let id = link_name(&change.id)?;
     match change.bits_per_s {
         Some(0) => Err(ItemRefusal::new(Reason::Zero, format!("link \"{id}\" has 0 bits per second; down is `up`"))),
@@ -115,7 +123,7 @@ fn link(registries: &FeedRegistries, change: &v1::LinkChange) -> Result<(), Item
         None if change.up.is_none() => {
             Err(ItemRefusal::new(Reason::Malformed, format!("link \"{id}\" changes nothing")))
         }
-        bits => registries.link(&id, change.up, bits.map(BitsPerSec)),
+        bits => registries.link(&id, change.up, bits.map(BitsPerSec), said_by),
     }
 }
 

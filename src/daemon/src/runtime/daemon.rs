@@ -43,6 +43,7 @@ use hintd_engine::{
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -80,6 +81,7 @@ pub(super) struct Inner {
     /// Why what is on disk is refused while what was read before is in force.
     pub(super) config_refused: std::sync::Mutex<Option<Arc<str>>>,
     journal: GroupCommitHandle,
+    journal_file: PathBuf,
     /// Of requests, for whoever collects them.
     spans: Spans,
     /// Places of streams.
@@ -163,7 +165,7 @@ pub enum StartError {
     Insecure(SocketAddr),
     /// Another daemon serves this admin socket.
     #[error("another daemon answers on {0}")]
-    AlreadyRunning(std::path::PathBuf),
+    AlreadyRunning(PathBuf),
 }
 
 fn shared(options: &Options, engine: &Engine, metrics: MetricHandles, background: BackgroundQueue) -> Shared {
@@ -262,6 +264,7 @@ impl Daemon {
             reloading: Mutex::default(),
             config_refused: std::sync::Mutex::default(),
             journal,
+            journal_file: options.store.path.clone(),
             spans,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
@@ -300,6 +303,12 @@ impl Daemon {
     #[must_use]
     pub fn generation(&self) -> Arc<Generation> {
         self.0.shared.generation.load_full()
+    }
+
+    /// The journal's file, as the configuration of the start names it.
+    #[must_use]
+    pub fn journal_file(&self) -> &Path {
+        &self.0.journal_file
     }
 
     /// The settings in force.

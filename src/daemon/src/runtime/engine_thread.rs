@@ -592,7 +592,7 @@ impl EngineThread {
         // Counting a large network's flows takes a moment, and most seconds change none.
         let generation = self.shared.generation.load();
         let flows = &generation.flows;
-        metrics.boxes(&generation.snapshot.topology);
+        metrics.network(&generation.snapshot.topology, self.shared.registries.count_links());
         if self.flows.as_ref().is_none_or(|known| !Arc::ptr_eq(known, flows)) {
             self.shared.metrics.flows(&FlowCounts::of(flows, generation.snapshot.topology.network.is_some()));
             self.flows = Some(Arc::clone(flows));

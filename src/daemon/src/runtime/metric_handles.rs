@@ -9,8 +9,8 @@ use crate::telemetry::dispatch::DispatchMetrics;
 use crate::telemetry::metrics::RequestMetrics;
 use crate::telemetry::metrics::{AdmissionMetrics, FeedMetrics, LedgerMetrics, Metrics, PublisherMetrics};
 use crate::telemetry::metrics::{
-    BoxState, ConnectionRefusal, FeedResult, HintEvent, MessageRefusal, MoveEvent, ReloadResult, RouteKind, Stage,
-    WatcherKind,
+    BoxState, ConnectionRefusal, FeedResult, HintEvent, LinkState, MessageRefusal, MoveEvent, ReloadResult, RouteKind,
+    Stage, WatcherKind,
 };
 use crate::telemetry::placers::{PlacerMetrics, QueueMetrics};
 use crate::telemetry::plans::PlanMetrics;
@@ -498,8 +498,15 @@ impl MetricHandles {
         self.routes.routes(RouteKind::Broken, counts.broken);
     }
 
+    /// Which middleboxes flows can pass, and how many links there are and are down.
+    pub(super) fn network(&self, topology: &Topology, (links, down): (usize, usize)) {
+        self.routes.links(LinkState::Up, links.saturating_sub(down));
+        self.routes.links(LinkState::Down, down);
+        self.boxes(topology);
+    }
+
     /// Which middleboxes flows can pass.
-    pub(super) fn boxes(&self, topology: &Topology) {
+    fn boxes(&self, topology: &Topology) {
         let Some(chains) = topology.chains.as_deref() else {
             return BoxState::ALL.iter().for_each(|&kind| self.routes.boxes(kind, 0));
         };

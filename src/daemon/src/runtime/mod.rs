@@ -63,6 +63,7 @@ pub use place::{Refused, RequestAnswer, RequestOptions};
 pub use pool::StuckPlacers;
 pub use proof::proof;
 pub use racks::HdfsRacks;
+pub use registries::DownLink;
 pub use replace::{FollowEvent, FollowPayload};
 pub use training::PolicyTraining;
 pub use unpacking::Turn;

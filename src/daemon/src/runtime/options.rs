@@ -327,6 +327,20 @@ pub struct Queue {
 }
 
 impl Settings {
+    /// What the configuration says and hardly means, in words.
+    #[must_use]
+    pub fn notices(&self) -> Vec<String> {
+        if self.queues.contains_key("*") {
+            return Vec::new();
+        }
+        let named: Vec<&str> = self.queues.keys().map(String::as_str).collect();
+        vec![format!(
+            "the configuration names queues ({}) and no [queues.\"*\"]: requests of every other queue are refused (unknown); \
+             [queues.\"*\"] with mode = \"off\" lets them through without hints",
+            named.join(", ")
+        )]
+    }
+
     /// What the queue gets, and whether it holds receivers of heavy shuffles.
     ///
     /// # Errors

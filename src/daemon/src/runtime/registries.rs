@@ -6,6 +6,7 @@
 //! - `nodes`: registrations and heartbeats; of several heartbeats between two drains the last one counts.
 //! - `blocks`: datasets, and replicas of their blocks; ids of other blocks are counted and dropped.
 //! - `latency`: round trips that wait; `agents`: who measures them, and whom.
+//! - `link_states`: links that are down, since when and by whose word, and the log's lines about them.
 //! - `chains`: middleboxes and chains as declared; `network_registry`: the network as fed, so that a change of an unknown link is refused at once.
 //!
 //! # Invariants
@@ -17,12 +18,14 @@ mod agents;
 mod blocks;
 mod chains;
 mod latency;
+mod link_states;
 mod network_registry;
 mod nodes;
 mod refusal;
 mod total;
 
 pub use agents::{Agents, REFRESH, Target};
+pub use link_states::DownLink;
 pub use refusal::{FeedCounts, ItemRefusal, Reason, Taken, bounded};
 
 use blocks::Blocks;
@@ -92,6 +95,9 @@ impl Default for RegistryLimits {
         }
     }
 }
+
+/// Who tells of the network where the configuration does.
+const NETWORK_FILE: &str = "the network file";
 
 /// Latest facts of all feeds.
 pub struct FeedRegistries {
@@ -289,19 +295,19 @@ impl FeedRegistries {
 
     /// Replaces the network; `None`: it is not known any more. Counters of the old one are forgotten.
     pub fn network(&self, network: Option<Arc<Network>>) {
-        self.network_registry().replace(network);
+        self.network_registry().replace(network, NETWORK_FILE);
         self.measured().loads.clear();
         self.wake();
     }
 
-    /// The same of a feed.
+    /// The same of a feed, called `said_by`.
     ///
     /// # Errors
     /// [`Reason::NotOwner`] where the configuration says what it is, since whenever.
-    pub fn fed_network(&self, network: Option<Arc<Network>>) -> Result<(), ItemRefusal> {
+    pub fn fed_network(&self, network: Option<Arc<Network>>, said_by: &str) -> Result<(), ItemRefusal> {
         let mut registry = self.network_registry();
         registry.is_fed()?;
-        registry.replace(network);
+        registry.replace(network, said_by);
         drop(registry);
         self.measured().loads.clear();
         self.wake();
@@ -334,22 +340,46 @@ impl FeedRegistries {
         self.network_registry().is_fed()
     }
 
-    /// A link's state or capacity.
+    /// A link's state or capacity, as a feed called `said_by` tells it.
     ///
     /// # Errors
     /// [`Reason::UnknownLink`].
-    pub fn link(&self, link: &LinkName, up: Option<bool>, capacity: Option<BitsPerSec>) -> Result<(), ItemRefusal> {
-        let changed = self.network_registry().set_link(link, up, capacity)?;
+    pub fn link(
+        &self,
+        link: &LinkName,
+        up: Option<bool>,
+        capacity: Option<BitsPerSec>,
+        said_by: &str,
+    ) -> Result<(), ItemRefusal> {
+        let changed = self.network_registry().set_link(link, up, capacity, said_by)?;
         self.changed(changed, Source::Topology);
         Ok(())
     }
 
-    /// A switch's state.
+    /// Links that carry nothing, the longest first.
+    #[must_use]
+    pub fn links_down(&self) -> Vec<(LinkName, DownLink)> {
+        self.network_registry().links_down()
+    }
+
+    /// Since when a link carries nothing, and by whose word; `None`: it does.
+    #[must_use]
+    pub fn link_down(&self, link: &LinkName) -> Option<DownLink> {
+        self.network_registry().link_down(link)
+    }
+
+    /// Links of the network, and how many of them carry nothing.
+    #[must_use]
+    pub fn count_links(&self) -> (usize, usize) {
+        self.network_registry().count_links()
+    }
+
+    /// A switch's state, as a feed called `said_by` tells it.
     ///
     /// # Errors
     /// [`Reason::UnknownSwitch`].
-    pub fn switch(&self, name: &str, up: bool) -> Result<(), ItemRefusal> {
-        let changed = self.network_registry().set_switch(name, up)?;
+    pub fn switch(&self, name: &str, up: bool, said_by: &str) -> Result<(), ItemRefusal> {
+        let changed = self.network_registry().set_switch(name, up, said_by)?;
         self.changed(changed, Source::Topology);
         Ok(())
     }

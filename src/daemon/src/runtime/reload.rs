@@ -101,6 +101,7 @@ impl Daemon {
         let daemon = self.clone();
         let _ = tokio::task::spawn_blocking(move || daemon.follow_network()).await; // else the next look does it
         last_changed.clone_from(&reloaded.changed);
+        reloaded.settings.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
         tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
         Ok(reloaded)
     }

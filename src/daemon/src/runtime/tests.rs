@@ -109,7 +109,7 @@ async fn a_watch_whose_caller_is_gone_watches_nothing() {
         reply,
     });
     let survey = daemon.engine_report().await.unwrap();
-    assert!(survey.watchers.iter().all(|watcher| !watcher.attached), "{:?}", survey.watchers);
+    assert!(survey.watchers.iter().all(|watcher| watcher.away_since.is_some()), "{:?}", survey.watchers);
     assert_eq!(daemon.0.shared.watchers.others(""), 0);
     running.shutdown().await.unwrap();
 }
@@ -221,12 +221,12 @@ async fn requests_on_a_long_ring_leave_placers_to_others() {
         let _ = timeout(SOON, request).await.unwrap(); // answered, or too late
     }
     let free = async {
-        while daemon.0.pool.admitted() > 0 {
+        // A job gives its place back a moment before its thread is free: that thread may wait for a core beyond the bound.
+        while daemon.0.pool.admitted() > 0 || daemon.stuck_placers().stuck > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     timeout(SOON, free).await.expect("no search goes on after its time");
-    assert_eq!(daemon.stuck_placers().stuck, 0);
     assert_eq!(daemon.ready().borrow().why_not(), None);
     running.shutdown().await.unwrap();
 }

@@ -9,9 +9,10 @@ use super::status_report::status_report;
 use super::while_awaited::while_awaited;
 use crate::runtime::Daemon;
 use crate::runtime::options::Settings;
+use crate::runtime::registries::FeedRegistries;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::admin_server::Admin;
-use hintd_engine::{Generation, Proof, Refusal, link_uses, what_if_network};
+use hintd_engine::{Generation, LinkUse, Proof, Refusal, link_uses, what_if_network};
 use hintd_model::cluster::document::{ClusterDocument, Syntax};
 use hintd_model::cluster::{NamedResource, Resource};
 use hintd_model::solve::nearest;
@@ -106,8 +107,8 @@ impl Admin for AdminService {
 
     async fn links(&self, request: Request<v1::LinksRequest>) -> Result<Response<v1::LinksResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        let generation = self.daemon.generation();
-        let found = self.heavy("looking at the links", move |_| links(&generation, &wire));
+        let (generation, registries) = (self.daemon.generation(), Arc::clone(self.daemon.registries()));
+        let found = self.heavy("looking at the links", move |_| links(&generation, &registries, &wire));
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
@@ -133,6 +134,7 @@ impl Admin for AdminService {
             config_generation: reloaded.settings.generation,
             changed: reloaded.changed,
             needs_restart: reloaded.needs_restart,
+            notices: reloaded.settings.notices(),
         }))
     }
 
@@ -512,8 +514,16 @@ fn nodes(
     v1::NodesResponse { nodes, total }
 }
 
-fn links(generation: &Generation, wire: &v1::LinksRequest) -> Result<v1::LinksResponse, Refusal> {
+fn links(
+    generation: &Generation,
+    registries: &FeedRegistries,
+    wire: &v1::LinksRequest,
+) -> Result<v1::LinksResponse, Refusal> {
     let mut links = link_uses(generation);
+    let view = |link: &LinkUse| {
+        let down = if link.up { None } else { registries.link_down(&link.link) };
+        convert::link_view(link, down.as_ref(), wire.users)
+    };
     if !wire.link.is_empty() {
         let found = links.iter().find(|link| link.link.as_str() == wire.link);
         let Some(found) = found else {
@@ -521,14 +531,14 @@ fn links(generation: &Generation, wire: &v1::LinksRequest) -> Result<v1::LinksRe
             let nearest = near.map(str::to_owned);
             return Err(Refusal::Unknown { what: "link", name: wire.link.clone(), nearest });
         };
-        let links = vec![convert::link_view(found, wire.users)];
+        let links = vec![view(found)];
         return Ok(v1::LinksResponse { links, total: 1 });
     }
     links.retain(|link| !wire.down_only || !link.up);
     links.sort_by(|a, b| a.link.cmp(&b.link));
     let total = u32::try_from(links.len()).unwrap_or(u32::MAX);
     links.truncate(limit(wire.limit));
-    Ok(v1::LinksResponse { links: links.iter().map(|link| convert::link_view(link, wire.users)).collect(), total })
+    Ok(v1::LinksResponse { links: links.iter().map(view).collect(), total })
 }
 
 /// Names the link or switch that an unknown one may have been meant to be.

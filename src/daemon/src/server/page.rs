@@ -15,6 +15,7 @@ use super::explain;
 use super::status_report::status_report;
 use super::while_awaited::while_awaited;
 use crate::runtime::Daemon;
+use crate::runtime::registries::FeedRegistries;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
 use hintd_engine::{AttemptHeld, Generation, LinkUse, Mode, Proof, Refusal, Tally, TallyKey, Term, link_uses};
@@ -131,6 +132,7 @@ pub async fn page_document(daemon: &Daemon) -> Result<PageDocument, Refusal> {
     let attempts = daemon.attempts_held().await?;
     let (records, _, _) = daemon.records_listed(RecordFilter::default(), DECISIONS_MAX).await?;
     let (generation, now) = (daemon.generation(), daemon.clock().now());
+    let registries = Arc::clone(daemon.registries());
     let age = move |node: NodeIdx| heard.get(node.at()).copied().flatten().map(|heard| now.since(heard).as_millis());
     let work = move || {
         let links = link_uses(&generation);
@@ -138,7 +140,7 @@ pub async fn page_document(daemon: &Daemon) -> Result<PageDocument, Refusal> {
         PageDocument {
             at_ms: now.as_millis(),
             status,
-            network: network_map(&generation, &links),
+            network: network_map(&generation, &registries, &links),
             racks: racks(&generation, age),
             applications_total,
             applications: applications(attempts, &links),
@@ -172,11 +174,16 @@ fn is_fabric(network: &Network, link: &LinkUse) -> bool {
     link.ends.iter().all(is_switch)
 }
 
+fn link_view(registries: &FeedRegistries, link: &LinkUse) -> v1::LinkView {
+    let down = if link.up { None } else { registries.link_down(&link.link) };
+    convert::link_view(link, down.as_ref(), USERS)
+}
+
 fn share(link: &LinkUse) -> f64 {
     link.load[0].max(link.load[1]) / link.capacity.0.max(1) as f64
 }
 
-fn network_map(generation: &Generation, links: &[LinkUse]) -> NetworkMap {
+fn network_map(generation: &Generation, registries: &FeedRegistries, links: &[LinkUse]) -> NetworkMap {
     let Some(network) = generation.snapshot.topology.network.as_deref() else { return NetworkMap::default() };
     let mut switches: BTreeMap<Arc<str>, SwitchRow> = BTreeMap::new();
     for (index, vertex) in network.vertices() {
@@ -201,8 +208,11 @@ fn network_map(generation: &Generation, links: &[LinkUse]) -> NetworkMap {
         for end in &link.ends {
             let Some(switch) = switches.get_mut(end) else { continue };
             switch.hosts += 1;
-            switch.hosts_cut += usize::from(!link.up);
-            switch.busiest_host_share = switch.busiest_host_share.max(share(link));
+            if link.up {
+                switch.busiest_host_share = switch.busiest_host_share.max(share(link));
+            } else {
+                switch.hosts_cut += 1;
+            }
         }
     }
     fabric.sort_by(|a, b| a.link.cmp(&b.link));
@@ -210,7 +220,7 @@ fn network_map(generation: &Generation, links: &[LinkUse]) -> NetworkMap {
         switches_total: switches.len(),
         switches: switches.into_values().take(SWITCHES_MAX).collect(),
         links_total: fabric.len(),
-        links: fabric.into_iter().take(LINKS_MAX).map(|link| convert::link_view(link, USERS)).collect(),
+        links: fabric.into_iter().take(LINKS_MAX).map(|link| link_view(registries, link)).collect(),
     }
 }
 
@@ -316,6 +326,7 @@ struct RackNode {
 pub async fn page_nodes(daemon: &Daemon, rack: String) -> Result<RackNodes, Refusal> {
     let heard = daemon.last_heard().await?;
     let (generation, now) = (daemon.generation(), daemon.clock().now());
+    let registries = Arc::clone(daemon.registries());
     let work = move || {
         let snapshot = &generation.snapshot;
         let statics = &snapshot.statics;
@@ -324,7 +335,7 @@ pub async fn page_nodes(daemon: &Daemon, rack: String) -> Result<RackNodes, Refu
             links.iter().flat_map(|link| link.ends.iter().map(move |end| (&**end, link))).collect();
         let view = |node: NodeIdx| {
             let heard = heard.get(node.at()).copied().flatten();
-            let link = by_end.get(snapshot.host(node).as_str()).map(|link| convert::link_view(link, USERS));
+            let link = by_end.get(snapshot.host(node).as_str()).map(|link| link_view(&registries, link));
             RackNode { node: node_view(&generation, node, heard.map(|heard| now.since(heard).as_millis())), link }
         };
         let of_rack = |node: &NodeIdx| statics.racks[snapshot.rack(*node).at()].to_string() == rack;

@@ -3,7 +3,7 @@
 use super::convert;
 use crate::runtime::Daemon;
 use crate::runtime::metric_handles::FlowCounts;
-use crate::runtime::options::Settings;
+use crate::runtime::options::{Queue, Settings};
 use crate::runtime::refused_table::RefusedClient;
 use crate::telemetry::process;
 use hintd_client::wire::v1;
@@ -13,6 +13,8 @@ use hintd_model::cluster::Source;
 
 /// Applications, and peers, shown of those who were refused most.
 const REFUSED_SHOWN: usize = 5;
+/// Links named of those that are down: `hintctl links --down` has them all.
+const LINKS_DOWN_SHOWN: usize = 5;
 
 /// How the daemon is now: itself, its picture of the cluster, its feeds and servers, its promises.
 ///
@@ -36,6 +38,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
     if let Some(plan) = survey.plan.as_ref().filter(|_| !settings.engine.plans.follow) {
         notices.push(format!("nobody follows plan \"{}\", which is in force: plan.follow is false", plan.kept.name));
     }
+    notices.extend(settings.notices());
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     Ok(v1::StatusResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -52,6 +55,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         blocks: snapshot.datasets.values().map(|dataset| dataset.blocks.len() as u64).sum(),
         links: count(links + links_down),
         links_down: count(links_down),
+        down: daemon.registries().links_down().iter().take(LINKS_DOWN_SHOWN).map(convert::down_link).collect(),
         applications: count(snapshot.applications.len()),
         attempts: survey.counts.attempts as u64,
         leases: survey.counts.leases as u64,
@@ -62,6 +66,8 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         config_file: settings.file.clone(),
         config_generation: settings.generation,
         config_refused: config_refused.map(|refused| refused.to_string()).unwrap_or_default(),
+        queues: settings.queues.iter().map(queue).collect(),
+        journal_file: daemon.journal_file().display().to_string(),
         unknown_names: survey.unknown_names,
         unknown_names_total: survey.unknown_names_total,
         process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
@@ -78,6 +84,11 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         completions_awaited: survey.worth.under_way as u64,
         watchers: survey.watchers.iter().map(|watcher| convert::watcher_view(watcher, daemon.clock().now())).collect(),
     })
+}
+
+fn queue((name, queue): (&String, &Queue)) -> v1::QueueView {
+    let policy = queue.policy.unwrap_or_default().to_owned();
+    v1::QueueView { name: name.clone(), mode: queue.mode.as_str().to_owned(), policy }
 }
 
 fn refused_view(client: &RefusedClient) -> v1::RefusedClient {

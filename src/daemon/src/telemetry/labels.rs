@@ -148,6 +148,16 @@ label! {
 }
 
 label! {
+    /// Whether a link of the network carries traffic.
+    LinkState {
+        /// It and the switches at its ends are up.
+        Up = "up",
+        /// It is down, or a switch at its end is.
+        Down = "down",
+    }
+}
+
+label! {
     /// What becomes of moves of running containers.
     MoveEvent {
         /// An application was told.

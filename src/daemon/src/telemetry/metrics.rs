@@ -26,15 +26,14 @@ use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE
 use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED, HISTORY_PASSED_OVER};
 use super::instance::InstanceMetrics;
 pub use super::labels::{
-    BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, MessageRefusal, MoveEvent, ReloadResult, RouteKind,
-    Stage, WatcherKind,
+    BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, LinkState, MessageRefusal, MoveEvent, ReloadResult,
+    RouteKind, Stage, WatcherKind,
 };
 use super::log_writer::LOG_LINES_DROPPED;
 use super::placers::{PLACER_STUCK, QUEUE_DEPTH};
 use super::plans::{HOMED_CONTAINERS, INPUT_HOMES, PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT, REPLICAS};
 use super::routes::{
-    BOXES, LINKS_DAMPED, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS,
-    ROUTES,
+    BOXES, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS, ROUTES,
 };
 use super::sdn::{SDN_ASKED, SDN_CONNECTED, SDN_EVENTS, SDN_RULES};
 use super::worth::{WORTH_AWAITED, WORTH_HIGH, WORTH_LOW, WORTH_RATIO, WORTH_RUNS, WORTH_STOPPED};
@@ -97,7 +96,8 @@ pub(super) const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'s
 
 /// Every metric there is.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
-    OF_WORK.iter().chain(super::instance::ROWS).chain(super::slow_peers::ROWS).chain(super::spans::ROWS)
+    let others = [super::instance::ROWS, super::routes::OF_LINKS, super::slow_peers::ROWS, super::spans::ROWS];
+    OF_WORK.iter().chain(others.into_iter().flatten())
 }
 
 /// Metrics of what the daemon does.
@@ -150,7 +150,6 @@ const OF_WORK: &[Metric] = &[
     metric(ROUTE_UNACKNOWLEDGED, Kind::Gauge, Unit::Count, "Route updates sent and not yet acknowledged."),
     metric(ROUTE_REFUSED, Kind::Counter, Unit::Count, "Routes that a controller could not install."),
     metric(ROUTE_WATCHERS, Kind::Gauge, Unit::Count, "Route watchers by state: current, waiting, silent."),
-    metric(LINKS_DAMPED, Kind::Counter, Unit::Count, "Times that a link was avoided because it flapped."),
     metric(DISPATCH_OFFERS, Kind::Counter, Unit::Count, "Nodes offered to dispatch policies."),
     metric(DISPATCH_LAUNCHES, Kind::Counter, Unit::Count, "Tasks that dispatch policies launched."),
     metric(DISPATCH_LATE, Kind::Counter, Unit::Count, "Tasks that waited for longer than dispatch.max_wait."),
@@ -614,6 +613,7 @@ mod tests {
         routes.resynced(1);
         routes.refused(1);
         routes.damped(1);
+        routes.links(LinkState::Down, 1);
         let circuits = metrics.circuits();
         circuits.circuits(2, 1, 3);
         circuits.ports(4, 1, 1);

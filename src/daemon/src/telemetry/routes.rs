@@ -1,8 +1,8 @@
 //! Metrics of routes, middleboxes and moves, and of those who watch routes.
 
-use super::labels::{BoxState, LabelValue, MoveEvent, RouteKind, WatcherKind};
-use super::metrics::{Metrics, SharedCounter};
-use metrics::Gauge;
+use super::labels::{BoxState, LabelValue, LinkState, MoveEvent, RouteKind, WatcherKind};
+use super::metrics::{Kind, Metric, Metrics, SharedCounter, metric};
+use metrics::{Gauge, Unit};
 
 pub(super) const ROUTES: &str = "hintd_routes";
 pub(super) const BOXES: &str = "hintd_middleboxes";
@@ -12,7 +12,13 @@ pub(super) const ROUTE_RESYNCS: &str = "hintd_route_resyncs_total";
 pub(super) const ROUTE_UNACKNOWLEDGED: &str = "hintd_route_updates_unacknowledged";
 pub(super) const ROUTE_REFUSED: &str = "hintd_routes_refused_total";
 pub(super) const ROUTE_WATCHERS: &str = "hintd_route_watchers";
-pub(super) const LINKS_DAMPED: &str = "hintd_links_damped_total";
+const LINKS: &str = "hintd_links";
+const LINKS_DAMPED: &str = "hintd_links_damped_total";
+
+pub(super) const OF_LINKS: &[Metric] = &[
+    metric(LINKS, Kind::Gauge, Unit::Count, "Links of the network, by whether they carry traffic: up, down."),
+    metric(LINKS_DAMPED, Kind::Counter, Unit::Count, "Times that a link was avoided because it flapped."),
+];
 
 /// Records routes of running flows and those who watch them.
 #[derive(Clone)]
@@ -25,6 +31,7 @@ pub struct RouteMetrics {
     resyncs: SharedCounter,
     refused: SharedCounter,
     damped: SharedCounter,
+    links: Vec<Gauge>,
     metrics: Metrics,
 }
 
@@ -43,6 +50,7 @@ impl Metrics {
             resyncs: self.counter(ROUTE_RESYNCS, &[]),
             refused: self.counter(ROUTE_REFUSED, &[]),
             damped: self.counter(LINKS_DAMPED, &[]),
+            links: LinkState::ALL.iter().map(|kind| self.gauge(LINKS, &[("state", kind.label())])).collect(),
             metrics: self.clone(),
         }
     }
@@ -57,6 +65,11 @@ impl RouteMetrics {
     /// So many middleboxes stand so.
     pub fn boxes(&self, kind: BoxState, count: usize) {
         self.boxes[kind as usize].set(count as f64);
+    }
+
+    /// So many links stand so.
+    pub fn links(&self, state: LinkState, count: usize) {
+        self.links[state as usize].set(count as f64);
     }
 
     /// So many moves were proposed, or followed.

@@ -87,7 +87,13 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
     network.links().map(link_use).collect()
 }
 
-/// Max-min fair rates of routed pairs.
+/// Whether a pair is known to send anything.
+pub(super) fn sends(route: &PairRoute) -> bool {
+    route.bytes.0 > 0
+}
+
+/// Max-min fair rates of routed pairs that send something: of a pair with no bytes, or none that are known, nobody can say
+/// that it loads a link, and a flow without an end would fill it.
 pub(crate) struct Modelled {
     rates: MaxMin,
     /// By pair with a whole route: its flow and route.
@@ -97,11 +103,12 @@ pub(crate) struct Modelled {
 
 impl Modelled {
     pub(crate) fn new(network: &Network, routes: &Shards<NodePair, Arc<PairRoute>>) -> Self {
-        let routes = routes.iter().map(|(pair, route)| (*pair, (Arc::clone(&route.links), route.task_pairs)));
+        let sending = routes.iter().filter(|(_, route)| sends(route));
+        let routes = sending.map(|(pair, route)| (*pair, (Arc::clone(&route.links), route.task_pairs)));
         Self::of(network, routes.collect())
     }
 
-    /// Of routes with the task pairs that send over them.
+    /// Of routes with the task pairs that send over them, those of [`sends`].
     pub(super) fn of(network: &Network, routes: BTreeMap<NodePair, (Links, u64)>) -> Self {
         let mut rates = MaxMin::new(&capacities(network)).expect("a network's capacities are integers below the bound");
         let (mut flows, mut task_pairs) = (BTreeMap::new(), BTreeMap::new());
@@ -128,7 +135,8 @@ impl Modelled {
     fn users(&self, generation: &Generation) -> BTreeMap<LinkIdx, Vec<LinkUser>> {
         let mut sums: BTreeMap<(LinkIdx, ApplicationId), f64> = BTreeMap::new();
         for job in &generation.flows.jobs {
-            for flow in &job.traffic.flows {
+            // Of a pair that others send over as well this job's flow may still have no bytes.
+            for flow in job.traffic.flows.iter().filter(|flow| flow.bytes.0 > 0) {
                 let Some((index, links)) = self.flows.get(&flow.pair) else { continue };
                 let bits_per_s = self.rates.level(*index).unwrap_or(0.0) * f64::from(flow.task_pairs);
                 for link in links.iter() {

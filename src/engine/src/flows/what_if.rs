@@ -3,7 +3,7 @@
 use super::choose::RoutingContext;
 use super::pairs::{Links, is_whole};
 use super::settings::RouteSettings;
-use super::uses::Modelled;
+use super::uses::{Modelled, sends};
 use crate::generation::Generation;
 use crate::refusal::Refusal;
 use crate::routes::{NamedRoute, View, WatchedPair};
@@ -77,8 +77,10 @@ pub struct LinkForecast {
 pub struct ApplicationForecast {
     /// Which.
     pub application: ApplicationId,
-    /// Routes of its that would be others.
+    /// Routes of its that would be others, or none.
     pub routes_moved: u64,
+    /// Of these, those that would be none.
+    pub routes_cut: u64,
     /// Its sinks' rate now, bits/s.
     pub utility_before: f64,
     /// Then.
@@ -117,17 +119,21 @@ pub fn what_if_network(
         (moved.get(&pair).cloned().unwrap_or_else(|| Arc::clone(&route.links)), route.task_pairs)
     };
     let routes = &generation.flows.routes;
-    let later = Modelled::of(&after, routes.iter().map(|(pair, route)| (*pair, now(*pair, route))).collect());
+    let sending = routes.iter().filter(|(_, route)| sends(route));
+    let later = Modelled::of(&after, sending.map(|(pair, route)| (*pair, now(*pair, route))).collect());
     let mut applications: BTreeMap<ApplicationId, ApplicationForecast> = BTreeMap::new();
     for ((job, &slot), before) in generation.flows.jobs.iter().zip(&slots).zip(before) {
         let application = job.attempt.application;
         let of = applications.entry(application).or_insert(ApplicationForecast {
             application,
             routes_moved: 0,
+            routes_cut: 0,
             utility_before: 0.0,
             utility_after: 0.0,
         });
         of.routes_moved += job.traffic.flows.iter().filter(|flow| moved.contains_key(&flow.pair)).count() as u64;
+        let is_cut = |pair: &NodePair| moved.get(pair).is_some_and(|route| route.is_empty());
+        of.routes_cut += job.traffic.flows.iter().filter(|flow| is_cut(&flow.pair)).count() as u64;
         of.utility_before += before;
         of.utility_after += index.job_utility(slot);
     }

@@ -152,8 +152,8 @@ pub struct WatcherState {
     pub since: Timestamp,
     /// What is to be expected of it.
     pub standing: WatcherProgress,
-    /// Whether a stream carries its updates; else they are kept for when it comes back.
-    pub attached: bool,
+    /// Since when no stream carries its updates, which are kept for when it comes back; `None`: one does.
+    pub away_since: Option<Timestamp>,
     /// Watched pairs with a route.
     pub routes: usize,
     /// Routes that it could not install, with its reasons, by pair.

@@ -408,7 +408,7 @@ impl Watcher {
             acknowledged: self.acknowledged,
             since: self.since,
             standing,
-            attached: self.attached(),
+            away_since: self.detached,
             routes: self.routes(),
             refused: self.refused.iter().map(|(pair, reason)| (pair.clone(), Arc::clone(reason))).collect(),
         }

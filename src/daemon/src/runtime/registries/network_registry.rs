@@ -1,10 +1,15 @@
 //! The network as fed: known here as well, so that a change of an unknown link is refused at once.
 
+use super::link_states::{DownLink, LinkStates};
 use super::refusal::{ItemRefusal, Reason};
 use hintd_model::cluster::Change;
 use hintd_model::network::Network;
 use hintd_model::units::{BitsPerSec, LinkIdx, LinkName};
 use std::sync::Arc;
+use std::time::Instant;
+
+/// Who told of a network that was there at the start.
+const CLUSTER_FILE: &str = "the cluster file";
 
 /// Changes kept one by one; beyond, the network as a whole says the same in bounded space.
 const WAITING_MAX: usize = 4_096;
@@ -16,6 +21,9 @@ pub(super) struct NetworkRegistry {
     waiting: Vec<Change>,
     /// The configuration says what it is: feeds do not.
     owned: bool,
+    /// Links that it has.
+    links: usize,
+    states: LinkStates,
 }
 
 impl NetworkRegistry {
@@ -41,13 +49,35 @@ impl NetworkRegistry {
     }
 
     pub(super) fn observe(&mut self, network: Option<&Arc<Network>>) {
-        if self.network.is_none() && self.waiting.is_empty() {
+        if self.network.is_none() && self.waiting.is_empty() && network.is_some() {
             self.network = network.cloned();
+            self.look_at_all(CLUSTER_FILE);
         }
     }
 
-    pub(super) fn replace(&mut self, network: Option<Arc<Network>>) {
+    /// Links that carry nothing, the longest first.
+    pub(super) fn links_down(&self) -> Vec<(LinkName, DownLink)> {
+        self.states.all()
+    }
+
+    pub(super) fn link_down(&self, link: &LinkName) -> Option<DownLink> {
+        self.states.of(link).cloned()
+    }
+
+    /// Links of the network, and how many of them carry nothing.
+    pub(super) fn count_links(&self) -> (usize, usize) {
+        (self.links, self.states.len())
+    }
+
+    fn look_at_all(&mut self, said_by: &str) {
+        self.links = self.network.as_ref().map_or(0, |network| network.links().count());
+        let lines = self.states.whole(self.network.as_deref(), &said_by.into(), Instant::now());
+        lines.iter().for_each(super::link_states::Line::write);
+    }
+
+    pub(super) fn replace(&mut self, network: Option<Arc<Network>>, said_by: &str) {
         self.network.clone_from(&network);
+        self.look_at_all(said_by);
         self.waiting = vec![Change::Network(network)];
     }
 
@@ -62,33 +92,48 @@ impl NetworkRegistry {
         link: &LinkName,
         up: Option<bool>,
         capacity: Option<BitsPerSec>,
+        said_by: &str,
     ) -> Result<bool, ItemRefusal> {
-        let (network, index) = self.link(link)?;
+        let network = self.network.as_mut().ok_or_else(|| unknown_link(link))?;
+        let index = network.link(link.as_str()).ok_or_else(|| unknown_link(link))?;
         let known = network.link_at(index);
         if up.is_none_or(|up| up == known.up) && capacity.is_none_or(|capacity| capacity == known.capacity) {
             return Ok(false);
         }
-        Arc::make_mut(network).set_link(index, up, capacity);
+        let network = Arc::make_mut(network);
+        network.set_link(index, up, capacity);
+        if let Some(line) = self.states.link(network, index, &said_by.into(), Instant::now()) {
+            line.write();
+        }
         self.push(Change::Link { link: link.clone(), up, capacity });
         Ok(true)
     }
 
     pub(super) fn remove_link(&mut self, link: &LinkName) -> Result<(), ItemRefusal> {
-        let (network, index) = self.link(link)?;
+        let network = self.network.as_mut().ok_or_else(|| unknown_link(link))?;
+        let index = network.link(link.as_str()).ok_or_else(|| unknown_link(link))?;
         Arc::make_mut(network).remove_link(index);
+        self.links -= 1;
+        self.states.removed(link);
         self.push(Change::LinkRemoved(link.clone()));
         Ok(())
     }
 
     /// Says whether anything changed.
-    pub(super) fn set_switch(&mut self, name: &str, up: bool) -> Result<bool, ItemRefusal> {
+    pub(super) fn set_switch(&mut self, name: &str, up: bool, said_by: &str) -> Result<bool, ItemRefusal> {
         let unknown = || ItemRefusal::new(Reason::UnknownSwitch, format!("the network has no switch \"{name}\""));
         let network = self.network.as_mut().ok_or_else(unknown)?;
         let switch = network.vertex(name).filter(|&vertex| !network.vertex_at(vertex).is_host()).ok_or_else(unknown)?;
         if network.switch_up(switch) == up {
             return Ok(false);
         }
-        Arc::make_mut(network).set_switch(switch, up);
+        let network = Arc::make_mut(network);
+        network.set_switch(switch, up);
+        let links: Vec<LinkIdx> = network.links_of(switch).map(|(index, _)| index).collect();
+        let named = (&network.vertex_at(switch).name, links.as_slice());
+        if let Some(line) = self.states.switch(network, named, &said_by.into(), Instant::now()) {
+            line.write();
+        }
         self.push(Change::Switch { name: name.into(), up });
         Ok(true)
     }
@@ -98,12 +143,6 @@ impl NetworkRegistry {
         if self.waiting.len() > WAITING_MAX {
             self.waiting = vec![Change::Network(self.network.clone())];
         }
-    }
-
-    fn link(&mut self, link: &LinkName) -> Result<(&mut Arc<Network>, LinkIdx), ItemRefusal> {
-        let network = self.network.as_mut().ok_or_else(|| unknown_link(link))?;
-        let index = network.link(link.as_str()).ok_or_else(|| unknown_link(link))?;
-        Ok((network, index))
     }
 }
 

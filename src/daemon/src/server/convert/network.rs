@@ -1,17 +1,18 @@
 //! Links and who uses them, what-ifs of the network, and those who watch routes, for operators.
 
 use super::field::invalid;
+use crate::runtime::DownLink;
 use hintd_client::wire::v1;
 use hintd_engine::{Drain, LinkForecast, LinkUse, LoadSource, NetworkWhatIf, Refusal, RouteForecast, WatcherState};
-use hintd_model::units::Timestamp;
+use hintd_model::units::{LinkName, Timestamp};
 use std::sync::Arc;
 
 /// Refused routes named of each watcher.
 const REFUSED_NAMED: usize = 20;
 
-/// One link with its `users` greatest users; 0: all.
+/// One link with its `users` greatest users; 0: all. `down`: what is known of it where it carries nothing.
 #[must_use]
-pub(in crate::server) fn link_view(link: &LinkUse, users: u32) -> v1::LinkView {
+pub(in crate::server) fn link_view(link: &LinkUse, down: Option<&DownLink>, users: u32) -> v1::LinkView {
     let named = if users == 0 { usize::MAX } else { users as usize };
     let user = |user: &hintd_engine::LinkUser| v1::LinkUser {
         application_id: user.application.to_string(),
@@ -33,7 +34,19 @@ pub(in crate::server) fn link_view(link: &LinkUse, users: u32) -> v1::LinkView {
         b_to_a_task_pairs: link.task_pairs[1],
         users: link.users.iter().take(named).map(user).collect(),
         users_total: u32::try_from(link.users.len()).unwrap_or(u32::MAX),
+        down_ms: down.map(down_ms),
+        down_by: down.map(|down| down.said_by.to_string()).unwrap_or_default(),
     }
+}
+
+/// A link that carries nothing.
+#[must_use]
+pub(in crate::server) fn down_link((link, down): &(LinkName, DownLink)) -> v1::DownLinkView {
+    v1::DownLinkView { id: link.to_string(), down_ms: down_ms(down), said_by: down.said_by.to_string() }
+}
+
+fn down_ms(down: &DownLink) -> u64 {
+    u64::try_from(down.since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What is to be taken out.
@@ -64,6 +77,7 @@ pub(in crate::server) fn network_what_if(found: &NetworkWhatIf, snapshot_version
     let application = |forecast: &hintd_engine::ApplicationForecast| v1::ApplicationForecast {
         application_id: forecast.application.to_string(),
         routes_moved: forecast.routes_moved,
+        routes_cut: forecast.routes_cut,
         utility_before: forecast.utility_before,
         utility_after: forecast.utility_after,
     };
@@ -96,7 +110,8 @@ pub(in crate::server) fn watcher_view(watcher: &WatcherState, now: Timestamp) ->
         since_ms: now.since(watcher.since).as_millis(),
         refused: watcher.refused.iter().take(REFUSED_NAMED).map(refused).collect(),
         refused_total: watcher.refused.len() as u64,
-        attached: watcher.attached,
+        attached: watcher.away_since.is_none(),
+        away_ms: watcher.away_since.map(|since| now.since(since).as_millis()),
         routes: watcher.routes as u64,
     }
 }

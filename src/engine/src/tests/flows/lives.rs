@@ -231,6 +231,8 @@ fn draining_a_link_is_forecast_as_it_then_happens_and_changes_nothing() {
     let forecast = what_if_network(&generation, &drain, &RouteSettings::default(), &mut || false).unwrap();
     assert_eq!(forecast.cut_off_hosts.len(), 2, "its two hosts");
     assert!(forecast.routes.iter().all(|route| route.new.links.is_empty() && route.cut == [edge.clone()]));
+    let cut: u64 = forecast.applications.iter().map(|of| of.routes_cut).sum();
+    assert_eq!(cut as usize, forecast.routes.len());
     let unknown = Drain { links: vec!["nowhere".into()], switches: Vec::new() };
     let refused = what_if_network(&generation, &unknown, &RouteSettings::default(), &mut || false);
     assert!(matches!(refused, Err(Refusal::Unknown { what: "link", .. })));
@@ -259,6 +261,25 @@ fn links_say_what_they_carry_for_whom_and_where_the_figure_is_from() {
     harness.publish();
     let now = &link_uses(&harness.engine.generation())[0];
     assert_eq!((now.load, now.source), ([5.0, 7.0], LoadSource::Measured));
+}
+
+#[test]
+fn pairs_without_bytes_load_no_link() {
+    let mut harness = fat_tree(RouteSettings::default(), 16 * 1024);
+    harness.ask(shuffle(1, "a", (4, 2), 0));
+    assert!(!routes(&harness).is_empty(), "they have routes, as others do");
+    let uses = link_uses(&harness.engine.generation());
+    assert!(uses.iter().all(|of| of.load == [0.0; 2] && of.users.is_empty() && of.task_pairs == [0; 2]), "{uses:?}");
+    harness.ask(shuffle(2, "b", (4, 2), 80 * MIB));
+    let second = |of: &crate::LinkUser| of.application == attempt(2, 1).application;
+    let uses = link_uses(&harness.engine.generation());
+    assert!(uses.iter().flat_map(|of| &of.users).all(second), "{uses:?}");
+    assert!(uses.iter().any(|of| !of.users.is_empty()));
+    let drain = Drain { links: vec![uses[0].link.clone()], switches: Vec::new() };
+    let generation = harness.engine.generation();
+    let forecast = what_if_network(&generation, &drain, &RouteSettings::default(), &mut || false).unwrap();
+    let now = |link: &crate::LinkForecast| uses.iter().find(|of| of.link == link.link).unwrap().load;
+    assert!(forecast.links.iter().all(|link| link.before == now(link)), "the same figures before a drain");
 }
 
 #[test]

@@ -244,11 +244,15 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     let mut controller = Controller::default();
     controller.watch(&mut harness, false);
     controller.settle(&mut harness);
-    harness.engine.unwatch(NAME, harness.now);
+    harness.pass(Micros::from_secs(5));
+    assert_eq!(state(&harness).away_since, None);
+    let left = harness.now;
+    harness.engine.unwatch(NAME, left);
     let link = busy_link(&harness);
     set(&mut harness, &link, false);
     assert!(updates(&mut harness, NAME).is_empty(), "nobody hears it");
-    assert!(!state(&harness).attached);
+    let away = state(&harness);
+    assert!(away.since < left && away.away_since == Some(left), "it left now and began long ago: {away:?}");
     let (last, initial) = (controller.last, controller.phases.get(&Phase::Initial).copied());
     controller.watch(&mut harness, true);
     assert_eq!((controller.last, controller.phases.get(&Phase::Initial).copied()), (last + 1, initial));

@@ -142,6 +142,7 @@ mod tests {
             "HintsHarm",
             "ControllerAway",
             "WatcherSilent",
+            "LinkDown",
             "PairsCut",
             "ChainsBroken",
             "ChainsBypassed",

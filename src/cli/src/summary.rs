@@ -1,0 +1,179 @@
+//! A decision in two plain sentences: where its containers were hinted to and why, and where they came.
+
+use super::answers;
+use super::output;
+use hintd_client::wire::v1;
+use std::collections::BTreeMap;
+
+/// Hosts named in a sentence.
+const HOSTS_NAMED: usize = 3;
+
+/// Where and why against YARN's own placement; followed or not.
+#[must_use]
+pub(super) fn sentences(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> String {
+    let hinted: u32 = set.hints.iter().map(|hint| hint.count).sum();
+    if hinted == 0 {
+        return nothing_hinted(set);
+    }
+    let first = format!("{}: {}; {}.", containers(u64::from(hinted), "hinted"), places(set), why(set));
+    format!("{first}\n{}", followed(set, outcome))
+}
+
+fn containers(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 container is {what}") } else { format!("{count} containers are {what}") }
+}
+
+fn nothing_hinted(set: &v1::HintSet) -> String {
+    let why = match (&set.withheld, set.mode()) {
+        (Some(withheld), _) => answers::withheld_text(withheld),
+        (None, v1::Mode::Off) => "no hints: the queue is off".to_owned(),
+        (None, _) if set.without_room > 0 => "no hints: the containers find no room now".to_owned(),
+        (None, _) => "no hints".to_owned(),
+    };
+    let mut letters = why.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter();
+    format!("{}.\nYARN places the containers by itself.", first.chain(letters).collect::<String>())
+}
+
+/// `5 on n1, 3 on n2, 2 on n3 and 4 on 2 other hosts`
+fn places(set: &v1::HintSet) -> String {
+    let hosts = answers::by_host(&set.hints, None);
+    let named: Vec<String> = hosts.iter().take(HOSTS_NAMED).map(|(host, count)| format!("{count} on {host}")).collect();
+    let rest = hosts.get(HOSTS_NAMED..).unwrap_or_default();
+    let more: u32 = rest.iter().map(|(_, count)| count).sum();
+    match rest.len() {
+        0 => named.join(", "),
+        1 => format!("{} and {more} on another host", named.join(", ")),
+        others => format!("{} and {more} on {others} other hosts", named.join(", ")),
+    }
+}
+
+/// Why there and not where YARN puts them by itself: by the first figure that is known of both.
+fn why(set: &v1::HintSet) -> String {
+    let (hinted, default) = (set.terms.clone().unwrap_or_default(), set.baseline.clone().unwrap_or_default());
+    if let (Some(there), Some(by_yarn)) = (hinted.worst_link_s, default.worst_link_s) {
+        let (there, by_yarn) = (output::seconds(there), output::seconds(by_yarn));
+        return format!("their busiest link is done after {there}, where YARN puts them by itself after {by_yarn}");
+    }
+    if let (Some(there), Some(by_yarn)) = (hinted.remote_bytes, default.remote_bytes) {
+        let (there, by_yarn) = (output::bytes(there), output::bytes(by_yarn));
+        return format!("{there} of input come over the network, where YARN puts them by itself {by_yarn}");
+    }
+    match set.expected_gain {
+        Some(gain) => {
+            format!("by {} they cost {} less than where YARN puts them by itself", set.policy, output::percent(gain))
+        }
+        None => "how they compare with where YARN puts them by itself is not known".to_owned(),
+    }
+}
+
+fn followed(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> String {
+    if set.mode() == v1::Mode::Shadow {
+        let came = outcome.map_or_else(String::new, |outcome| format!(" By itself it did this: {}.", came(outcome)));
+        return format!("YARN was not told, for the queue is in shadow.{came}");
+    }
+    match outcome {
+        None => "Whether they were followed is not known: nothing was seen of the containers, or it is no longer kept."
+            .to_owned(),
+        Some(outcome) => {
+            let sum = |of: fn(&v1::HintOutcome) -> u64| outcome.hints.iter().map(of).sum::<u64>();
+            let missed = sum(|hint| hint.in_rack) + sum(|hint| hint.elsewhere) + sum(|hint| hint.never);
+            let word = match (sum(|hint| hint.on_host), missed) {
+                (0, 0) => "Not known yet whether they are followed",
+                (_, 0) => "Followed",
+                (0, _) => "Not followed",
+                _ => "Followed in part",
+            };
+            format!("{word}: {}.", came(outcome))
+        }
+    }
+}
+
+/// `3 of 6 came to their host, 1 elsewhere, 2 are awaited still (most often yarn_chose: 1)`
+fn came(outcome: &v1::DecisionOutcome) -> String {
+    let sum = |of: fn(&v1::HintOutcome) -> u64| outcome.hints.iter().map(of).sum::<u64>();
+    let on_host = sum(|hint| hint.on_host);
+    let others = [
+        (sum(|hint| hint.in_rack), "to its rack or a next best host"),
+        (sum(|hint| hint.elsewhere), "elsewhere"),
+        (sum(|hint| hint.never), "never"),
+        (sum(|hint| hint.open), "are awaited still"),
+    ];
+    let all = on_host + others.iter().map(|(count, _)| count).sum::<u64>();
+    let mut said = format!("{on_host} of {all} came to their host");
+    for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
+        said += &format!(", {count} {what}");
+    }
+    let mut misses: BTreeMap<&str, u64> = BTreeMap::new();
+    let of_hints = outcome.hints.iter().flat_map(|hint| &hint.misses);
+    of_hints.for_each(|(reason, count)| *misses.entry(reason).or_default() += count);
+    let most = misses.into_iter().max_by_key(|(_, count)| *count);
+    said + &most.map_or_else(String::new, |(reason, count)| format!(" (most often {reason}: {count})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set() -> v1::HintSet {
+        let hint =
+            |host: &str, count| v1::Hint { group: "map".into(), host: host.into(), count, ..v1::Hint::default() };
+        let seconds = |worst_link_s| Some(v1::Terms { worst_link_s: Some(worst_link_s), ..v1::Terms::default() });
+        v1::HintSet {
+            policy: "joint".into(),
+            mode: v1::Mode::On.into(),
+            hints: vec![hint("n1", 5), hint("n2", 3), hint("n3", 2), hint("n4", 1), hint("n5", 1)],
+            terms: seconds(12.0),
+            baseline: seconds(20.0),
+            ..v1::HintSet::default()
+        }
+    }
+
+    fn outcome(on_host: u64, elsewhere: u64, open: u64) -> v1::DecisionOutcome {
+        let mut hint = v1::HintOutcome { on_host, elsewhere, open, ..v1::HintOutcome::default() };
+        if elsewhere > 0 {
+            hint.misses.insert("yarn_chose".to_owned(), elsewhere);
+        }
+        v1::DecisionOutcome { settled: open == 0, hints: vec![hint], terms: vec![] }
+    }
+
+    #[test]
+    fn two_sentences_say_where_why_and_whether_it_was_followed() {
+        let said = |outcome: Option<&v1::DecisionOutcome>| sentences(&set(), outcome);
+        assert_eq!(
+            said(Some(&outcome(10, 2, 0))),
+            "12 containers are hinted: 5 on n1, 3 on n2, 2 on n3 and 2 on 2 other hosts; their busiest link is done after 12 s, \
+             where YARN puts them by itself after 20 s.\n\
+             Followed in part: 10 of 12 came to their host, 2 elsewhere (most often yarn_chose: 2)."
+        );
+        assert!(said(Some(&outcome(12, 0, 0))).ends_with("Followed: 12 of 12 came to their host."));
+        assert!(said(Some(&outcome(0, 12, 0))).contains("\nNot followed: 0 of 12 came to their host, 12 elsewhere"));
+        assert!(said(Some(&outcome(0, 0, 12))).contains("\nNot known yet whether they are followed: "));
+        assert!(said(None).contains("\nWhether they were followed is not known"));
+        let shadow = v1::HintSet { mode: v1::Mode::Shadow.into(), ..set() };
+        assert!(sentences(&shadow, None).ends_with("YARN was not told, for the queue is in shadow."));
+    }
+
+    #[test]
+    fn the_first_figure_that_is_known_of_both_placements_says_why() {
+        let input = |bytes| Some(v1::Terms { remote_bytes: Some(bytes), ..v1::Terms::default() });
+        let by_input = v1::HintSet { terms: input(1e9), baseline: input(3e9), ..set() };
+        assert!(why(&by_input).starts_with("1 GB of input come over the network, where YARN"), "{}", why(&by_input));
+        let by_gain = v1::HintSet { terms: None, expected_gain: Some(0.25), ..set() };
+        assert_eq!(why(&by_gain), "by joint they cost 25 % less than where YARN puts them by itself");
+        assert!(why(&v1::HintSet { terms: None, ..set() }).ends_with("is not known"));
+    }
+
+    #[test]
+    fn no_hints_have_their_reason() {
+        let none = v1::HintSet { hints: vec![], ..set() };
+        let withheld = v1::Withheld { reason: "nothing_known".into(), ..v1::Withheld::default() };
+        let said = sentences(&v1::HintSet { withheld: Some(withheld), ..none.clone() }, None);
+        assert!(
+            said.starts_with("No hints: neither input nor traffic is known") && said.ends_with("by itself."),
+            "{said}"
+        );
+        let off = sentences(&v1::HintSet { mode: v1::Mode::Off.into(), ..none }, None);
+        assert!(off.starts_with("No hints: the queue is off.\n"), "{off}");
+    }
+}

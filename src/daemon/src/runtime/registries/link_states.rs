@@ -1,0 +1,277 @@
+//! Links that carry nothing: since when, by whose word, and what the log says of it.
+
+use hintd_model::network::Network;
+use hintd_model::units::{LinkIdx, LinkName};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Within this time the lines below are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Lines about one link or switch: what changes more often flaps.
+const LINES_OF_ONE: usize = 4;
+/// Lines about all together: more say no more than `hintctl links --down` does.
+const LINES: usize = 50;
+
+/// A link that carries nothing: it is down, or a switch at its end is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DownLink {
+    /// Since when, as far as hintd was told.
+    pub since: Instant,
+    /// The feed, controller or file that said so.
+    pub said_by: Arc<str>,
+}
+
+/// What changed its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    Link,
+    /// With so many links whose state changed with it.
+    Switch {
+        links: usize,
+    },
+}
+
+/// One line of the log.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    subject: Subject,
+    name: Arc<str>,
+    down: bool,
+    said_by: Arc<str>,
+    /// It was down for so long, where it is back.
+    was_down: Option<Duration>,
+    /// Changes without a line since the one before, of anything.
+    left_out: u64,
+    /// It flaps: further changes of it have no line for a while.
+    last: bool,
+}
+
+impl Line {
+    pub(super) fn write(&self) {
+        let Self { name, said_by, left_out, .. } = self;
+        let flaps = if self.last { "; it flaps: further changes have no line until it is quiet" } else { "" };
+        let was_down_s = self.was_down.unwrap_or_default().as_secs();
+        match (self.subject, self.down) {
+            (Subject::Link, true) => tracing::warn!(link = %name, %said_by, left_out, "a link is down{flaps}"),
+            (Subject::Link, false) => {
+                tracing::info!(link = %name, %said_by, was_down_s, left_out, "a link is up again{flaps}");
+            }
+            (Subject::Switch { links }, true) => {
+                tracing::warn!(switch = %name, links, %said_by, left_out, "a switch is down, and its links{flaps}");
+            }
+            (Subject::Switch { links }, false) => {
+                tracing::info!(switch = %name, links, %said_by, was_down_s, left_out, "a switch is up again{flaps}");
+            }
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct LinkStates {
+    down: BTreeMap<LinkName, DownLink>,
+    /// When a link or switch had its last lines; forgotten once they are long ago.
+    lines: BTreeMap<Arc<str>, VecDeque<Instant>>,
+    all_lines: VecDeque<Instant>,
+    left_out: u64,
+}
+
+impl LinkStates {
+    pub(super) fn of(&self, link: &LinkName) -> Option<&DownLink> {
+        self.down.get(link)
+    }
+
+    /// All, the longest down first.
+    pub(super) fn all(&self) -> Vec<(LinkName, DownLink)> {
+        let mut all: Vec<_> = self.down.iter().map(|(link, down)| (link.clone(), down.clone())).collect();
+        all.sort_by_key(|(_, down)| down.since);
+        all
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.down.len()
+    }
+
+    pub(super) fn removed(&mut self, link: &LinkName) {
+        self.down.remove(link);
+    }
+
+    /// Somebody told of one link.
+    pub(super) fn link(&mut self, network: &Network, link: LinkIdx, said_by: &Arc<str>, now: Instant) -> Option<Line> {
+        let (changed, was_down) = self.look(network, link, said_by, now)?;
+        self.line(Subject::Link, &network.link_at(link).name.0, (changed, was_down), said_by, now)
+    }
+
+    /// Somebody told of a switch with these links.
+    pub(super) fn switch(
+        &mut self,
+        network: &Network,
+        (name, links): (&Arc<str>, &[LinkIdx]),
+        said_by: &Arc<str>,
+        now: Instant,
+    ) -> Option<Line> {
+        let changes: Vec<_> = links.iter().filter_map(|&link| self.look(network, link, said_by, now)).collect();
+        let down = !network.vertex(name).is_some_and(|at| network.switch_up(at));
+        let was_down = changes.iter().filter_map(|(_, was_down)| *was_down).max();
+        self.line(Subject::Switch { links: changes.len() }, name, (down, was_down), said_by, now)
+    }
+
+    /// Somebody told of the network as a whole.
+    pub(super) fn whole(&mut self, network: Option<&Network>, said_by: &Arc<str>, now: Instant) -> Vec<Line> {
+        let Some(network) = network else {
+            self.down.clear();
+            return Vec::new();
+        };
+        self.down.retain(|link, _| network.link(link.as_str()).is_some());
+        let links: Vec<LinkIdx> = network.links().map(|(index, _)| index).collect();
+        links.into_iter().filter_map(|link| self.link(network, link, said_by, now)).collect()
+    }
+
+    /// Notes a link's state: whether it is down, where that is new, and for how long it was.
+    fn look(
+        &mut self,
+        network: &Network,
+        link: LinkIdx,
+        said_by: &Arc<str>,
+        now: Instant,
+    ) -> Option<(bool, Option<Duration>)> {
+        let name = &network.link_at(link).name;
+        match (network.is_usable(link), self.down.contains_key(name)) {
+            (false, false) => {
+                self.down.insert(name.clone(), DownLink { since: now, said_by: Arc::clone(said_by) });
+                Some((true, None))
+            }
+            (true, true) => {
+                let was = self.down.remove(name)?;
+                Some((false, Some(now.saturating_duration_since(was.since))))
+            }
+            _ => None,
+        }
+    }
+
+    /// The line about a change, where one is due.
+    fn line(
+        &mut self,
+        subject: Subject,
+        name: &Arc<str>,
+        (down, was_down): (bool, Option<Duration>),
+        said_by: &Arc<str>,
+        now: Instant,
+    ) -> Option<Line> {
+        let recent = |at: &Instant| now.saturating_duration_since(*at) < WINDOW;
+        self.all_lines.retain(recent);
+        self.lines.retain(|_, lines| lines.back().is_some_and(recent));
+        let lines = self.lines.entry(Arc::clone(name)).or_default();
+        lines.retain(recent);
+        // A change without a line counts too: the window is one of quiet.
+        lines.push_back(now);
+        let of_one = lines.len();
+        while lines.len() > LINES_OF_ONE + 1 {
+            lines.pop_front();
+        }
+        if of_one > LINES_OF_ONE || self.all_lines.len() >= LINES {
+            self.left_out += 1;
+            return None;
+        }
+        self.all_lines.push_back(now);
+        let left_out = std::mem::take(&mut self.left_out);
+        let (name, said_by, last) = (Arc::clone(name), Arc::clone(said_by), of_one == LINES_OF_ONE);
+        Some(Line { subject, name, down, said_by, was_down, left_out, last })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hintd_model::network::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry, Tier};
+
+    /// Two racks, two spines, a host in each rack: s0 to s1 and back over either spine.
+    fn network() -> Network {
+        let switch = |name: &str, tier| SwitchEntry { name: name.to_owned(), tier, up: true };
+        let link = |a: &str, b: &str| LinkEntry {
+            id: format!("{a}--{b}").into(),
+            a: a.to_owned(),
+            b: b.to_owned(),
+            bits_per_s: 1_000,
+            up: true,
+            one_way: false,
+        };
+        let document = NetworkDocument {
+            format: NETWORK_FORMAT.to_owned(),
+            switches: vec![
+                switch("e0", Tier::Edge),
+                switch("e1", Tier::Edge),
+                switch("c0", Tier::Core),
+                switch("c1", Tier::Core),
+            ],
+            hosts: ["h0", "h1"].map(|name| HostEntry { name: name.into() }).into(),
+            links: vec![
+                link("h0", "e0"),
+                link("h1", "e1"),
+                link("e0", "c0"),
+                link("e1", "c0"),
+                link("e0", "c1"),
+                link("e1", "c1"),
+            ],
+            optical: None,
+        };
+        Network::from_document(&document).unwrap()
+    }
+
+    #[test]
+    fn a_link_is_down_since_it_was_first_said_and_by_whom() {
+        let (mut network, mut states, start) = (network(), LinkStates::default(), Instant::now());
+        let (link, ryu, other): (_, Arc<str>, Arc<str>) = (network.link("e0--c0").unwrap(), "ryu".into(), "x".into());
+        assert_eq!(states.link(&network, link, &ryu, start), None, "it is up, as it was");
+        network.set_link(link, Some(false), None);
+        let said = states.link(&network, link, &ryu, start).unwrap();
+        assert_eq!((&*said.name, said.down, &*said.said_by, said.last), ("e0--c0", true, "ryu", false));
+        let later = start + Duration::from_secs(50);
+        assert_eq!(states.link(&network, link, &other, later), None, "said again");
+        assert_eq!(states.whole(Some(&network), &other, later), [], "and in a whole network");
+        let known = states.of(&"e0--c0".into()).unwrap();
+        assert_eq!((known.since, &*known.said_by), (start, "ryu"));
+        network.set_link(link, Some(true), None);
+        let said = states.link(&network, link, &other, later).unwrap();
+        assert_eq!((said.down, said.was_down, &*said.said_by), (false, Some(Duration::from_secs(50)), "x"));
+        assert_eq!((states.len(), states.all()), (0, vec![]));
+    }
+
+    #[test]
+    fn a_switch_has_one_line_for_all_its_links_and_a_link_of_two_that_are_down_stays_down() {
+        let (mut network, mut states, now) = (network(), LinkStates::default(), Instant::now());
+        let by: Arc<str> = "ryu".into();
+        let mut set = |network: &mut Network, name: &str, up: bool| {
+            let at = network.vertex(name).unwrap();
+            network.set_switch(at, up);
+            let links: Vec<LinkIdx> = network.links_of(at).map(|(index, _)| index).collect();
+            let line = states.switch(network, (&name.into(), links.as_slice()), &by, now).unwrap();
+            (line.subject, line.down, states.len())
+        };
+        assert_eq!(set(&mut network, "c0", false), (Subject::Switch { links: 2 }, true, 2));
+        assert_eq!(set(&mut network, "e0", false), (Subject::Switch { links: 2 }, true, 4), "one of three was down");
+        assert_eq!(set(&mut network, "c0", true), (Subject::Switch { links: 1 }, false, 3));
+        states.removed(&"e0--c0".into());
+        assert_eq!(states.len(), 2);
+        states.whole(None, &by, now);
+        assert_eq!(states.len(), 0, "no network, and none of its links");
+    }
+
+    #[test]
+    fn a_link_that_flaps_has_a_few_lines_and_says_so_in_the_last() {
+        let (mut network, mut states, start) = (network(), LinkStates::default(), Instant::now());
+        let (link, by): (_, Arc<str>) = (network.link("e0--c0").unwrap(), "ryu".into());
+        let mut change = |second: u64| {
+            let up = network.link_at(link).up;
+            network.set_link(link, Some(!up), None);
+            states.link(&network, link, &by, start + Duration::from_secs(second)).map(|line| (line.last, line.left_out))
+        };
+        let said: Vec<_> = (0..500).map(&mut change).collect();
+        assert_eq!(said[..5], [Some((false, 0)), Some((false, 0)), Some((false, 0)), Some((true, 0)), None]);
+        assert_eq!(said.iter().flatten().count(), LINES_OF_ONE, "as long as it flaps");
+        let quiet = 500 + WINDOW.as_secs();
+        assert_eq!(change(quiet), Some((false, 496)));
+        assert!(states.of(&"e0--c0".into()).is_some(), "its state is known throughout");
+    }
+}
