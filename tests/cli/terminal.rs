@@ -163,7 +163,9 @@ fn held_back(to: &str, hold: &Arc<AtomicBool>) -> (Files, String) {
 #[test]
 fn keys_and_signals_are_heard_while_a_daemon_that_hangs_is_waited_for() {
     with_daemon(|socket| {
-        for (command, by_key) in [("top", true), ("nodes", true), ("nodes", false)] {
+        for (command, by, code) in
+            [("top", None, 0), ("top", Some(Signal::INT), 0), ("nodes", None, 0), ("nodes", Some(Signal::TERM), 1)]
+        {
             let hold = Arc::new(AtomicBool::new(false));
             let (_files, between) = held_back(socket, &hold);
             let mut terminal = Terminal::new();
@@ -171,12 +173,12 @@ fn keys_and_signals_are_heard_while_a_daemon_that_hangs_is_waited_for() {
             let child = terminal.run(&["--admin-socket", &between, command, every, "0.1"]);
             until("it is shown", || terminal.said().contains("q quits") || terminal.said().contains("quit"));
             hold.store(true, Ordering::Release);
-            until("it is waited for", || terminal.said().contains("the daemon does not answer (q quits)"));
-            match by_key {
-                true => terminal.controller.write_all(b"q").unwrap(),
-                false => signal(&child, Signal::TERM),
+            until("it is waited for", || terminal.said().contains("the daemon does not answer (q or Ctrl-C quits)"));
+            match by {
+                None => terminal.controller.write_all(b"q").unwrap(),
+                Some(kind) => signal(&child, kind),
             }
-            assert_eq!(ended(child).0, Some(if by_key { 0 } else { 1 }));
+            assert_eq!(ended(child).0, Some(code), "{command} by {by:?}");
             until("the screen is left", || terminal.said().ends_with(LEAVE));
             let patient = terminal.said().contains("does not answer within");
             assert!(!patient, "{command}: it waited to the end: {:?}", terminal.said());
