@@ -131,7 +131,9 @@ async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
     assert!(yaml.starts_with("decisions:\n  - age_ms: ") && yaml.contains("    outcome: \"hinted\"\n"), "{yaml}");
     let explained = said(&hintctl(&world, &["explain", "application_1_0001"]).await);
     assert!(
-        explained.contains("1 of 1 decisions") && explained.contains("the newest:\napplication_1_0001"),
+        explained.contains("1 of 1 decisions")
+            && explained.contains("the newest:\n2 containers are hinted: 1 on r0n1, 1 on r1n1")
+            && explained.contains("\napplication_1_0001"),
         "{explained}"
     );
     let nobody = hintctl(&world, &["explain", "application_1_0009"]).await;
