@@ -267,5 +267,6 @@ async fn queues_that_nobody_knows_are_refused_and_a_configuration_without_a_star
     }
     let (verdicts, findings) = of(&doctor(at).0, "requests");
     assert_eq!(verdicts, ["warning"], "{findings}");
-    assert!(findings.contains("80 % were refused: 1 for unknown (application_"), "{findings}");
+    assert!(findings.contains("80 % were refused: 4 for unknown (last "), "{findings}");
+    assert!(findings.contains("; application_1_0002, "), "{findings}");
 }

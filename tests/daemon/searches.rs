@@ -11,7 +11,8 @@ use prost::Message as _;
 use prost_types::FileDescriptorSet;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// What a call does that could take long.
 enum Cost {
@@ -206,12 +207,26 @@ async fn calls_that_walk_search_no_path_on_networks_that_make_searches_long() {
             assert!(call(&world, walks, &decision).await, "Admin.{walks} is not called here");
             assert_eq!(steps(), searched, "{name}: Admin.{walks} searches");
         }
-        page::page_document(daemon).await.unwrap();
-        page::page_nodes(daemon, "/r".to_owned()).await.unwrap();
+        let links = Arc::default();
+        page::page_document(daemon, &links).await.unwrap();
+        page::page_nodes(daemon, &links, "/r".to_owned()).await.unwrap();
         page::page_explain(daemon, &decision).await.unwrap();
         page::page_settings(daemon).await;
         assert_eq!(steps(), searched, "{name}: the page searches");
     }
+}
+
+/// Ten browsers on the network ask for racks twenty times a second, and what links carry is of the whole network.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_links_carry_is_worked_out_once_a_second_for_all_racks_that_are_asked_for() {
+    let (world, _beats, _) = on(graph((0..SWITCHES).map(|at| (at, (at + 1) % SWITCHES)))).await;
+    let (generation, links, began) =
+        (world.running().daemon.generation(), page::RecentLinks::default(), Instant::now());
+    let first = links.recent(&generation, began);
+    assert!(!first.is_empty());
+    let later = |ms| links.recent(&generation, began + Duration::from_millis(ms));
+    assert!(Arc::ptr_eq(&first, &later(999)));
+    assert!(!Arc::ptr_eq(&first, &later(1_000)));
 }
 
 /// What a policy can do that searches, and the tests that walk all policies for it.

@@ -34,7 +34,16 @@ impl Seen {
     }
 
     fn take(&mut self, name: &str, what: &str, output: &Output) {
-        let streams: Vec<&str> = [("out", &output.stdout), ("err", &output.stderr)]
+        // How far long runs are is said from a second on: on a slow machine more often.
+        let progress = |line: &&[u8]| line.windows(11).any(|words| words == b"runs ended;");
+        let told: Vec<u8> = output
+            .stderr
+            .split_inclusive(|byte| *byte == b'\n')
+            .filter(|line| !progress(line))
+            .flatten()
+            .copied()
+            .collect();
+        let streams: Vec<&str> = [("out", &output.stdout), ("err", &told)]
             .iter()
             .filter(|(_, bytes)| !bytes.is_empty())
             .map(|(name, _)| *name)

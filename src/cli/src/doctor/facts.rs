@@ -59,7 +59,7 @@ pub(super) struct Facts {
     /// The process that listens, where this machine's process ids are its own.
     pub(super) pid: Option<u32>,
     /// Or why nobody answers.
-    pub(super) answers: Result<Box<Answers>, String>,
+    pub(super) answers: Result<Box<Answers>, Unanswered>,
     pub(super) config_file: PathBuf,
     pub(super) on_disk: OnDisk,
     /// What this machine has to do, where nobody answers: the load average of a minute, and its cores.
@@ -103,27 +103,42 @@ async fn listener(socket: &Path) -> Option<u32> {
     u32::try_from(stream.peer_cred().ok()?.pid()?).ok().filter(|pid| *pid > 0)
 }
 
-/// What an answer that did not come in time is told by.
-pub(super) const LATE: &str = "it does not answer within";
+/// Why there are no answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unanswered {
+    /// None came in time, so that it may only be slow.
+    pub(super) late: bool,
+    /// In words.
+    pub(super) why: String,
+}
+
+impl Unanswered {
+    fn late() -> Self {
+        Self { late: true, why: format!("it does not answer within {} s", PATIENCE.as_secs()) }
+    }
+
+    fn refused(failure: &Failure) -> Self {
+        Self { late: false, why: one_line(&failure.to_string()).into_owned() }
+    }
+}
 
 /// As [`answers`]; once more where none came in time, for a machine with much to do is slow.
-async fn answers_or_again(socket: &Path) -> Result<(Answers, String), String> {
+async fn answers_or_again(socket: &Path) -> Result<(Answers, String), Unanswered> {
     match answers(socket).await {
-        Err(why) if why.starts_with(LATE) => {
-            answers(socket).await.map_err(|again| format!("{why}; asked again, {again}"))
-        }
+        Err(first) if first.late => answers(socket)
+            .await
+            .map_err(|again| Unanswered { why: format!("{}; asked again, {}", first.why, again.why), ..again }),
         answered => answered,
     }
 }
 
 /// All answers, and the configuration file as the daemon spells it.
-async fn answers(socket: &Path) -> Result<(Answers, String), String> {
-    let late = || format!("{LATE} {} s", PATIENCE.as_secs());
+async fn answers(socket: &Path) -> Result<(Answers, String), Unanswered> {
     let client = tokio::time::timeout(PATIENCE, super::super::connect::admin(socket.to_owned())).await;
-    let admin = client.map_err(|_| late())?.map_err(|failure| one_line(&failure.to_string()).into_owned())?;
+    let admin = client.map_err(|_| Unanswered::late())?.map_err(|failure| Unanswered::refused(&failure))?;
     let status = tokio::time::timeout(PATIENCE, admin.clone().status(v1::StatusRequest {})).await;
-    let status = status.map_err(|_| late())?;
-    let status = status.map_err(|status| one_line(&Failure::from(status).to_string()).into_owned())?.into_inner();
+    let status = status.map_err(|_| Unanswered::late())?;
+    let status = status.map_err(|status| Unanswered::refused(&Failure::from(status)))?.into_inner();
     let down = v1::LinksRequest { down_only: true, users: 1, ..v1::LinksRequest::default() };
     let answers = Answers {
         status: one_line_strings(&status),

@@ -49,7 +49,10 @@ pub(super) fn policy(answers: &Answers, on_disk: &OnDisk) -> Check {
             NAME,
             page::CONFIGURE,
             format!("{finding} No queue gets hints."),
-            "Set mode = \"shadow\" in [queues.\"*\"] to begin.",
+            match queues.iter().any(|(name, _)| name == "*") {
+                true => "Set mode = \"shadow\" in [queues.\"*\"] to begin.",
+                false => "Set mode = \"shadow\" in a queue's section to begin.",
+            },
         ),
     }
 }
@@ -113,16 +116,26 @@ pub(super) fn asked(status: &v1::StatusResponse) -> Check {
     }
 }
 
-/// `9 for unknown (application_1_0001, last 3 s ago), …`: applications, or who called where no application is known.
+/// `9 for unknown (last 3 s ago; application_1_0001, application_1_0002), …`: by who called, for a client can make up any
+/// number of applications; and which applications it was, of those that are kept.
 fn refusals(status: &v1::StatusResponse) -> String {
     let of = |kind: &str| status.refused.iter().filter(|client| client.kind == kind).collect::<Vec<_>>();
-    let clients = Some(of("application")).filter(|found| !found.is_empty()).unwrap_or_else(|| of("peer"));
-    let named = clients.into_iter().map(|client| {
-        let v1::RefusedClient { name, reason, requests, since_ms, .. } = client;
-        format!("{requests} for {reason} ({name}, last {} ago)", output::age(*since_ms))
+    let (peers, applications) = (of("peer"), of("application"));
+    let mut reasons: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for client in if peers.is_empty() { &applications } else { &peers } {
+        let (requests, last_ms) = reasons.entry(&client.reason).or_insert((0, u64::MAX));
+        (*requests, *last_ms) = (*requests + client.requests, client.since_ms.min(*last_ms));
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, (requests, _))| std::cmp::Reverse(*requests));
+    let told = reasons.into_iter().map(|(reason, (requests, last_ms))| {
+        let names = applications.iter().filter(|client| client.reason == reason).map(|client| client.name.clone());
+        let names: Vec<String> = names.collect();
+        let names = if names.is_empty() { names.concat() } else { format!("; {}", some(&names)) };
+        format!("{requests} for {reason} (last {} ago{names})", output::age(last_ms))
     });
-    let named: Vec<String> = named.collect();
-    if named.is_empty() { "by whom and why is not kept".to_owned() } else { some(&named) }
+    let told: Vec<String> = told.collect();
+    if told.is_empty() { "by whom and why is not kept".to_owned() } else { some(&told) }
 }
 
 /// Whether more are refused than a few clients' mistakes.
@@ -276,13 +289,17 @@ mod tests {
                 .map(|(name, of)| (name.to_owned(), of))
                 .into(),
             refused: vec![
-                client("peer", "127.0.0.1", "unknown", 9),
-                client("application", "application_1_0001", "unknown", 7),
+                client("peer", "10.0.0.1", "unknown", 4),
+                client("peer", "10.0.0.2", "unknown", 3),
+                client("peer", "10.0.0.1", "full", 2),
+                client("application", "application_1_0001", "unknown", 1),
+                client("application", "application_1_0003", "unknown", 1),
                 client("application", "application_1_0002", "full", 2),
             ],
             ..v1::StatusResponse::default()
         };
-        let why = "7 for unknown (application_1_0001, last 3 s ago), 2 for full (application_1_0002, last 3 s ago).";
+        let why = "7 for unknown (last 3 s ago; application_1_0001, application_1_0003), \
+                   2 for full (last 3 s ago; application_1_0002).";
         let many = asked(&status(14));
         assert_eq!((many.verdict, refused(&status(14))), (Verdict::Warning, None));
         assert!(many.finding.ends_with(&format!("39.1 % were refused: {why}")), "{}", many.finding);
@@ -297,10 +314,17 @@ mod tests {
             |name: &str, mode: &str| v1::QueueView { name: name.into(), mode: mode.into(), policy: String::new() };
         let status =
             v1::StatusResponse { queues: vec![queue("*", "off"), queue("etl", "shadow")], ..Default::default() };
-        let policies = Ok(v1::ListPoliciesResponse { default_policy: "joint".into(), ..Default::default() });
-        let answers = Answers { status, network: nothing_of(), racks: nothing_of(), policies, down: nothing_of() };
-        let check = policy(&answers, &OnDisk::Wrong("hintd.toml:3: leeses".to_owned()));
+        let answers = |status| {
+            let policies = Ok(v1::ListPoliciesResponse { default_policy: "joint".into(), ..Default::default() });
+            Answers { status, network: nothing_of(), racks: nothing_of(), policies, down: nothing_of() }
+        };
+        let check = policy(&answers(status), &OnDisk::Wrong("hintd.toml:3: leeses".to_owned()));
         assert!(check.finding.contains("queues by mode: off: *, shadow: etl. Hints are computed"), "{}", check.finding);
+        for (name, words) in [("*", "in [queues.\"*\"]"), ("etl", "in a queue's section")] {
+            let status = v1::StatusResponse { queues: vec![queue(name, "off")], ..Default::default() };
+            let advice = policy(&answers(status), &OnDisk::Wrong(String::new())).advice;
+            assert!(advice.contains(words), "{name}: {advice}");
+        }
     }
 
     fn nothing_of<T>() -> Result<T, String> {

@@ -3,7 +3,7 @@
 use super::super::connect::ADMIN_SOCKET;
 use super::super::output;
 use super::check::{Check, count, page};
-use super::facts::{Answers, Facts, LATE, OnDisk, Standing};
+use super::facts::{Answers, Facts, OnDisk, Standing, Unanswered};
 use super::process;
 use hintd::config::Config;
 use std::net::SocketAddr;
@@ -43,7 +43,12 @@ pub(super) fn socket(facts: &Facts) -> Check {
     }
 }
 
-fn unanswered(standing: &Standing, path: &Path, why: &str, load: Option<(f64, usize)>) -> (String, String) {
+fn unanswered(
+    standing: &Standing,
+    path: &Path,
+    Unanswered { late, why }: &Unanswered,
+    load: Option<(f64, usize)>,
+) -> (String, String) {
     let of_the_unit = path == Path::new(ADMIN_SOCKET);
     let path = path.display();
     // Of another daemon than the unit's systemd knows nothing.
@@ -72,7 +77,7 @@ fn unanswered(standing: &Standing, path: &Path, why: &str, load: Option<(f64, us
                 "Its log says how it ended; start it again.",
             ),
         ),
-        Standing::Socket { .. } if why.starts_with(LATE) => (
+        Standing::Socket { .. } if *late => (
             format!("Something listens at {path}, and {why}. {}", load_in_words(load)),
             format!(
                 "See what the machine does (top) and what hintd says ({}), then ask again. Only if it does not answer while \
@@ -399,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_daemon_that_is_slow_is_looked_at_before_it_is_started_anew() {
-        let late = format!("{LATE} 10 s");
+        let late = Unanswered { late: true, why: "it does not answer within 10 s".to_owned() };
         let socket = Standing::Socket { owner: 0, mode: 0o600 };
         let (finding, advice) = unanswered(&socket, Path::new(ADMIN_SOCKET), &late, Some((17.25, 2)));
         assert!(finding.contains("The load of the last minute is 17.2 on 2 cores: it may only be slow."), "{finding}");
@@ -411,7 +416,10 @@ mod tests {
 
     #[test]
     fn advice_is_of_the_unit_only_at_its_socket_and_names_a_user_once() {
-        let advice = |standing: Standing, path: &str, why: &str| unanswered(&standing, Path::new(path), why, None).1;
+        let advice = |standing: Standing, path: &str, why: &str| {
+            let unanswered_by = Unanswered { late: why.contains("within"), why: why.to_owned() };
+            unanswered(&standing, Path::new(path), &unanswered_by, None).1
+        };
         assert!(advice(Standing::Nothing, ADMIN_SOCKET, "").starts_with("systemctl start hintd; "));
         let socket = || Standing::Socket { owner: 0, mode: 0o600 };
         for why in ["Connection refused", "silence", "it does not answer within 10 s"] {

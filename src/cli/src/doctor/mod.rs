@@ -21,7 +21,7 @@ use super::output::Output;
 use super::view::PlainViewArgs;
 use check::{Check, Verdict};
 use clap::Args;
-use facts::Facts;
+use facts::{Facts, Unanswered};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -76,7 +76,7 @@ pub fn run(args: &DoctorArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
     let report = Report::of(&facts);
     output.result(&report, || report.text())?;
     match (&facts.answers, report.counts.problem) {
-        (Err(why), _) => Err(Failure::Input(format!("no daemon answers: {why}"))),
+        (Err(Unanswered { why, .. }), _) => Err(Failure::Input(format!("no daemon answers: {why}"))),
         (Ok(_), 0) => Ok(()),
         (Ok(_), 1) => Err(Failure::work("1 problem")),
         (Ok(_), problems) => Err(Failure::work(format!("{problems} problems"))),

@@ -23,7 +23,8 @@ use hintd_model::network::Network;
 use hintd_model::units::{ApplicationId, NodeIdx};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Applications shown: those with most leases.
 const APPLICATIONS_MAX: usize = 500;
@@ -122,20 +123,50 @@ struct GroupRow {
     count: u32,
 }
 
+/// What links carry, worked out of the whole network once for all who look within a second.
+#[derive(Debug, Default)]
+pub struct RecentLinks(Mutex<Option<(Instant, Arc<[LinkUse]>)>>);
+
+/// Browsers ask for one rack after the other: each answer may be of links that were worked out so long before.
+const LINKS_KEPT: Duration = Duration::from_secs(1);
+
+impl RecentLinks {
+    /// Of this generation.
+    fn worked_out(&self, generation: &Generation, now: Instant) -> Arc<[LinkUse]> {
+        let links: Arc<[LinkUse]> = link_uses(generation).into();
+        *self.kept() = Some((now, Arc::clone(&links)));
+        links
+    }
+
+    /// Of this generation, or of one of less than a second before.
+    pub fn recent(&self, generation: &Generation, now: Instant) -> Arc<[LinkUse]> {
+        let kept = self
+            .kept()
+            .as_ref()
+            .filter(|(at, _)| now.saturating_duration_since(*at) < LINKS_KEPT)
+            .map(|(_, links)| Arc::clone(links));
+        kept.unwrap_or_else(|| self.worked_out(generation, now))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<(Instant, Arc<[LinkUse]>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// See [`PageDocument`].
 ///
 /// # Errors
 /// [`Refusal::Unavailable`] when the daemon shuts down.
-pub async fn page_document(daemon: &Daemon) -> Result<PageDocument, Refusal> {
+pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result<PageDocument, Refusal> {
     let status = status_report(daemon).await?;
     let heard = daemon.last_heard().await?;
     let attempts = daemon.attempts_held().await?;
     let (records, _, _) = daemon.records_listed(RecordFilter::default(), DECISIONS_MAX).await?;
     let (generation, now) = (daemon.generation(), daemon.clock().now());
-    let registries = Arc::clone(daemon.registries());
+    let (registries, recent) = (Arc::clone(daemon.registries()), Arc::clone(recent));
     let age = move |node: NodeIdx| heard.get(node.at()).copied().flatten().map(|heard| now.since(heard).as_millis());
     let work = move || {
-        let links = link_uses(&generation);
+        let links = recent.worked_out(&generation, Instant::now());
         let applications_total = attempts.len();
         PageDocument {
             at_ms: now.as_millis(),
@@ -208,11 +239,8 @@ fn network_map(generation: &Generation, registries: &FeedRegistries, links: &[Li
         for end in &link.ends {
             let Some(switch) = switches.get_mut(end) else { continue };
             switch.hosts += 1;
-            if link.up {
-                switch.busiest_host_share = switch.busiest_host_share.max(share(link));
-            } else {
-                switch.hosts_cut += 1;
-            }
+            switch.hosts_cut += usize::from(!link.up);
+            switch.busiest_host_share = switch.busiest_host_share.max(share(link));
         }
     }
     fabric.sort_by(|a, b| a.link.cmp(&b.link));
@@ -323,14 +351,14 @@ struct RackNode {
 ///
 /// # Errors
 /// [`Refusal::Unavailable`] when the daemon shuts down.
-pub async fn page_nodes(daemon: &Daemon, rack: String) -> Result<RackNodes, Refusal> {
+pub async fn page_nodes(daemon: &Daemon, recent: &Arc<RecentLinks>, rack: String) -> Result<RackNodes, Refusal> {
     let heard = daemon.last_heard().await?;
     let (generation, now) = (daemon.generation(), daemon.clock().now());
-    let registries = Arc::clone(daemon.registries());
+    let (registries, recent) = (Arc::clone(daemon.registries()), Arc::clone(recent));
     let work = move || {
         let snapshot = &generation.snapshot;
         let statics = &snapshot.statics;
-        let links = link_uses(&generation);
+        let links = recent.recent(&generation, Instant::now());
         let by_end: HashMap<&str, &LinkUse> =
             links.iter().flat_map(|link| link.ends.iter().map(move |end| (&**end, link))).collect();
         let view = |node: NodeIdx| {

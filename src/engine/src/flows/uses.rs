@@ -21,7 +21,7 @@ pub struct LinkUse {
     pub capacity: BitsPerSec,
     /// Whether it carries traffic: it and its switches are up.
     pub up: bool,
-    /// bits/s, from its first end to its second and back.
+    /// bits/s, from its first end to its second and back; 0 where it is down, whatever was counted before.
     pub load: [f64; 2],
     /// Where the load is from.
     pub source: LoadSource,
@@ -75,10 +75,12 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
             ends: [link.a, link.b].map(|end| Arc::clone(&network.vertex_at(end).name)),
             capacity: link.capacity,
             up: network.is_usable(index),
-            load: measured.map_or_else(
-                || each.map(|direction| modelled.load(direction)),
-                |load| [load.a_to_b.as_f64(), load.b_to_a.as_f64()],
-            ),
+            load: match measured {
+                // Counters of before it went say nothing of now.
+                _ if !network.is_usable(index) => [0.0; 2],
+                Some(load) => [load.a_to_b.as_f64(), load.b_to_a.as_f64()],
+                None => each.map(|direction| modelled.load(direction)),
+            },
             source: if measured.is_some() { LoadSource::Measured } else { LoadSource::Modelled },
             task_pairs: each.map(|direction| modelled.task_pairs.get(&direction).copied().unwrap_or(0)),
             users: users.remove(&index).unwrap_or_default(),

@@ -33,6 +33,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Live {
     daemon: Daemon,
+    /// For documents on demand as well.
+    pub(super) links: Arc<page::RecentLinks>,
     metrics: Metrics,
     latest: watch::Sender<Bytes>,
     /// Somebody came.
@@ -57,6 +59,7 @@ impl Live {
         let places = Arc::new(Semaphore::new(streams));
         Self {
             daemon,
+            links: Arc::default(),
             metrics,
             latest: watch::Sender::new(Bytes::new()),
             wanted: Notify::new(),
@@ -108,7 +111,7 @@ impl Live {
 
     /// The document as an event; `None`: the daemon stops.
     async fn event(&self) -> Option<Bytes> {
-        let document = page::page_document(&self.daemon).await.ok()?;
+        let document = page::page_document(&self.daemon, &self.links).await.ok()?;
         let firing = self.alerts().firing(document.at_ms);
         let event = Event { document, firing };
         let text = tokio::task::spawn_blocking(move || serde_json::to_string(&event)).await.ok()?.ok()?;

@@ -205,7 +205,7 @@ async fn hour(State(page): State<Arc<Page>>, request: Request) -> Response {
 async fn nodes(State(page): State<Arc<Page>>, request: Request) -> Response {
     let Some(rack) = value(&request, "rack") else { return text(StatusCode::BAD_REQUEST, "?rack= is missing\n") };
     let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
-    written(page::page_nodes(&page.daemon, rack).await).await
+    written(page::page_nodes(&page.daemon, &page.live.links, rack).await).await
 }
 
 async fn plans(State(page): State<Arc<Page>>) -> Response {

@@ -162,6 +162,11 @@ impl LinkStates {
         let recent = |at: &Instant| now.saturating_duration_since(*at) < WINDOW;
         self.all_lines.retain(recent);
         self.lines.retain(|_, lines| lines.back().is_some_and(recent));
+        if self.all_lines.len() >= LINES && !self.lines.contains_key(name) {
+            // No place is kept for what has no line: a network of many links that all go is looked at in one pass.
+            self.left_out += 1;
+            return None;
+        }
         let lines = self.lines.entry(Arc::clone(name)).or_default();
         lines.retain(recent);
         // A change without a line counts too: the window is one of quiet.
@@ -273,5 +278,29 @@ mod tests {
         let quiet = 500 + WINDOW.as_secs();
         assert_eq!(change(quiet), Some((false, 496)));
         assert!(states.of(&"e0--c0".into()).is_some(), "its state is known throughout");
+    }
+
+    #[test]
+    fn a_network_whose_links_all_go_at_once_keeps_no_place_for_what_has_no_line() {
+        let host = |at: usize| HostEntry { name: format!("h{at}").as_str().into() };
+        let link = |at: usize| LinkEntry {
+            id: format!("l{at}").as_str().into(),
+            a: format!("h{at}"),
+            b: "e0".to_owned(),
+            bits_per_s: 1_000,
+            up: false,
+            one_way: false,
+        };
+        let document = NetworkDocument {
+            format: NETWORK_FORMAT.to_owned(),
+            switches: vec![SwitchEntry { name: "e0".to_owned(), tier: Tier::Edge, up: true }],
+            hosts: (0..1_000).map(host).collect(),
+            links: (0..1_000).map(link).collect(),
+            optical: None,
+        };
+        let network = Network::from_document(&document).unwrap();
+        let mut states = LinkStates::default();
+        let lines = states.whole(Some(&network), &"ryu".into(), Instant::now());
+        assert_eq!((lines.len(), states.len(), states.lines.len(), states.left_out), (LINES, 1_000, LINES, 950));
     }
 }

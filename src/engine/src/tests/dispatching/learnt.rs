@@ -52,6 +52,16 @@ fn hosts_of(answer: &Answer) -> BTreeSet<String> {
     answer.decision.hints.iter().map(|hint| hint.host.to_string()).collect()
 }
 
+/// A container of the stolen job ends on scale-out machine h0, which gets its next task.
+fn goes_on_where_it_is(harness: &mut EngineHarness) {
+    let on_h0 = harness.leases().into_iter().find(|(_, host, _)| host == "h0").unwrap().0;
+    harness.give_back(attempt(1, 1), &[on_h0]);
+    harness.drain();
+    let pushed = harness.offer("h0");
+    assert_eq!((pushed.len(), harness.waiting()), (1, 1), "it is small, and waits for no scale-up machine");
+    assert_eq!(placed(&pushed[0].decision)[0].0, "h0");
+}
+
 #[test]
 fn a_job_that_was_stolen_goes_on_where_it_is_after_the_policy_has_learnt() {
     let (mut harness, policy) = (cluster(true), stated());
@@ -59,12 +69,7 @@ fn a_job_that_was_stolen_goes_on_where_it_is_after_the_policy_has_learnt() {
     let scale_out = BTreeSet::from(["h0".to_owned(), "h1".to_owned()]);
     assert_eq!((hosts_of(&answer), answer.leases().count(), harness.waiting()), (scale_out, 4, 2));
     learns(&mut harness, &policy, 1.0);
-    let on_h0 = harness.leases().into_iter().find(|(_, host, _)| host == "h0").unwrap().0;
-    harness.give_back(attempt(1, 1), &[on_h0]);
-    harness.drain();
-    let pushed = harness.offer("h0");
-    assert_eq!((pushed.len(), harness.waiting()), (1, 1), "it is small, and waits for no scale-up machine");
-    assert_eq!(placed(&pushed[0].decision)[0].0, "h0");
+    goes_on_where_it_is(&mut harness);
 }
 
 #[test]
@@ -79,12 +84,7 @@ fn a_job_that_was_stolen_goes_on_where_it_is_after_another_request_was_undone() 
     harness.engine.undo(again.decision.id, harness.now);
     harness.drain();
     assert_eq!(harness.waiting(), 2);
-    let on_h0 = harness.leases().into_iter().find(|(_, host, _)| host == "h0").unwrap().0;
-    harness.give_back(attempt(1, 1), &[on_h0]);
-    harness.drain();
-    let pushed = harness.offer("h0");
-    assert_eq!((pushed.len(), harness.waiting()), (1, 1), "it is small, and waits for no scale-up machine");
-    assert_eq!(placed(&pushed[0].decision)[0].0, "h0");
+    goes_on_where_it_is(&mut harness);
 }
 
 #[test]

@@ -261,6 +261,10 @@ fn links_say_what_they_carry_for_whom_and_where_the_figure_is_from() {
     harness.publish();
     let now = &link_uses(&harness.engine.generation())[0];
     assert_eq!((now.load, now.source), ([5.0, 7.0], LoadSource::Measured));
+    harness.change(Change::Link { link: uses[0].link.clone(), up: Some(false), capacity: None });
+    harness.publish();
+    let now = &link_uses(&harness.engine.generation())[0];
+    assert_eq!((now.up, now.load), (false, [0.0; 2]), "what was counted before it went");
 }
 
 #[test]
