@@ -521,6 +521,9 @@ fn a_running_daemon_answers_every_question() {
     assert!(answer["hints"].as_array().unwrap().iter().all(|hint| hint["lease_id"].is_string()), "{answer}");
     let again = daemon.document(&["request", "--file", &request]);
     assert_eq!(again["decision_id"], answer["decision_id"], "the same request gets the same answer");
+    let marked = |answer: &Value| (answer["repeat"].clone(), answer.get("lease_states").is_some());
+    assert_eq!((marked(&answer), marked(&again)), ((json!(false), false), (json!(true), true)));
+    assert_eq!((again["lease_states"].as_array().unwrap().len(), &again["leases_over"]), (6, &json!(false)));
     let nameless = files.request(&json!({ "id": "request" }));
     let asked = |args: &[&str]| {
         let answer = daemon.document(&[&["request", "--file", &nameless], args].concat());

@@ -30,7 +30,7 @@
 // name_node.answer_bytes: tests/daemon/name_node.rs
 // name_node.fresh: src/hadoop/name_node/shelf.rs
 // name_node.refused_fresh: src/hadoop/name_node/shelf.rs
-// limits.attempt_jump: tests/daemon/tokens.rs
+// limits.attempt_jump: tests/daemon/tokens.rs // limits.attempt_silence: src/engine/src/tests/silence.rs
 // name_node.kept: src/hadoop/name_node/shelf.rs
 // name_node.slow_peers: tests/daemon/slow_peers.rs // name_node.slow_peers_kept: src/daemon/src/hadoop/slow_peers/tests.rs
 // history_server.answer_bytes: tests/daemon/history_server.rs

@@ -108,7 +108,9 @@ export async function old({ page, step, go, see, until, down }) {
   await step('what is old looks old, and a link that is down says since when', async () => {
     const late = await document_(page);
     late.status.ages.find((age) => age.source === 'link_stats').age_ms = 90_000;
+    late.network.links.filter((link) => link.load_source === 'measured').forEach((link) => { link.load_age_ms = 90_000; });
     Object.assign(late.network.links.find((link) => link.id === down.id), { down_ms: 187_000, down_by: 'ryu' });
+    late.attention = [{ name: 'links', verdict: 'warning', finding: `1 link of 50 is down: ${down.id} for 187 s (as ryu said).`, advice: 'Repair it.', page: '' }];
     late.racks.forEach((rack) => { rack.oldest_ms = 42_000; });
     const tell = await instead(page);
     tell(late);
@@ -120,7 +122,7 @@ export async function old({ page, step, go, see, until, down }) {
     await go(page, 'Nodes');
     await page.locator('.bar.old', { hasText: /%, 4\d s old/ }).first().waitFor();
     await go(page, 'Overview');
-    await see(page, /1 link between switches down: edge-01--core-1 for 3 min, as ryu said/);
+    await see(page, /WARNING 1 link of 50 is down: edge-01--core-1 for 187 s \(as ryu said\). Repair it/);
     await see(page, /A load older than 15 s is faded/);
     await tell.end();
     await go(page, 'Nodes');

@@ -145,7 +145,7 @@ async function run() {
 
   await step('the overview says that a link is down', async () => {
     await go(page, 'Overview');
-    await see(page, /1 link between switches down/);
+    await see(page, /WARNING 1 link of \d+ is down: .* for .* s/);
   });
 
   const [down] = (await daemon.ctl('links', '--down')).links;

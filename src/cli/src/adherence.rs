@@ -57,6 +57,9 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
     lines.join("\n")
 }
 
+/// Hosts named where a hint's containers came.
+const PLACES_SHOWN: usize = 6;
+
 /// What became of one decision, for people.
 #[must_use]
 pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
@@ -64,6 +67,7 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
         [
             hint.group.clone(),
             hint.host.clone(),
+            came_to(hint),
             reasons(&hint.misses),
             hint.count.to_string(),
             hint.on_host.to_string(),
@@ -73,9 +77,10 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
             hint.open.to_string(),
         ]
     });
-    let header = ["group", "host", "reason", "hinted", "on host", "in rack", "elsewhere", "never", "awaited"];
+    let header =
+        ["group", "host", "came to", "reason", "hinted", "on host", "in rack", "elsewhere", "never", "awaited"];
     let state = if outcome.settled { "settled" } else { "watched still" };
-    let mut lines = vec![format!("what became of it ({state})"), output::table(header, 3, rows)];
+    let mut lines = vec![format!("what became of it ({state})"), output::table(header, 4, rows)];
     if !outcome.terms.is_empty() {
         let rows = outcome.terms.iter().map(|term| {
             let value = |value: f64| in_units(&term.term, value);
@@ -85,6 +90,24 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
         lines.push(format!("\n{}", output::table(["cost", "hinted", "realised", "default"], 1, rows)));
     }
     lines.join("\n")
+}
+
+/// `n1 2, n7 and 3 more hosts; 1 nobody told of`: where a hint's containers came to be.
+fn came_to(hint: &v1::HintOutcome) -> String {
+    let host = |place: &v1::CameTo| match place.count {
+        1 => place.host.clone(),
+        count => format!("{} {count}", place.host),
+    };
+    let mut said = hint.came_to.iter().take(PLACES_SHOWN).map(host).collect::<Vec<_>>().join(", ");
+    let more = hint.came_to.len().saturating_sub(PLACES_SHOWN);
+    if more > 0 {
+        said += &format!(" and {more} more hosts");
+    }
+    let told = [(hint.came_to_unknown, "to hosts no longer kept"), (hint.never, "nobody told of")];
+    for (count, what) in told.iter().filter(|(count, _)| *count > 0) {
+        said += &format!("{}{count} {what}", if said.is_empty() { "" } else { "; " });
+    }
+    if said.is_empty() { absent() } else { said }
 }
 
 /// A line for the summary of a run: where hinted containers came to be, by the daemon's own reckoning.

@@ -15,7 +15,13 @@ pub fn repeat_text(leases: &[v1::LeaseState]) -> String {
     }
     let states: Vec<String> = states.iter().map(|(state, count)| format!("{count} {state}")).collect();
     let states = if states.is_empty() { "none".to_owned() } else { states.join(", ") };
-    format!("a repeat: answered before, as it was then; its leases now: {states}")
+    let over = if leases.iter().any(|lease| is_live(&lease.state)) { "" } else { "; none is live any more" };
+    format!("a repeat: answered before, as it was then; its leases now: {states}{over}")
+}
+
+/// Whether a lease in this state promises room still.
+pub(super) fn is_live(state: &str) -> bool {
+    matches!(state, "held" | "confirmed")
 }
 
 /// How much of an answer is shown.

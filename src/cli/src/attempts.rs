@@ -60,6 +60,7 @@ const ATTEMPT_COLUMNS: &[Column<v1::AttemptView>] = &[
     ("attempt", |row| row.attempt.into()),
     ("leases", |row| row.leases.into()),
     ("requests", |row| row.requests.into()),
+    ("asked", |row| row.asked_ms.into()),
 ];
 
 /// `hintctl attempts`.
@@ -81,10 +82,11 @@ pub fn list(args: &AttemptsArgs, daemon: &DaemonArgs, output: Output) -> Result<
                 number.to_string(),
                 leases.to_string(),
                 requests.to_string(),
+                super::lists::asked(attempt.asked_ms, attempt.asked_before_start),
                 protected(attempt).to_owned(),
             ]
         });
-        let table = output::table(["application", "attempt", "leases", "requests", ""], 1, rows);
+        let table = output::table(["application", "attempt", "leases", "requests", "asked", ""], 1, rows);
         format!("{} attempts\n{table}", found.total)
     };
     args.view.show(daemon, output, ask, text).map(drop)

@@ -111,7 +111,16 @@ pub fn run(command: &ContextCommand, daemon: &DaemonArgs, output: Output) -> Res
         ContextCommand::List => return list(&file, &all, output),
         ContextCommand::Current => return current(&file, &all, output),
         ContextCommand::Use(args) => all.choose(&file, args.name.as_deref())?,
-        ContextCommand::Add(args) => all.add(&args.name, of_flags(daemon)?, args.force)?,
+        ContextCommand::Add(args) => {
+            let context = of_flags(daemon)?;
+            if context.admin_socket.is_none() {
+                output.progress(
+                    "without --admin-socket operators' commands have nobody to ask in this context: they go over the admin \
+                     socket of this machine, and for a daemon elsewhere through ssh",
+                );
+            }
+            all.add(&args.name, context, args.force)?
+        }
         ContextCommand::Remove(args) => all.remove(&file, &args.name)?,
     };
     write(&file, &all)?;
@@ -143,7 +152,10 @@ fn check_address(address: &str) -> Result<(), Failure> {
     });
     match host_and_port {
         true => Ok(()),
-        false => Err(Failure::Input(format!("--address {address:?} is no HOST:PORT, as in {ADDRESS}"))),
+        false => {
+            let shown = hintd::config::shown_url(address);
+            Err(Failure::Input(format!("--address {shown:?} is no HOST:PORT, as in {ADDRESS}")))
+        }
     }
 }
 

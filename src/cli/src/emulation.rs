@@ -15,6 +15,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const LOAD: f64 = 0.5;
 /// Time for what was submitted last to end.
 const TAIL: Duration = Duration::from_secs(25);
+/// Longer than anybody waits for Ctrl-C.
+const KEEP: Duration = Duration::from_secs(365 * 86_400);
 
 /// What is emulated.
 #[derive(Debug, Args)]
@@ -22,7 +24,9 @@ const TAIL: Duration = Duration::from_secs(25);
     after_help = "Examples:\n  hintctl emulate --seconds 300\n  hintctl emulate --nodes 1000 --racks 40 --fail-link-at 30 --repair-links-at 90\n\n\
     For daemons to try things on, not for one that serves a real cluster: its nodes, blocks and links are told over gRPC as\n\
     a real cluster's are. The daemon must not ask a ResourceManager or controller, nor have a network file. Jobs are those of\n\
-    the small trace that `hintctl demo` runs."
+    the small trace that `hintctl demo` runs.\n\
+    It ends once its jobs have ended and its faults have come, 25 s after the last of both at most. Then its nodes are silent,\n\
+    and the daemon calls them STALE and LOST; a link that is down stays so. With --keep nodes go on reporting until Ctrl-C."
 )]
 pub struct EmulateArgs {
     /// Nodes, a multiple of the racks
@@ -41,8 +45,11 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "SECONDS")]
     fail_link_at: Option<u64>,
     /// After so many seconds it comes back
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", requires = "fail_link_at")]
     repair_links_at: Option<u64>,
+    /// Go on once all jobs have ended, until Ctrl-C: nodes report, links have traffic of others
+    #[arg(long)]
+    keep: bool,
 }
 
 /// Runs the command.
@@ -58,7 +65,10 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, LOAD)
         .map_err(|error| Failure::Input(format!("{:#}", anyhow::Error::from(error))))?;
     let script = script(args, &cluster);
-    let behaviour = Behavior { seed: args.seed, limit: span + TAIL, ..Behavior::default() };
+    // Faults come at their time, however soon the jobs end.
+    let last = script.iter().map(|(at, _)| *at).max().unwrap_or_default().max(span);
+    let limit = if args.keep { KEEP } else { last + TAIL };
+    let behaviour = Behavior { seed: args.seed, limit, keep: args.keep, ..Behavior::default() };
     block_on(async {
         // Applications have ids of their own in each run.
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -73,13 +83,35 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
                 }
             }
         });
-        let tally = emulation.finish().await.map_err(|error| Failure::Work(error.into()))?;
+        let shared = emulation.shared();
+        if args.keep {
+            output.progress("nodes go on reporting until Ctrl-C");
+        }
+        let tally = tokio::select! {
+            ended = emulation.finish() => ended.map_err(|error| Failure::Work(error.into()))?,
+            _ = tokio::signal::ctrl_c(), if args.keep => shared.tally().clone(),
+        };
         told.abort();
-        let document =
-            json!({ "jobs": tally.jobs, "seconds": tally.took.as_secs_f64(), "violations": tally.violations });
-        output.result(&document, || format!("{} jobs in {:.0} s", tally.jobs, tally.took.as_secs_f64()))?;
+        let down: Vec<String> = shared.down().keys().cloned().collect();
+        let document = json!({
+            "jobs": tally.jobs, "links_down": down, "seconds": tally.took.as_secs_f64(), "violations": tally.violations
+        });
+        output.result(&document, || ended(tally.jobs, tally.took, &down))?;
         tally.violations.first().map_or(Ok(()), |first| Err(Failure::work(format!("a promise was broken: {first}"))))
     })
+}
+
+/// What is left behind.
+fn ended(jobs: u64, took: Duration, down: &[String]) -> String {
+    let first = match took.is_zero() {
+        true => format!("{jobs} jobs; ended by Ctrl-C"),
+        false => format!("{jobs} jobs in {:.0} s", took.as_secs_f64()),
+    };
+    let links = match down {
+        [] => String::new(),
+        down => format!(" Down still, as far as it was told: {}.", down.join(", ")),
+    };
+    format!("{first}. The emulated nodes are silent from now on: the daemon calls them STALE, then LOST.{links}")
 }
 
 /// A link by name and not the busiest: whether any has a route of a job at that time depends on how fast the machine is.
@@ -88,4 +120,18 @@ fn script(args: &EmulateArgs, cluster: &Cluster) -> Script {
     let fails = args.fail_link_at.zip(first).map(|(at, id)| (Duration::from_secs(at), Fault::FailLink(id)));
     let repaired = args.repair_links_at.map(|at| (Duration::from_secs(at), Fault::MendLinks));
     fails.into_iter().chain(repaired).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_behind_is_said() {
+        let took = Duration::from_secs(30);
+        let said = ended(60, took, &["edge-01--core-1".to_owned()]);
+        assert!(said.starts_with("60 jobs in 30 s. The emulated nodes are silent"), "{said}");
+        assert!(said.ends_with("Down still, as far as it was told: edge-01--core-1."), "{said}");
+        assert!(ended(60, Duration::ZERO, &[]).starts_with("60 jobs; ended by Ctrl-C"));
+    }
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use hintd_client::ClientError;
 use hintd_client::wire::v1;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use tonic::Code;
 
 /// A decision.
@@ -29,10 +30,28 @@ pub struct ExplainArgs {
     /// Routes on which no bytes are known to go as well
     #[arg(long)]
     all: bool,
+    /// Each lease, and not only how many there are by host and state
+    #[arg(long)]
+    leases: bool,
     #[command(flatten)]
     token: TokenArgs,
     #[command(flatten)]
     view: PlainViewArgs,
+}
+
+/// What of an answer is shown in full.
+#[derive(Debug, Clone, Copy)]
+struct Shown {
+    /// Routes on which no bytes are known to go as well.
+    routes: bool,
+    /// Each lease.
+    leases: bool,
+}
+
+impl ExplainArgs {
+    const fn shown(&self) -> Shown {
+        Shown { routes: self.all, leases: self.leases }
+    }
 }
 
 /// `hintctl explain`.
@@ -45,7 +64,7 @@ pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         return application(args, daemon, output);
     }
     let answer = block_on(ask(args, daemon))?;
-    output.answer(&answer, |answer| text(answer, args.all))
+    output.answer(&answer, |answer| text(answer, args.shown()))
 }
 
 /// An application's last decisions, and why the newest of them came out as it did.
@@ -71,7 +90,7 @@ fn application(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Resul
     })?;
     output.result(&Document { list: &list, newest: &newest }, || {
         let table = lists::decisions_text(&one_line_strings(&list), false);
-        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest), args.all))
+        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest), args.shown()))
     })
 }
 
@@ -90,14 +109,39 @@ async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<v1::ExplainRespo
     Ok(daemon.client().await?.explain_with(asked).await?)
 }
 
-fn text(answer: &v1::ExplainResponse, all: bool) -> String {
+fn text(answer: &v1::ExplainResponse, detail: Shown) -> String {
     let set = answer.decision.clone().unwrap_or_default();
     if let Some(refused) = &answer.refused {
         return refused_text(answer, &set, refused);
     }
-    let outcome = answer.outcome.as_ref().map(|found| format!("\n\n{}", adherence::outcome_text(found)));
+    let outcome = answer.outcome.as_ref().map_or_else(|| no_outcome(&set).to_owned(), adherence::outcome_text);
     let first = summary::sentences(&set, answer.outcome.as_ref());
-    format!("{first}\n\n{}{}", explained_text(answer, &set, all), outcome.unwrap_or_default())
+    format!("{first}\n\n{outcome}\n\n{}", explained_text(answer, &set, detail))
+}
+
+/// Why nobody can say where the containers came.
+fn no_outcome(set: &v1::HintSet) -> &'static str {
+    match set.hints.is_empty() {
+        true => "what became of it: containers without hints are not watched, so that hintd can't say where they came",
+        false => {
+            "what became of it is not known: it was decided before the daemon's last start, or longer ago than leases.answers_kept"
+        }
+    }
+}
+
+/// Leases by host and state, or each.
+fn leases_text(leases: &[v1::LeaseState], each: bool) -> String {
+    if each {
+        let rows = leases.iter().map(|lease| [lease.lease_id.to_string(), lease.host.clone(), lease.state.clone()]);
+        return output::table(["lease", "host", "state"], 3, rows);
+    }
+    let mut folded: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for lease in leases {
+        *folded.entry((&lease.host, &lease.state)).or_default() += 1;
+    }
+    let rows = folded.iter().map(|((host, state), count)| [(*host).to_owned(), (*state).to_owned(), count.to_string()]);
+    let table = output::table(["leased on", "state", "leases"], 2, rows);
+    format!("{table}\n{} leases; --leases shows each", leases.len())
 }
 
 fn who(answer: &v1::ExplainResponse) -> String {
@@ -110,8 +154,8 @@ fn refused_text(answer: &v1::ExplainResponse, set: &v1::HintSet, refused: &v1::R
     format!("{}\n{decision_id} of request {request_id} by {policy}: {refusal}", who(answer))
 }
 
-fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, all: bool) -> String {
-    let detail = Detail { routes_without_bytes: all, nothing_ruled_out: true };
+fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, shown: Shown) -> String {
+    let detail = Detail { routes_without_bytes: shown.routes, nothing_ruled_out: true };
     let mut lines = vec![who(explained), answers::text_with(set, detail)];
     if let Some(performance) = &explained.performance {
         lines.push(format!("\n{}", predicted::text(performance)));
@@ -120,9 +164,7 @@ fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, all: bool)
         lines.push(format!("\n{}", predicted::moves_text(&explained.moves)));
     }
     if !explained.leases.is_empty() {
-        let rows =
-            explained.leases.iter().map(|lease| [lease.lease_id.to_string(), lease.host.clone(), lease.state.clone()]);
-        lines.push(format!("\n{}", output::table(["lease", "host", "state"], 3, rows)));
+        lines.push(format!("\n{}", leases_text(&explained.leases, shown.leases)));
     }
     for homed in &explained.input_homes {
         let v1::HomedGroup { group, racks, at_home, elsewhere } = homed;
@@ -145,4 +187,42 @@ fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, all: bool)
         lines.push(format!("\nhintctl replay {} makes it again", set.decision_id));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_became_of_it_stands_before_leases_which_are_counted_by_host() {
+        let lease = |lease_id, host: &str| v1::LeaseState { lease_id, host: host.into(), state: "bound".into() };
+        let hint = v1::Hint { group: "map".into(), host: "n1".into(), count: 3, ..v1::Hint::default() };
+        let place = |host: &str, count| v1::CameTo { host: host.into(), rack: "/r1".into(), count };
+        let became = v1::HintOutcome {
+            group: "map".into(),
+            host: "n1".into(),
+            count: 4,
+            on_host: 1,
+            elsewhere: 2,
+            never: 1,
+            came_to: vec![place("n1", 1), place("n7", 2)],
+            ..v1::HintOutcome::default()
+        };
+        let answer = v1::ExplainResponse {
+            decision: Some(v1::HintSet { hints: vec![hint], ..v1::HintSet::default() }),
+            leases: vec![lease(1, "n1"), lease(2, "n1"), lease(3, "n2")],
+            outcome: Some(v1::DecisionOutcome { settled: true, hints: vec![became], terms: vec![] }),
+            ..v1::ExplainResponse::default()
+        };
+        let text = |leases| text(&answer, Shown { routes: false, leases });
+        let folded = text(false);
+        assert!(folded.contains("n1, n7 2; 1 nobody told of"), "{folded}");
+        assert!(folded.find("came to").unwrap() < folded.find("leased on").unwrap(), "{folded}");
+        let words = folded.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("n1 bound 2 n2 bound 1 3 leases; --leases shows each"), "{folded}");
+        assert!(text(true).split_whitespace().collect::<Vec<_>>().join(" ").contains("3 n2 bound"));
+        let unknown = v1::ExplainResponse { outcome: None, ..answer.clone() };
+        let said = super::text(&unknown, Shown { routes: false, leases: false });
+        assert!(said.contains("what became of it is not known: it was decided before"), "{said}");
+    }
 }

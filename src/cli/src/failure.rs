@@ -2,6 +2,7 @@
 
 use super::blocked::blocked_text;
 use super::printable::{one_line, one_line_strings};
+use hintd::config::without_users;
 use hintd_client::ClientError;
 use hintd_client::status::refused_of;
 use hintd_client::wire::v1;
@@ -42,10 +43,12 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Work(error) => write!(f, "{error:#}"),
-            Self::Input(problem) => f.write_str(problem),
-        }
+        let said = match self {
+            Self::Work(error) => format!("{error:#}"),
+            Self::Input(problem) => problem.clone(),
+        };
+        // It names what was given, and a URL may have a password in it.
+        f.write_str(&without_users(&said, &mut |_| {}))
     }
 }
 
@@ -124,6 +127,8 @@ mod tests {
         assert_eq!(said, "the daemon answers INVALID_ARGUMENT: deadline");
         let said = Failure::from(tonic::Status::unavailable("a\nhintctl: done\u{1b}[2J")).to_string();
         assert_eq!(said, "the daemon answers UNAVAILABLE: a\n  hintctl: done\\u{1b}[2J");
+        let said = Failure::Input("no daemon at http://ann:hunter2@h:1".to_owned()).to_string();
+        assert_eq!(said, "no daemon at http://(left out)@h:1");
         assert_eq!([name(Code::Ok), name(Code::NotFound)], ["OK", "NOT_FOUND"]);
     }
 }

@@ -3,7 +3,7 @@
 use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::sorting::{Column, SortArgs};
+use super::sorting::{Cell, Column, SortArgs};
 use super::view::{Format, ViewArgs};
 use clap::Args;
 use hintd_client::view::load_source;
@@ -15,8 +15,11 @@ use hintd_client::wire::v1;
     override_usage = "hintctl links [OPTIONS]\n       hintctl links [OPTIONS] [ID]",
     after_help = "Examples:\n  hintctl links --down\n  hintctl links --sort -load\n  hintctl links edge-0-core-1\n  \
     hintctl --json links | jq -r '.links[] | select(.a_to_b_bits_per_s > 0.8 * .bits_per_s) | .id'\n\n\
-    A load is measured where the link_stats feed told it, else modelled: max-min fair rates of running flows on\n\
-    their routes (~). Pairs of tasks whose bytes are not known, or are 0, load no link. Users are always modelled."
+    A load is measured where the link_stats feed told it, with its age, else modelled (~): max-min fair rates of running flows\n\
+    on their routes, which fill some link whenever anybody sends. --sort -load has what is measured first, then what is\n\
+    modelled. Pairs of tasks whose bytes are not known, or are 0, load no link. Users are always modelled: the link is measured,\n\
+    and not whose bytes they are. a>b is from the link's end a to its end b. A user above what is measured says that the model\n\
+    is wrong there. Without users: others are those who did not ask for hints, or whose flows hintd does not know."
 )]
 pub struct LinksArgs {
     /// Only this link
@@ -76,17 +79,39 @@ const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
     ("capacity", |link| link.bits_per_s.into()),
     ("a-to-b", |link| link.a_to_b_bits_per_s.into()),
     ("b-to-a", |link| link.b_to_a_bits_per_s.into()),
-    ("load|busier-way", |link| (busier(link) / link.bits_per_s.max(1) as f64).into()),
+    ("load|busier-way", |link| Cell::Graded(u8::from(!is_measured(link)), share(link))),
     ("load-from", |link| load_source(link.load_source()).into()),
+    ("load-age", |link| link.load_age_ms.into()),
     ("pairs-a-to-b", |link| link.a_to_b_task_pairs.into()),
     ("pairs-b-to-a", |link| link.b_to_a_task_pairs.into()),
-    ("users", |link| link.users_total.into()),
+    ("users", |link| (link.users_total > 0).then_some(link.users_total).into()),
     ("down-for", |link| link.down_ms.into()),
 ];
 
-/// Of both ways the greater load, bit/s.
-fn busier(link: &v1::LinkView) -> f64 {
-    link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64
+/// Of both ways the greater load, of the capacity.
+pub(super) fn share(link: &v1::LinkView) -> f64 {
+    link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64 / link.bits_per_s.max(1) as f64
+}
+
+pub(super) fn is_measured(link: &v1::LinkView) -> bool {
+    link.load_source() == v1::LoadSource::Measured
+}
+
+/// `measured 2.5 s ago`, `modelled`
+pub(super) fn load_from(source: v1::LoadSource, age_ms: Option<u64>) -> String {
+    let source = load_source(source).unwrap_or("-");
+    age_ms.map_or_else(|| source.to_owned(), |ms| format!("{source} {} ago", output::age(ms)))
+}
+
+/// Why a link has no users, in words.
+pub(super) fn no_users(reason: &str) -> &str {
+    match reason {
+        "others" => "others, unknown to hintd",
+        "no_load" => "nobody",
+        "down" => "nobody: it is down",
+        "" => "-",
+        other => other,
+    }
 }
 
 fn state(link: &v1::LinkView) -> &'static str {
@@ -125,21 +150,25 @@ pub(super) fn named_down(down: &[v1::DownLinkView], all: u32) -> String {
 
 /// As [`load`], with a `~` before what is modelled and not measured.
 pub(super) fn marked_load(source: v1::LoadSource, rate: u64) -> String {
-    let mark = if source == v1::LoadSource::Modelled && rate > 0 { "~" } else { "" };
-    format!("{mark}{}", load(rate))
+    format!("{}{}", mark(source, rate as f64), output::rate(rate as f64))
 }
 
-fn load(load: u64) -> String {
-    output::rate(load as f64)
+fn mark(source: v1::LoadSource, load: f64) -> &'static str {
+    if source == v1::LoadSource::Modelled && load > 0.0 { "~" } else { "" }
 }
 
 fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
     let row = |link: &v1::LinkView| {
+        let busier = match link.up {
+            true => format!("{}{} %", mark(link.load_source(), share(link)), output::digits(share(link) * 100.0)),
+            false => "-".to_owned(),
+        };
         [
             link.id.clone(),
             state_since(link),
             users_line(link),
-            load_source(link.load_source()).unwrap_or("-").to_owned(),
+            load_from(link.load_source(), link.load_age_ms),
+            busier,
             output::rate(link.bits_per_s as f64),
             marked_load(link.load_source(), link.a_to_b_bits_per_s),
             marked_load(link.load_source(), link.b_to_a_bits_per_s),
@@ -148,52 +177,90 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
         ]
     };
     let header =
-        ["link", "state", "users", "load from", "capacity", "a to b", "b to a", "pairs a to b", "pairs b to a"];
+        ["link", "state", "users", "load from", "load", "capacity", "a to b", "b to a", "pairs a to b", "pairs b to a"];
     let table = if wide {
-        let share =
-            |link: &v1::LinkView| format!("{} %", output::digits(busier(link) * 100.0 / link.bits_per_s.max(1) as f64));
         let rows = links.iter().map(|link| {
-            let [id, up, users, load, capacity, down, back, pairs, pairs_back] = row(link);
+            let [id, up, rest @ ..] = row(link);
+            let [users, from, load, capacity, down, back, pairs, pairs_back] = rest;
             let (a, b, by) = (link.a.clone(), link.b.clone(), link.down_by.clone());
-            [id, up, by, a, b, users, load, capacity, down, back, share(link), pairs, pairs_back]
+            [id, up, by, a, b, users, from, capacity, down, back, load, pairs, pairs_back]
         });
-        let [id, up, users, load, capacity, down, back, pairs, pairs_back] = header;
-        let header = [id, up, "said by", "a", "b", users, load, capacity, down, back, "load", pairs, pairs_back];
+        let [id, up, users, from, load, capacity, down, back, pairs, pairs_back] = header;
+        let header = [id, up, "said by", "a", "b", users, from, capacity, down, back, load, pairs, pairs_back];
         output::table(header, 7, rows)
     } else {
         output::table(header, 4, links.iter().map(row))
     };
-    format!("{table}\n{} of {total} links", links.len())
+    let measured = links.iter().filter(|link| is_measured(link)).count();
+    let kinds = match (measured, links.len() - measured) {
+        (_, 0) => String::new(),
+        (0, _) => "; loads are modelled (~)".to_owned(),
+        (measured, modelled) => format!("; {measured} loads are measured, {modelled} modelled (~)"),
+    };
+    format!("{table}\n{} of {total} links{kinds}", links.len())
 }
 
-/// `application rate, …` and how many more.
+/// `application ~rate a>b, …` and how many more.
 fn users_line(link: &v1::LinkView) -> String {
-    let named =
-        link.users.iter().map(|user| format!("{} {}", user.application_id, output::rate(user.bits_per_s as f64)));
+    let named = link.users.iter().map(user_text);
     let mut line = named.collect::<Vec<_>>().join(", ");
     let more = (link.users_total as usize).saturating_sub(link.users.len());
     if more > 0 {
         line += &format!("{}{more} more", if line.is_empty() { "" } else { ", " });
     }
-    if line.is_empty() { "-".to_owned() } else { line }
+    if line.is_empty() { no_users(&link.users_reason).to_owned() } else { line }
+}
+
+/// `application ~1 Gbit/s a>b (above measured)`
+pub(super) fn user_text(user: &v1::LinkUser) -> String {
+    let wrong = if user.above_measured { " (above measured)" } else { "" };
+    format!("{} {}{wrong}", user.application_id, ways(user))
+}
+
+/// `~1 Gbit/s a>b + ~2 Gbit/s b>a`; a daemon of before told no directions.
+fn ways(user: &v1::LinkUser) -> String {
+    let ways = [(user.a_to_b_bits_per_s, " a>b"), (user.b_to_a_bits_per_s, " b>a")];
+    let known: Vec<String> = ways
+        .into_iter()
+        .filter(|(rate, _)| *rate > 0)
+        .map(|(rate, way)| format!("{}{way}", marked_load(v1::LoadSource::Modelled, rate)))
+        .collect();
+    match known.as_slice() {
+        [] => marked_load(v1::LoadSource::Modelled, user.bits_per_s),
+        known => known.join(" + "),
+    }
 }
 
 fn link_text(link: &v1::LinkView) -> String {
-    let direction = |from: &str, to: &str, rate: u64, pairs: u64| {
+    let source = link.load_source();
+    let direction = |from: &str, to: &str, rate: u64, modelled: u64, pairs: u64| {
         let share = output::digits(rate as f64 * 100.0 / link.bits_per_s.max(1) as f64);
-        format!("{from} to {to}: {} ({share} %), {pairs} task pairs", load(rate))
+        let wrong = match is_measured(link) && modelled > rate {
+            true => format!("; the model has {} and is wrong here", marked_load(v1::LoadSource::Modelled, modelled)),
+            false => String::new(),
+        };
+        format!("{from} to {to}: {} ({share} %), {pairs} task pairs{wrong}", marked_load(source, rate))
     };
+    let [down, back] = [link.a_to_b_modelled_bits_per_s, link.b_to_a_modelled_bits_per_s];
     let mut lines = vec![output::pairs(&[
         ("link", format!("{}, {}", link.id, state_in_words(link))),
         ("capacity", format!("{} each way", output::rate(link.bits_per_s as f64))),
-        ("load", load_source(link.load_source()).unwrap_or("unknown").to_owned()),
-        ("", direction(&link.a, &link.b, link.a_to_b_bits_per_s, link.a_to_b_task_pairs)),
-        ("", direction(&link.b, &link.a, link.b_to_a_bits_per_s, link.b_to_a_task_pairs)),
+        ("load", load_from(source, link.load_age_ms)),
+        ("", direction(&link.a, &link.b, link.a_to_b_bits_per_s, down, link.a_to_b_task_pairs)),
+        ("", direction(&link.b, &link.a, link.b_to_a_bits_per_s, back, link.b_to_a_task_pairs)),
     ])];
     if link.users_total > 0 {
-        let rows = link.users.iter().map(|user| [user.application_id.clone(), output::rate(user.bits_per_s as f64)]);
-        lines.push(format!("\n{}", output::table(["user", "modelled rate"], 1, rows)));
+        let rate = |rate: u64| marked_load(v1::LoadSource::Modelled, rate);
+        let rows = link.users.iter().map(|user| {
+            let wrong = if user.above_measured { "above what is measured" } else { "" };
+            let [down, back] = [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s].map(rate);
+            [user.application_id.clone(), wrong.to_owned(), down, back]
+        });
+        let (down, back) = (format!("{} to {}", link.a, link.b), format!("{} to {}", link.b, link.a));
+        lines.push(format!("\n{}", output::table(["user (modelled)", "", &down, &back], 2, rows)));
         lines.push(format!("{} of {} users", link.users.len(), link.users_total));
+    } else if !link.users_reason.is_empty() {
+        lines.push(format!("users: {}", no_users(&link.users_reason)));
     }
     lines.join("\n")
 }
@@ -213,7 +280,12 @@ mod tests {
             a_to_b_bits_per_s: 2_500_000_000,
             load_source: v1::LoadSource::Modelled.into(),
             a_to_b_task_pairs: 7,
-            users: vec![v1::LinkUser { application_id: "application_1_0001".into(), bits_per_s: 2_500_000_000 }],
+            users: vec![v1::LinkUser {
+                application_id: "application_1_0001".into(),
+                bits_per_s: 2_500_000_000,
+                a_to_b_bits_per_s: 2_500_000_000,
+                ..v1::LinkUser::default()
+            }],
             users_total: 3,
             ..v1::LinkView::default()
         }
@@ -243,13 +315,64 @@ mod tests {
         assert!(text.contains("modelled") && text.contains("~2.5 Gbit/s"), "{text}");
         assert!(!text.contains("~0"), "{text}");
         let measured = v1::LinkView { load_source: v1::LoadSource::Measured.into(), ..link() };
-        assert!(!links_text(&[measured], 1, true).contains('~'));
-        assert!(text.contains("application_1_0001 2.5 Gbit/s, 2 more"), "{text}");
+        let row = links_text(&[measured], 1, true).replace("~2.5 Gbit/s a>b", "");
+        assert!(!row.contains('~'), "users are modelled, whatever the load is: {row}");
+        assert!(text.contains("application_1_0001 ~2.5 Gbit/s a>b, 2 more"), "{text}");
+        assert!(text.ends_with("1 of 1 links; loads are modelled (~)"), "{text}");
         let text = links_text(&[link()], 1, true);
-        assert!(text.contains("load from") && text.contains("25 %") && text.contains("s2"), "{text}");
+        assert!(text.contains("load from") && text.contains("~25 %") && text.contains("s2"), "{text}");
         let document = json!(link());
         assert_eq!((&document["load_source"], &document["b_to_a_bits_per_s"]), (&json!("modelled"), &json!(0)));
-        assert!(link_text(&link()).contains("s1 to s2: 2.5 Gbit/s (25 %), 7 task pairs"), "{}", link_text(&link()));
+        assert!(link_text(&link()).contains("s1 to s2: ~2.5 Gbit/s (25 %), 7 task pairs"), "{}", link_text(&link()));
         assert!(link_text(&link()).contains("s2 to s1: 0 bit/s (0 %), 0 task pairs"));
+    }
+
+    #[test]
+    fn users_and_load_do_not_contradict_each_other_without_a_word() {
+        let user = v1::LinkUser { above_measured: true, ..link().users[0].clone() };
+        let wrong = v1::LinkView {
+            load_source: v1::LoadSource::Measured.into(),
+            load_age_ms: Some(2_300),
+            a_to_b_bits_per_s: 440_000_000,
+            a_to_b_modelled_bits_per_s: 2_500_000_000,
+            users: vec![user],
+            users_total: 1,
+            ..link()
+        };
+        let text = link_text(&wrong);
+        assert!(
+            text.contains("440 Mbit/s (4.4 %), 7 task pairs; the model has ~2.5 Gbit/s and is wrong here"),
+            "{text}"
+        );
+        assert!(text.contains("measured 2.3 s ago") && text.contains("above what is measured"), "{text}");
+        let text = links_text(std::slice::from_ref(&wrong), 1, false);
+        assert!(text.contains("~2.5 Gbit/s a>b (above measured)") && text.contains(" 4.4 %"), "{text}");
+        let alone = v1::LinkView { users: vec![], users_total: 0, users_reason: "others".into(), ..wrong };
+        assert!(links_text(std::slice::from_ref(&alone), 1, false).contains("others, unknown to hintd"));
+        assert!(link_text(&alone).ends_with("users: others, unknown to hintd"), "{}", link_text(&alone));
+    }
+
+    #[test]
+    fn measured_loads_are_sorted_before_modelled_ones_whichever_way() {
+        let of = |id: &str, source: v1::LoadSource, load| v1::LinkView {
+            id: id.into(),
+            load_source: source.into(),
+            a_to_b_bits_per_s: load,
+            ..link()
+        };
+        let (measured, modelled) = (v1::LoadSource::Measured, v1::LoadSource::Modelled);
+        let all = [of("full", modelled, 10_000_000_000), of("calm", measured, 1), of("hot", measured, 9_000_000_000)];
+        for (by, expected) in [("-load", ["hot", "calm", "full"]), ("load", ["calm", "hot", "full"])] {
+            let order = SortArgs::by(by).of(LINK_COLUMNS, 0).unwrap();
+            let answer = v1::LinksResponse { links: all.to_vec(), total: 3 };
+            let answer = order.answer(Ok(tonic::Response::new(answer)), |found| (&mut found.links, 3)).unwrap();
+            let ids: Vec<_> = answer.get_ref().links.iter().map(|link| &*link.id).collect();
+            assert_eq!(ids, expected, "{by}");
+        }
+        let order = SortArgs::by("users").of(LINK_COLUMNS, 0).unwrap();
+        let links = vec![v1::LinkView { users_total: 0, id: "none".into(), ..link() }, link()];
+        let answer = tonic::Response::new(v1::LinksResponse { links, total: 2 });
+        let answer = order.answer(Ok(answer), |found| (&mut found.links, 2)).unwrap();
+        assert_eq!(answer.get_ref().links[1].id, "none", "rows with nothing there stand last");
     }
 }

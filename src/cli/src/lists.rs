@@ -66,7 +66,9 @@ pub struct LeasesArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  hintctl applications\n  hintctl applications --queue etl --watch\n  \
     hintctl explain application_1700000000000_0007\n\n\
-    Applications that asked for hints and are not over, the one that asked last first. `hintctl attempts` has them by attempt.")]
+    Applications that asked for hints and are not over, the one that asked last first. `hintctl attempts` has them by attempt.\n\
+    asked >5 s: before the daemon's last start, 5 s ago, at a time that is not kept; its outcome is not kept either (-). Without\n\
+    a ResourceManager an application is over once nothing was heard of it for limits.attempt_silence (1 h).")]
 pub struct ApplicationsArgs {
     #[command(flatten)]
     filter: FilterArgs,
@@ -253,6 +255,11 @@ fn ago(ms: u64) -> String {
     output::seconds(ms as f64 / 1e3)
 }
 
+/// Since it last asked; `>46.9 s` where that was before the daemon's start and is not kept.
+pub(super) fn asked(ms: u64, before_start: bool) -> String {
+    format!("{}{}", if before_start { ">" } else { "" }, ago(ms))
+}
+
 /// What came of a decision, and why.
 fn outcome(decision: &v1::DecisionView) -> String {
     match (&*decision.outcome, &*decision.reason) {
@@ -376,7 +383,7 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
             [
                 row.application_id.clone(),
                 row.queue.clone(),
-                ago(row.asked_ms),
+                asked(row.asked_ms, row.asked_before_start),
                 last(row).decision_id,
                 last(row).policy,
                 outcome_of(row),
@@ -404,7 +411,7 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
             [
                 row.application_id.clone(),
                 row.queue.clone(),
-                ago(row.asked_ms),
+                asked(row.asked_ms, row.asked_before_start),
                 outcome_of(row),
                 row.requests.to_string(),
                 row.leases.to_string(),

@@ -366,7 +366,7 @@ fn watchers_table(watchers: &[v1::WatcherView]) -> String {
         [
             watcher.name.clone(),
             if watcher.installs { "installs" } else { "listens" }.to_owned(),
-            watcher_state(watcher),
+            hintd::findings::cluster::watcher_state(watcher),
             format!("{}{first}", watcher.refused_total),
             watcher.routes.to_string(),
             watcher.sent.to_string(),
@@ -375,13 +375,4 @@ fn watchers_table(watchers: &[v1::WatcherView]) -> String {
         ]
     });
     output::table(["watcher", "", "state", "refused", "routes", "sent", "acknowledged", "watches for"], 4, rows)
-}
-
-/// `current`, or where it left `silent, away for 50 s`.
-pub(super) fn watcher_state(watcher: &v1::WatcherView) -> String {
-    match watcher.away_ms {
-        _ if watcher.attached => watcher.state.clone(),
-        Some(ms) => format!("{}, away for {}", watcher.state, output::age(ms)),
-        None => format!("{}, away", watcher.state),
-    }
 }

@@ -4,7 +4,7 @@ use super::answers;
 use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::printable::one_line_strings;
+use super::printable::{one_line, one_line_strings};
 use clap::Args;
 use hintd_client::view::terms_by_name;
 use hintd_client::wire::v1;
@@ -19,7 +19,7 @@ use serde::Serialize;
     byte by byte, and exit code 1 says that it did not. --policy runs a policy as it is configured now on what the\n\
     decision read. Nothing is leased. How far back records go is bounded by records.bytes.")]
 pub struct ReplayArgs {
-    /// The id of a decision, or of a refusal
+    /// The id of a decision, of a refusal, or of an application: its newest
     decision: String,
     /// Another policy, to stand beside
     #[arg(long, value_name = "NAME")]
@@ -39,16 +39,38 @@ struct Replayed<'a> {
 /// # Errors
 /// [`Failure`] where no daemon answers, the decision is not recorded, or it comes out otherwise.
 pub fn run(args: &ReplayArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let request =
-        v1::ReplayRequest { decision_id: args.decision.clone(), policy: args.policy.clone().unwrap_or_default() };
+    let decision = match args.decision.starts_with("application_") {
+        true => newest_of(&args.decision, daemon)?,
+        false => args.decision.clone(),
+    };
+    let policy = args.policy.clone().unwrap_or_default();
+    let request = v1::ReplayRequest { decision_id: decision.clone(), policy };
     let answer = daemon.ask(async |mut admin| admin.replay(request).await)?;
-    output.sorted(&Replayed { decision_id: &args.decision, answer: &answer }, || {
-        text(&one_line_strings(&answer), args)
+    output.sorted(&Replayed { decision_id: &decision, answer: &answer }, || {
+        let of = if decision == args.decision { String::new() } else { format!("the newest, {decision}:\n") };
+        of + &text(&one_line_strings(&answer), args)
     })?;
     if answer.same {
         return Ok(());
     }
-    Err(Failure::work(format!("decision {} came out otherwise than it was answered", args.decision)))
+    Err(Failure::work(format!("decision {decision} came out otherwise than it was answered")))
+}
+
+/// The newest recorded decision of an application.
+fn newest_of(application: &str, daemon: &DaemonArgs) -> Result<String, Failure> {
+    let asked = v1::ListDecisionsRequest {
+        application_id: application.to_owned(),
+        limit: 1,
+        ..v1::ListDecisionsRequest::default()
+    };
+    let list = daemon.ask(async |mut admin| admin.list_decisions(asked).await)?;
+    match list.decisions.first() {
+        Some(newest) => Ok(newest.decision_id.clone()),
+        None => {
+            let (id, kept) = (one_line(application), one_line(&list.kept));
+            Err(Failure::Input(format!("no decision of {id} is recorded; {kept}")))
+        }
+    }
 }
 
 fn outcome(outcome: Option<&v1::Outcome>) -> Option<&Outcome> {
@@ -90,31 +112,116 @@ fn side_by_side(answer: &v1::ReplayResponse, name: &str) -> String {
     let mut hosts: Vec<&String> = sets.iter().flatten().map(|(host, _)| host).collect();
     hosts.sort();
     hosts.dedup();
-    let count = |set: &[(String, u32)], host: &str| {
-        set.iter().find(|(known, _)| known == host).map_or_else(|| "-".to_owned(), |(_, count)| count.to_string())
+    let none = [recorded, other].map(no_hints);
+    let count = |at: usize, host: &str| match (sets[at].iter().find(|(known, _)| known == host), &none[at]) {
+        (Some((_, count)), _) => count.to_string(),
+        (None, Some(why)) => why.clone(),
+        (None, None) => "0".to_owned(),
     };
-    let rows = hosts.into_iter().map(|host| [host.clone(), count(&sets[0], host), count(&sets[1], host)]);
+    let rows = hosts.into_iter().map(|host| [host.clone(), count(0, host), count(1, host)]);
     let header = |first: &'static str| [first, recorded.policy.as_str(), name];
-    let mut lines = vec![output::table(header("containers on"), 1, rows)];
+    let mut lines = vec![format!("{} beside {name}", recorded.policy)];
+    for (set, policy) in [(recorded, recorded.policy.as_str()), (other, name)] {
+        lines.extend(why_no_hints(set).map(|why| format!("{policy}: {why}")));
+    }
+    if none[1].is_some() {
+        lines.push(format!("The costs of {name} below are those of its placement, which it would not hint."));
+    }
+    for rated in answer.rated.iter().filter(|rated| rated.recorded.is_none() && rated.other.is_none()) {
+        lines.push(format!("{}: it has no objective, and gives no placement a score", rated.policy));
+    }
+    lines.push(format!("\n{}", output::table(header("containers on"), 1, rows)));
     let [then, now] = [&answer.recorded_terms, &answer.other_terms].map(|terms| {
         let terms = terms.as_ref().map(terms_by_name).unwrap_or_default();
         terms.into_iter().filter(|(name, _)| name != "objective" && !name.starts_with("part.")).collect::<Vec<_>>()
     });
-    let number = |value: &f64| if value.is_finite() { output::digits(*value) } else { "-".to_owned() };
     let rows = then.iter().map(|(name, value)| {
-        let beside =
-            now.iter().find(|(known, _)| known == name).map_or_else(|| "-".to_owned(), |(_, value)| number(value));
-        [name.clone(), number(value), beside]
+        let beside = now.iter().find(|(known, _)| known == name);
+        let beside = beside.map_or_else(|| "-".to_owned(), |(_, value)| in_units(name, *value));
+        [name.clone(), in_units(name, *value), beside]
     });
     lines.push(format!("\n{}", output::table(header("cost"), 1, rows)));
     let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), output::digits);
     let gain =
         |gain: Option<f64>| gain.map_or_else(|| "-".to_owned(), |gain| format!("{} %", output::digits(gain * 100.0)));
-    let rows = answer
-        .rated
-        .iter()
-        .map(|rated| [format!("of {}", rated.policy), show(rated.recorded), show(rated.other), gain(rated.gain)]);
+    let rated = answer.rated.iter().filter(|rated| rated.recorded.is_some() || rated.other.is_some());
+    let rows =
+        rated.map(|rated| [format!("of {}", rated.policy), show(rated.recorded), show(rated.other), gain(rated.gain)]);
     let header = ["objective", recorded.policy.as_str(), name, "gain"];
     lines.push(format!("\n{}", output::table(header, 1, rows)));
     lines.join("\n")
+}
+
+/// A cost in the unit that its name ends with.
+fn in_units(name: &str, value: f64) -> String {
+    match name {
+        _ if !value.is_finite() => "-".to_owned(),
+        name if name.ends_with("_bytes") => output::bytes(value),
+        name if name.ends_with("_s") => output::seconds(value),
+        _ => output::digits(value),
+    }
+}
+
+/// In a cell: why a decision has no hints at all; `None`: it has.
+fn no_hints(set: &v1::HintSet) -> Option<String> {
+    let why = match (&set.withheld, set.mode()) {
+        _ if !set.hints.is_empty() => return None,
+        (Some(withheld), _) => format!("no hints: {}", withheld.reason),
+        (None, v1::Mode::Off) => "no hints: off".to_owned(),
+        (None, _) if set.without_room > 0 => "no hints: no_room".to_owned(),
+        (None, _) => "no hints".to_owned(),
+    };
+    Some(why)
+}
+
+/// The same in a sentence.
+fn why_no_hints(set: &v1::HintSet) -> Option<String> {
+    match (&set.withheld, no_hints(set)) {
+        (Some(withheld), Some(_)) => Some(answers::withheld_text(withheld)),
+        (None, Some(_)) if set.without_room > 0 => Some("no hints: the containers find no room".to_owned()),
+        (_, none) => none,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_that_would_give_no_hints_says_why_and_whose_costs_are_shown() {
+        let hint = |host: &str| v1::Hint { group: "map".into(), host: host.into(), count: 2, ..v1::Hint::default() };
+        let outcome = |set| Some(v1::Outcome { outcome: Some(Outcome::Hints(set)) });
+        let recorded =
+            v1::HintSet { policy: "joint".into(), hints: vec![hint("n1"), hint("n2")], ..v1::HintSet::default() };
+        let withheld = v1::Withheld { reason: "no_gain".into(), hinted_s: Some(0.3214), default_s: Some(0.3222) };
+        let other = v1::HintSet { withheld: Some(withheld), ..v1::HintSet::default() };
+        let terms = |bytes| Some(v1::Terms { remote_bytes: Some(bytes), ..v1::Terms::default() });
+        let rated = |policy: &str, value| v1::Rated {
+            policy: policy.into(),
+            recorded: value,
+            other: value,
+            ..v1::Rated::default()
+        };
+        let answer = v1::ReplayResponse {
+            recorded: outcome(recorded.clone()),
+            other: outcome(other),
+            recorded_terms: terms(34_351_815.0),
+            other_terms: terms(536_870_912.0),
+            rated: vec![rated("joint", Some(1.0)), rated("spread", None)],
+            ..v1::ReplayResponse::default()
+        };
+        let text = side_by_side(&answer, "spread");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            words.contains("spread: no hints: the busiest link would be done after 321 ms, and after 322 ms"),
+            "{text}"
+        );
+        assert!(words.contains("n1 2 no hints: no_gain n2 2 no hints: no_gain"), "{text}");
+        assert!(words.contains("34.4 MB 537 MB") && words.contains("The costs of spread below"), "{text}");
+        assert!(words.contains("spread: it has no objective") && !words.contains("of spread - -"), "{text}");
+        let both = v1::ReplayResponse { other: outcome(v1::HintSet { hints: vec![hint("n1")], ..recorded }), ..answer };
+        let text = side_by_side(&both, "container");
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains("n1 2 2 n2 2 0"), "{text}");
+        assert!(!text.contains("no hints"), "{text}");
+    }
 }

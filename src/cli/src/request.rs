@@ -70,24 +70,45 @@ pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Resul
             deadline_ms => Duration::from_millis(deadline_ms.into()),
         };
         let answer = daemon.client().await?.request_hints(wire, patience).await?;
-        let repeat = answer.is_repeat.then(|| answers::repeat_text(&one_line_strings(&answer).leases));
+        let repeat = answer.is_repeat.then(|| one_line_strings(&answer).leases);
         let set = answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))?;
         Ok::<_, Failure>((set, answer.token, repeat))
     })?;
-    let text = |set: &v1::HintSet| repeat.iter().chain([&answers::text(set)]).cloned().collect::<Vec<_>>().join("\n");
-    if !args.show_token {
-        return output.answer(&set, text);
-    }
-    let shown = WithToken { set: &set, token: &token };
-    output.result(&shown, || format!("{}\n\ntoken {token}", text(&one_line_strings(&set))))
+    let text = |set: &v1::HintSet| {
+        let said = repeat.as_deref().map(answers::repeat_text);
+        said.into_iter().chain([answers::text(set)]).collect::<Vec<_>>().join("\n")
+    };
+    let token = args.show_token.then_some(&*token);
+    let shown = Answered::of(&set, token, repeat.as_deref());
+    output.result(&shown, || {
+        let text = text(&one_line_strings(&set));
+        token.map_or_else(|| text.clone(), |token| format!("{text}\n\ntoken {token}"))
+    })
 }
 
-/// An answer for programs that go on for the attempt.
+/// An answer for programs.
 #[derive(Serialize)]
-struct WithToken<'a> {
+struct Answered<'a> {
     #[serde(flatten)]
     set: &'a v1::HintSet,
-    token: &'a str,
+    /// Where it is wanted, for those that go on for the attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
+    /// The same request was answered before, and this is what was answered then.
+    repeat: bool,
+    /// Of a repeat: what has become of its leases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lease_states: Option<&'a [v1::LeaseState]>,
+    /// Of a repeat: none of its leases promises anything any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leases_over: Option<bool>,
+}
+
+impl<'a> Answered<'a> {
+    fn of(set: &'a v1::HintSet, token: Option<&'a str>, repeat: Option<&'a [v1::LeaseState]>) -> Self {
+        let leases_over = repeat.map(|leases| !leases.iter().any(|lease| answers::is_live(&lease.state)));
+        Self { set, token, repeat: repeat.is_some(), lease_states: repeat, leases_over }
+    }
 }
 
 /// `hintctl whatif`.

@@ -21,6 +21,8 @@ pub(crate) struct SortArgs {
 pub(super) enum Cell {
     Number(f64),
     Text(String),
+    /// A number of a better or worse kind: the better kind, of the smaller grade, stands first, whichever way rows are sorted.
+    Graded(u8, f64),
     /// Nothing: it stands last, whichever way rows are sorted.
     Nothing,
 }
@@ -72,6 +74,11 @@ pub(super) struct Order<R> {
 }
 
 impl SortArgs {
+    #[cfg(test)]
+    pub(super) fn by(column: &str) -> Self {
+        Self { sort: Some(column.to_owned()) }
+    }
+
     /// What is wanted of these columns.
     ///
     /// # Errors
@@ -150,9 +157,11 @@ impl Ord for Ordered {
             (Cell::Nothing, _) => Ordering::Greater,
             (_, Cell::Nothing) => Ordering::Less,
             (Cell::Number(a), Cell::Number(b)) => turned(a.total_cmp(b)),
+            (Cell::Graded(one, a), Cell::Graded(other, b)) => one.cmp(other).then_with(|| turned(a.total_cmp(b))),
             (Cell::Text(a), Cell::Text(b)) => turned(natural(a, b)),
-            (Cell::Number(_), Cell::Text(_)) => turned(Ordering::Less),
-            (Cell::Text(_), Cell::Number(_)) => turned(Ordering::Greater),
+            // A column holds one kind of cell.
+            (Cell::Number(_), _) | (Cell::Graded(..), Cell::Text(_)) => turned(Ordering::Less),
+            (Cell::Text(_), _) | (Cell::Graded(..), Cell::Number(_)) => turned(Ordering::Greater),
         }
     }
 }

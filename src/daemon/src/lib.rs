@@ -6,6 +6,7 @@
 //! - `hadoop`, `sdn`: what the daemon asks or tells others by itself, over `rest_client`.
 //! - `http`: the HTTP listener and its pages. `telemetry`: logs and metrics.
 //! - `descriptors`: how many files and sockets the process may have.
+//! - `findings`: what is wrong, for `hintctl doctor` and the page.
 //! - `config`: the configuration file. `regular_file`: how files are read that somebody else put there, and replaced.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
@@ -13,6 +14,7 @@
 
 pub mod descriptors;
 pub mod feed;
+pub mod findings;
 pub mod regular_file;
 pub mod rest_client;
 pub mod runtime;

@@ -16,7 +16,31 @@ use super::routes::Watchers;
 use hintd_model::units::{AttemptId, Timestamp};
 use std::sync::Arc;
 
+/// Silent attempts that are looked at in a tick.
+const SILENT_AT_ONCE: usize = 256;
+
 impl Engine {
+    /// Attempts of which nothing was heard for longer than the settings' time of silence: no request, no news of tasks, no
+    /// lease, no container on a node, no turn of a shuffle. Where the settings name no time there are none.
+    pub fn silent_attempts(&mut self, now: Timestamp) -> Vec<AttemptId> {
+        let Some(silence) = self.settings().attempt_silence else { return Vec::new() };
+        let handler = self.attempt_handler();
+        let holds = |attempt| handler.leases.ledger.holds(attempt) || handler.holding.knows(attempt);
+        let silent = handler.known.silent((silence, SILENT_AT_ONCE), holds, now);
+        if silent.is_empty() {
+            return silent;
+        }
+        let running = self.with_containers();
+        let (alive, silent) = silent.into_iter().partition::<Vec<_>, _>(|attempt| running.contains(attempt));
+        alive.into_iter().for_each(|attempt| self.attempt_alive(attempt, now));
+        silent
+    }
+
+    /// An attempt showed that it is not over.
+    pub fn attempt_alive(&mut self, attempt: AttemptId, now: Timestamp) {
+        self.attempt_handler().known.alive(attempt, now);
+    }
+
     /// Ends an attempt for an operator: its leases are given back; false: it is not known.
     pub fn end_attempt(&mut self, attempt: AttemptId, now: Timestamp) -> bool {
         let known = self.knows(attempt);

@@ -7,7 +7,7 @@ use super::records::memory_size;
 use super::refusal::Refusal;
 use super::remembered_bytes::{OwnBytes, RememberedBytes};
 use super::settings::EngineSettings;
-use hintd_model::units::{AttemptId, ContainerId, RequestId, SchedulerKey, Timestamp};
+use hintd_model::units::{AttemptId, ContainerId, Micros, RequestId, SchedulerKey, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -41,7 +41,17 @@ pub(crate) struct Attempt {
     replaced: BTreeSet<ContainerId>,
     /// Ids of requests that place tasks anew, answered or not.
     replacements: BTreeSet<RequestId>,
+    /// When it last showed that it is not over.
     touched: Timestamp,
+    asked: Asked,
+}
+
+/// When an attempt last asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) at: Timestamp,
+    /// It was before the daemon's start, and nothing is kept that says when: `at` is the start.
+    pub(crate) before: bool,
 }
 
 impl Attempts {
@@ -55,10 +65,9 @@ impl Attempts {
 
     /// What the attempt is held by; `drawn` becomes it if it is not known.
     pub(crate) fn admit(&mut self, attempt: AttemptId, drawn: Secrets, now: Timestamp) -> Secrets {
+        self.alive(attempt, now);
         if let Some(known) = self.known.get_mut(&attempt) {
-            self.by_age.remove(&(known.touched, attempt));
-            known.touched = now;
-            self.by_age.insert((now, attempt));
+            known.asked = Asked { at: now, before: false };
             return known.secrets.clone();
         }
         let new = Attempt {
@@ -71,10 +80,31 @@ impl Attempts {
             replaced: BTreeSet::new(),
             replacements: BTreeSet::new(),
             touched: now,
+            asked: Asked { at: now, before: false },
         };
         self.known.insert(attempt, new);
         self.by_age.insert((now, attempt));
         drawn
+    }
+
+    /// An attempt showed that it is not over.
+    pub(crate) fn alive(&mut self, attempt: AttemptId, now: Timestamp) {
+        let Some(known) = self.known.get_mut(&attempt) else { return };
+        self.by_age.remove(&(known.touched, attempt));
+        known.touched = now;
+        self.by_age.insert((now, attempt));
+    }
+
+    /// Attempts that showed nothing for longer than `silence`, the longest silent first, `most` of them; those that `holds`
+    /// is true of are left out.
+    pub(crate) fn silent(
+        &self,
+        (silence, most): (Micros, usize),
+        holds: impl Fn(AttemptId) -> bool,
+        now: Timestamp,
+    ) -> Vec<AttemptId> {
+        let silent = self.by_age.iter().take_while(|(touched, _)| now.since(*touched) > silence);
+        silent.map(|&(_, attempt)| attempt).filter(|&attempt| !holds(attempt)).take(most).collect()
     }
 
     /// Whether who shows `proof` may ask for hints of an attempt.
@@ -215,8 +245,13 @@ impl Attempt {
     }
 
     /// When it last asked.
-    pub(crate) const fn touched(&self) -> Timestamp {
-        self.touched
+    pub(crate) const fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    /// It is of before the daemon's start; `decided`: its last answer, as far as one is kept.
+    pub(crate) fn asked_before(&mut self, decided: Option<Timestamp>) {
+        self.asked = Asked { at: decided.unwrap_or(self.asked.at), before: decided.is_none() };
     }
 
     /// Notes an allocation; false: it was told before.

@@ -87,7 +87,9 @@ mod testing;
 mod tests;
 pub mod worth;
 
-pub use adherence::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared, TermSums};
+pub use adherence::{
+    DecisionOutcome, HintOutcome, Miss, Outcomes, PLACES_KEPT, Tally, TallyKey, Term, TermCompared, TermSums,
+};
 pub use answer_size::GroupNames;
 pub use answers::Answer;
 pub use circuits::messages::{

@@ -108,7 +108,8 @@ impl Engine {
             requests: known.requests.len(),
             legacy: known.secrets.nonce.is_none(),
             queue: promised.queue(attempt).cloned(),
-            touched: known.touched(),
+            touched: known.asked().at,
+            asked_before_start: known.asked().before,
         };
         promised.attempts.iter().map(held).collect()
     }

@@ -177,7 +177,9 @@ impl Recovery<'_> {
             match request {
                 None => {
                     self.attempts.admit(attempt, json::<Secrets>(Table::Attempts, key, value)?, self.now);
-                    self.attempts.get_mut(attempt).expect("it was just admitted").write();
+                    let known = self.attempts.get_mut(attempt).expect("it was just admitted");
+                    known.write();
+                    known.asked_before(None);
                     self.counts.attempts += 1;
                 }
                 Some(id) => {
@@ -193,6 +195,10 @@ impl Recovery<'_> {
         }
         for (attempt, mut requests) in requests {
             requests.sort_by_key(|(decided, _)| *decided);
+            let last = requests.last().map(|(decided, _)| *decided).filter(|decided| *decided > Timestamp::default());
+            if let (Some(known), Some(last)) = (self.attempts.get_mut(attempt), last) {
+                known.asked_before(Some(last));
+            }
             for (_, request) in requests {
                 // What finds no place would come again with every start.
                 let gone = match self.attempts.get_mut(attempt) {

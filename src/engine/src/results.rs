@@ -57,6 +57,8 @@ pub struct AttemptHeld {
     pub queue: Option<QueueName>,
     /// When it last asked.
     pub touched: Timestamp,
+    /// That was before the daemon's start, and nothing is kept that says when: `touched` is the start.
+    pub asked_before_start: bool,
 }
 
 /// A live lease.

@@ -32,6 +32,8 @@ pub struct EngineSettings {
     pub leases_max: usize,
     /// Attempts kept; beyond it the oldest without live leases go first.
     pub attempts_max: usize,
+    /// An attempt of which nothing was heard for longer is over; `None`: others say when it is, as a ResourceManager does.
+    pub attempt_silence: Option<Micros>,
     /// How far above the last known attempt of its application a new one's number may be, where no ResourceManager lists it.
     pub attempt_jump: u32,
     /// Attempts whose first request has no nonce need to show nothing, as clients of 0.1.0 do not.
@@ -136,6 +138,7 @@ impl Default for EngineSettings {
             answers_bytes_max: 512 << 20,
             leases_max: 500_000,
             attempts_max: 20_000,
+            attempt_silence: None,
             attempt_jump: 100,
             legacy_clients: true,
             requests_per_attempt: 64,

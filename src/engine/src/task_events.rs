@@ -38,6 +38,7 @@ impl Engine {
     /// [`Refusal::NoToken`] and [`Refusal::BadToken`] as well.
     pub fn tell(&mut self, event: TaskEvent, proof: &Proof, now: Timestamp) -> Result<bool, Refusal> {
         self.may_tell(event.attempt, proof)?;
+        self.attempt_alive(event.attempt, now);
         self.dispatch_handler().event(&event, now);
         let mut is_new = true;
         match &event.what {

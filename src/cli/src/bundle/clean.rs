@@ -5,14 +5,12 @@
 use crate::failure::Failure;
 use crate::output;
 use crate::printable::printable_json;
+use hintd::config::{LEFT_OUT, without_users};
 use hintd_policy::registry;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
-
-/// What stands for a value that is left out.
-const LEFT_OUT: &str = "(left out)";
 
 /// Parts of the names of keys whose values are secrets.
 const SECRET: [&str; 8] = ["password", "passwd", "secret", "token", "credential", "keytab", "authorization", "cookie"];
@@ -130,26 +128,6 @@ fn strings(value: &mut Value, change: &mut impl FnMut(&mut String)) {
     }
 }
 
-/// A text whose URLs name no user: `http://ann:secret@host/` as `http://(left out)@host/`; `found` is told each.
-fn without_users(text: &str, found: &mut impl FnMut(&str)) -> String {
-    let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, after)) = rest.split_once("://") {
-        clean += before;
-        clean += "://";
-        let end = after.find(|letter: char| letter.is_whitespace() || "/\"'\\<>".contains(letter));
-        let authority = &after[..end.unwrap_or(after.len())];
-        rest = match authority.rfind('@') {
-            Some(at) => {
-                found(&authority[..at]);
-                clean += LEFT_OUT;
-                &after[at..]
-            }
-            None => after,
-        };
-    }
-    clean + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,13 +181,6 @@ mod tests {
         secrets.leave_out_of("token = \"hunter-1\"\nurls = [\"http://ann:hunter@nn\"]\nsecret = \"a\"\n").unwrap();
         let text = secrets.text(&serde_json::json!({ "why": ["got hunter-1 of ann:hunter, a hunter"] })).unwrap();
         assert!(!text.contains("hunter") && text.contains("got (left out) of (left out), a (left out)"), "{text}");
-    }
-
-    #[test]
-    fn urls_name_no_users_wherever_they_stand() {
-        let text = "f:3: \"http://ann:p@ss@ctl:8080\" is wrong; see http://docs/a@b and x://y@z";
-        let clean = "f:3: \"http://(left out)@ctl:8080\" is wrong; see http://docs/a@b and x://(left out)@z";
-        assert_eq!(without_users(text, &mut |_| {}), clean);
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use super::super::connect::ADMIN_SOCKET;
 use super::super::output;
-use super::check::{Check, count, page};
 use super::facts::{Answers, Facts, OnDisk, Standing, Unanswered};
 use super::process;
 use hintd::config::Config;
+use hintd::findings::{Check, count, page};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -368,8 +368,8 @@ pub(super) fn journal(facts: &Facts) -> Check {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::Verdict;
     use super::*;
+    use hintd::findings::Verdict;
 
     #[test]
     fn what_the_process_listens_on_counts_before_the_file() {

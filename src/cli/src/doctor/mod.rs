@@ -1,27 +1,24 @@
 //! `hintctl doctor`: what is wrong with a daemon and what it needs, what that means, and what to do.
 //!
 //! # Code map
-//! - `check`: one finding, and the pages that explain it.
 //! - `facts`: everything that is looked at, once.
 //! - `host`: checks of this machine; `process`: what the system says of a process.
-//! - `cluster`: checks of feeds, servers, nodes, racks, the network; `links`: links that are down, and what is left.
-//! - `hints`: checks of policies, requests, adherence, holdouts, refusals.
+//! - `policy`: the check of policies and modes.
+//! - What the daemon's answers show is judged by `hintd::findings`, as on the page.
 
-mod check;
-mod cluster;
 mod facts;
-mod hints;
 mod host;
-mod links;
+mod policy;
 mod process;
 
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::output::Output;
+use super::printable::one_line;
 use super::view::PlainViewArgs;
-use check::{Check, Verdict};
 use clap::Args;
 use facts::{Facts, Unanswered};
+use hintd::findings::{Check, Verdict, cluster, hints};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -101,12 +98,13 @@ fn checks(facts: &Facts) -> Vec<Check> {
     let status = &answers.status;
     checks.extend(cluster::daemon(status));
     checks.extend([host::configuration(facts), host::exposure(facts)]);
-    checks.extend(cluster::feeds(status));
+    // A server that does not answer is why its feed is silent: the cause comes first.
     checks.extend(cluster::servers(status));
+    checks.extend(cluster::feeds(status));
     checks.extend(cluster::nodes(status));
     checks.push(cluster::racks(status, &answers.racks));
-    checks.extend(cluster::network(answers));
-    checks.extend([hints::policy(answers, &facts.on_disk), hints::asked(status), hints::followed(status)]);
+    checks.extend(cluster::network(status, &answers.network, &answers.down));
+    checks.extend([policy::policy(answers, &facts.on_disk), hints::asked(status), hints::followed(status)]);
     checks.extend(hints::worth(status));
     checks.push(cluster::plan(status));
     checks.extend(hints::refused(status));
@@ -140,10 +138,21 @@ impl Report {
 
     fn text(&self) -> String {
         let Counts { ok, not_checked, warning, problem } = self.counts;
-        let mut lines: Vec<String> = self.checks.iter().map(Check::text).collect();
+        let mut lines: Vec<String> = self.checks.iter().map(text).collect();
         let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let (problems, warnings) = (counted(problem, "problem"), counted(warning, "warning"));
         lines.push(format!("\n{problems}, {warnings}, {ok} ok, {not_checked} not checked"));
         lines.join("\n")
     }
+}
+
+/// For people: verdict, name and finding; below it what to do and where to read more, unless all is well.
+fn text(check: &Check) -> String {
+    let Check { name, verdict, finding, advice, page } = check;
+    let first = format!("{:<11}  {name:<16}  {}", verdict.words(), one_line(finding));
+    if *verdict < Verdict::Warning {
+        return first;
+    }
+    let advice = one_line(advice);
+    format!("{first}\n{:<31}-> {advice} ({page})", "")
 }

@@ -179,7 +179,7 @@ async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> 
         let submitted = cast.masters.is_empty() && cast.next_job == shared.workload.jobs.len();
         // With the last job gone, what waits for one to run has nothing left to wait for.
         let done = submitted && script.iter().all(|(_, fault)| idle_fault(&shared, fault));
-        if (done && silent.is_empty()) || now > shared.behaviour.limit {
+        if (done && silent.is_empty() && !shared.behaviour.keep) || now > shared.behaviour.limit {
             return close(&shared, &sources, now);
         }
     }

@@ -38,6 +38,8 @@ pub struct Behavior {
     pub deadline_ms: u32,
     /// Whatever is not done by then is given up.
     pub limit: Duration,
+    /// Nodes go on reporting once all jobs have ended, until the limit.
+    pub keep: bool,
 }
 
 impl Default for Behavior {
@@ -52,6 +54,7 @@ impl Default for Behavior {
             watched_pairs: 400,
             deadline_ms: 1_000,
             limit: Duration::from_secs(50),
+            keep: false,
         }
     }
 }
@@ -108,7 +111,8 @@ impl Shared {
         told.as_ref().filter(|(id, _)| *id == update.subject).map(|(_, at)| at.elapsed())
     }
 
-    pub(super) fn down(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+    /// Links that are down, and since when.
+    pub(crate) fn down(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
         self.down.lock().expect("no holder of this lock panics")
     }
 

@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::output::Output;
 use hintd_model::units::Micros;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState as BarState, ProgressStyle};
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -80,8 +80,14 @@ impl ProgressState {
 
     fn bar(&self) -> ProgressBar {
         let bar = ProgressBar::with_draw_target(Some(self.all()), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {eta_precise} left  {wide_msg}");
-        bar.with_style(style.expect("the template is a constant").progress_chars("=> "))
+        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {left}  {wide_msg}");
+        // Until something is done nobody can say: the estimate is 0 then.
+        let left = |state: &BarState, text: &mut dyn std::fmt::Write| {
+            let left = if state.pos() == 0 { "time unknown".to_owned() } else { clock(state.eta()) + " left" };
+            _ = text.write_str(&left); // what a terminal does not take is not shown
+        };
+        let style = style.expect("the template is a constant").with_key("left", left);
+        bar.with_style(style.progress_chars("=> "))
     }
 
     fn done(&self) -> u64 {
@@ -149,4 +155,9 @@ impl Interrupt {
     pub(super) fn came(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+}
+/// `01:02:03`
+fn clock(span: Duration) -> String {
+    let seconds = span.as_secs();
+    format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }

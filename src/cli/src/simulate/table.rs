@@ -6,7 +6,9 @@ use super::inputs::Cluster;
 use super::matrix::{Plan, Runs};
 use hintd_engine::plans::input_homes::{PATIENCE_MAX, PATIENCE_MIN};
 use hintd_model::units::Micros;
+use hintd_policy::baselines::capacity;
 use hintd_simulator::{Authority, CircuitReport, FlowGrain, RunReport, SimSettings};
+use std::collections::BTreeSet;
 
 /// All runs of one policy under one authority.
 pub(super) struct Row<'a> {
@@ -79,6 +81,11 @@ pub(super) fn text(plan: &Plan<'_>, cluster: &Cluster, runs: &Runs) -> String {
     }
     parts.push(more(&rows));
     parts.extend(circuits(&rows));
+    let placing = plan.cases.iter().filter(|case| case.authority != Authority::Deployed);
+    let placing = placing
+        .map(|case| &plan.policies[case.policy])
+        .filter(|policy| policy.is_asked() && policy.name != capacity::NAME);
+    parts.extend(not_as_deployed(&placing.map(|policy| policy.name).collect::<BTreeSet<_>>()));
     parts.join("\n\n")
 }
 
@@ -110,10 +117,38 @@ fn assumptions(plan: &Plan<'_>, cluster: &Cluster) -> String {
         all.push((if at == 0 { "job model" } else { "" }, format!("{name}: {value}")));
     }
     all.push(("settings", settings(plan.settings)));
+    all.extend(
+        authorities(plan).into_iter().enumerate().map(|(at, line)| (if at == 0 { "authority" } else { "" }, line)),
+    );
     let deployed = plan.cases.iter().any(|case| case.authority == Authority::Deployed);
     all.extend(as_deployed(plan.settings).into_iter().filter(|_| deployed));
     all.push(("seeds", seeds(plan)));
     pairs(&all)
+}
+
+/// Who allocates containers, a line for each authority that was run.
+fn authorities(plan: &Plan<'_>) -> Vec<String> {
+    let run: BTreeSet<Authority> = plan.cases.iter().map(|case| case.authority).collect();
+    let who = |authority: &Authority| match authority {
+        Authority::Policy => "each policy is the scheduler itself, as in its paper",
+        Authority::Hints => "YARN's capacity scheduler, and asks that carry a policy's hints whatever they are worth",
+        Authority::Deployed => {
+            "YARN's capacity scheduler, stock applications, the ResourceManager's processor and hintd's engine"
+        }
+    };
+    run.iter().map(|authority| format!("{}: {}", authority.as_str(), who(authority))).collect()
+}
+
+/// What figures of policies that place for hintd are not, where they were run otherwise.
+fn not_as_deployed(placing: &BTreeSet<&str>) -> Option<String> {
+    let names = placing.iter().copied().collect::<Vec<_>>().join(", ");
+    (!placing.is_empty()).then(|| {
+        format!(
+            "These are no figures of hintd as it is deployed ({names}): nothing keeps hints back that gain nothing, and no map waits \
+             for a host of its blocks, so that hints may do worse here than no hints. --authority deployed shows what a cluster \
+             with stock applications gets."
+        )
+    })
 }
 
 fn settings(settings: &SimSettings) -> String {

@@ -1,5 +1,6 @@
 //! The figures of one frame: the daemon at its second look, and rates since the first.
 
+use super::super::links::{is_measured, share};
 use super::Sort;
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -77,8 +78,19 @@ pub(super) struct LinkRow {
     pub(super) load_source: Option<&'static str>,
     #[serde(skip)]
     pub(super) load_from: v1::LoadSource,
-    /// The application that sends most over it.
+    /// How old a measured load is.
+    pub(super) load_age_ms: Option<u64>,
+    /// The application that sends most over it, as it is modelled.
     pub(super) top_user: Option<String>,
+    /// Its modelled rate each way, bits per second.
+    pub(super) top_user_a_to_b_bits_per_s: Option<u64>,
+    pub(super) top_user_b_to_a_bits_per_s: Option<u64>,
+    /// That is above what is measured.
+    pub(super) top_user_above_measured: bool,
+    #[serde(skip)]
+    pub(super) top: Option<v1::LinkUser>,
+    /// Why there is none: down, no_load, others; empty: there is.
+    pub(super) users_reason: String,
 }
 
 /// An attempt that asked for hints.
@@ -90,9 +102,15 @@ pub(super) struct ApplicationRow {
     pub(super) requests: u64,
     /// Since the look before.
     pub(super) new_requests: u64,
+    /// Since it last asked.
+    pub(super) asked_ms: u64,
+    /// That was before the daemon's start, at a time that is not kept.
+    pub(super) asked_before_start: bool,
     /// The busiest link that it is a large user of, and that link's share.
     pub(super) busiest_link: Option<String>,
     pub(super) busiest_share: Option<f64>,
+    /// Whether that is measured; a link with a measured load goes before one with a modelled one.
+    pub(super) busiest_measured: Option<bool>,
 }
 
 /// Adherence of one policy, queue and mode since the start.
@@ -157,16 +175,15 @@ fn busier(link: &v1::LinkView) -> u64 {
     link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s)
 }
 
-fn share(link: &v1::LinkView) -> f64 {
-    busier(link) as f64 / link.bits_per_s.max(1) as f64
-}
-
 fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
     let mut all: Vec<&v1::LinkView> = all.iter().collect();
     // The daemon gives them by id, which decides among equals.
     match sort {
-        Sort::Load => all.sort_by(|a, b| share(b).total_cmp(&share(a))),
-        Sort::Rate => all.sort_by_key(|link| Reverse(busier(link))),
+        // A model fills some link whenever anybody sends: what is measured stands first.
+        Sort::Load => {
+            all.sort_by(|a, b| is_measured(b).cmp(&is_measured(a)).then_with(|| share(b).total_cmp(&share(a))));
+        }
+        Sort::Rate => all.sort_by_key(|link| Reverse((is_measured(link), busier(link)))),
         Sort::Name => {}
     }
     let row = |link: &&v1::LinkView| LinkRow {
@@ -181,19 +198,25 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
         share: share(link),
         load_from: link.load_source(),
         load_source: view::load_source(link.load_source()),
+        load_age_ms: link.load_age_ms,
+        top_user_a_to_b_bits_per_s: link.users.first().map(|user| user.a_to_b_bits_per_s),
+        top_user_b_to_a_bits_per_s: link.users.first().map(|user| user.b_to_a_bits_per_s),
+        top_user_above_measured: link.users.first().is_some_and(|user| user.above_measured),
+        top: link.users.first().cloned(),
+        users_reason: link.users_reason.clone(),
         top_user: link.users.first().map(|user| user.application_id.clone()),
     };
     all.iter().take(rows).map(row).collect()
 }
 
 fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<ApplicationRow> {
-    let mut busiest: BTreeMap<&str, (&str, f64)> = BTreeMap::new();
+    let mut busiest: BTreeMap<&str, (bool, f64, &str)> = BTreeMap::new();
     for link in &now.links.links {
-        let share = share(link);
+        let this = (is_measured(link), share(link), link.id.as_str());
         for user in &link.users {
-            let known = busiest.entry(&user.application_id).or_insert((link.id.as_str(), share));
-            if share > known.1 {
-                *known = (link.id.as_str(), share);
+            let known = busiest.entry(&user.application_id).or_insert(this);
+            if (this.0, this.1) > (known.0, known.1) {
+                *known = this;
             }
         }
     }
@@ -211,15 +234,19 @@ fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<Appli
                 attempt: attempt.attempt,
                 leases: attempt.leases,
                 requests: attempt.requests,
+                asked_ms: attempt.asked_ms,
+                asked_before_start: attempt.asked_before_start,
                 new_requests: attempt.requests.saturating_sub(earlier.get(&key(attempt)).copied().unwrap_or(0)),
-                busiest_link: busiest.map(|(link, _)| (*link).to_owned()),
-                busiest_share: busiest.map(|(_, share)| *share),
+                busiest_link: busiest.map(|(.., link)| (*link).to_owned()),
+                busiest_share: busiest.map(|(_, share, _)| *share),
+                busiest_measured: busiest.map(|(measured, ..)| *measured),
             }
         })
         .collect();
     match sort {
-        Sort::Load => all.sort_by_key(|row| Reverse(row.leases)),
-        Sort::Rate => all.sort_by_key(|row| Reverse(row.new_requests)),
+        // Among those without leases the one that asked last: what is live, and not what has the smaller name.
+        Sort::Load => all.sort_by_key(|row| (Reverse(row.leases), row.asked_before_start, row.asked_ms)),
+        Sort::Rate => all.sort_by_key(|row| (Reverse(row.new_requests), row.asked_before_start, row.asked_ms)),
         Sort::Name => {}
     }
     all.truncate(rows);
@@ -252,7 +279,11 @@ mod tests {
             bits_per_s,
             a_to_b_bits_per_s: a_to_b,
             b_to_a_bits_per_s: b_to_a,
-            users: vec![v1::LinkUser { application_id: "application_1_0001".into(), bits_per_s: 1 }],
+            users: vec![v1::LinkUser {
+                application_id: "application_1_0001".into(),
+                bits_per_s: 1,
+                ..v1::LinkUser::default()
+            }],
             ..v1::LinkView::default()
         };
         let attempt = |id: &str, leases: u64, requests: u64| v1::AttemptView {
@@ -260,7 +291,7 @@ mod tests {
             attempt: 1,
             leases,
             requests,
-            legacy: false,
+            ..v1::AttemptView::default()
         };
         let status = v1::StatusResponse {
             counters: [("requests_answered".to_owned(), answered)].into(),

@@ -1,6 +1,7 @@
 //! A frame as lines of text.
 
-use super::super::links::{marked_load, named_down};
+use super::super::links::{load_from, marked_load, named_down, no_users, user_text};
+use super::super::lists::asked;
 use super::super::output::{self, digits};
 use super::frame::{ApplicationRow, Frame, LinkRow, QueueRow};
 
@@ -17,13 +18,13 @@ pub(super) fn lines(frame: &Frame) -> Vec<String> {
     };
     lines.push(format!("links: {} of {}{down}, by {}", frame.links.len(), frame.links_total, sort(frame)));
     if !frame.links.is_empty() {
-        let header = ["link", "from a to b", "", "from b to a", "", "capacity", "load", "largest user"];
+        let header = ["link", "from a to b", "", "from b to a", "", "capacity", "load from", "largest user"];
         table(&mut lines, &output::table(header, 8, frame.links.iter().map(link)));
     }
     lines.push(String::new());
     lines.push(format!("applications: {} of {}", frame.applications.len(), frame.applications_total));
     if !frame.applications.is_empty() {
-        let header = ["application", "busiest link", "its load", "attempt", "leases", "requests", "new"];
+        let header = ["application", "busiest link", "its load", "attempt", "leases", "requests", "new", "asked"];
         table(&mut lines, &output::table(header, 2, frame.applications.iter().map(application)));
     }
     if !frame.queues.is_empty() {
@@ -64,8 +65,8 @@ fn head(frame: &Frame) -> Vec<String> {
 
 const fn sort(frame: &Frame) -> &'static str {
     match frame.sort {
-        super::Sort::Load => "load",
-        super::Sort::Rate => "rate",
+        super::Sort::Load => "load, measured first",
+        super::Sort::Rate => "rate, measured first",
         super::Sort::Name => "name",
     }
 }
@@ -91,13 +92,14 @@ fn link(row: &LinkRow) -> [String; 8] {
         share(row.b_to_a_bits_per_s),
         marked_load(row.load_from, row.b_to_a_bits_per_s),
         output::rate(row.bits_per_s as f64),
-        row.load_source.unwrap_or("-").to_owned(),
-        row.top_user.clone().unwrap_or_else(|| "-".to_owned()),
+        load_from(row.load_from, row.load_age_ms),
+        row.top.as_ref().map_or_else(|| no_users(&row.users_reason).to_owned(), user_text),
     ]
 }
 
-fn application(row: &ApplicationRow) -> [String; 7] {
-    let percent = |share: f64| format!("{} %", digits(share * 100.0));
+fn application(row: &ApplicationRow) -> [String; 8] {
+    let mark = if row.busiest_measured == Some(false) { "~" } else { "" };
+    let percent = |share: f64| format!("{mark}{} %", digits(share * 100.0));
     [
         row.application_id.clone(),
         row.busiest_link.clone().unwrap_or_else(|| "-".to_owned()),
@@ -106,6 +108,7 @@ fn application(row: &ApplicationRow) -> [String; 7] {
         row.leases.to_string(),
         row.requests.to_string(),
         row.new_requests.to_string(),
+        asked(row.asked_ms, row.asked_before_start),
     ]
 }
 

@@ -2,6 +2,7 @@
 //! `[spark_history_server]`.
 
 use super::reader::{Reader, Section};
+use super::urls::wrong_url;
 use super::values::{HOUR, MINUTE, MS, SECOND};
 use crate::hadoop::{
     HistoryServerOptions, NameNodeOptions, PathCacheSettings, ResourceManagerOptions, ServerOptions, SlowPeerOptions,
@@ -144,7 +145,7 @@ fn servers(
                 addresses.push(found);
                 continue;
             }
-            None => format!("\"{url}\" is not a valid URL, for example \"{example}\""),
+            None => wrong_url(&url, example),
         };
         reader.problem(section.place("urls"), &section.key("urls"), problem);
     }
@@ -239,6 +240,14 @@ mod tests {
         assert!(found.starts_with("f:2: resource_manager.urls: \"rm1:8088\" is not a valid URL"), "{found}");
         assert!(problem("urls = [\"http://a:1\", \"http://a:1/\"]").contains("is there twice"));
         assert!(problem("user = \"a b\"").contains("is no user's name"));
+        let found = problem("urls = [\"http://ann:hunter2@rm1:8088/x\"]");
+        assert!(!found.contains("hunter2") && found.contains("it names a user, it has a path"), "{found}");
+        let found = problem("urls = [\"ann:hunter2@rm1:8088\"]");
+        assert!(!found.contains("hunter2") && found.contains("\"(left out)@rm1:8088\""), "{found}");
+        let found = problem("http://ann:hunter2@rm1 = 1");
+        assert!(!found.contains("hunter2"), "{found}");
+        let found = problem("poll = \"2s\"\npoll = \"3s\"");
+        assert_eq!(found, "f:3: poll: duplicate key");
         let found = problem("ca_file = \"/nonexistent/ca.pem\"");
         assert!(found.starts_with("f:2: resource_manager.ca_file: /nonexistent/ca.pem: "), "{found}");
     }

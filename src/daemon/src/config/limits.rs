@@ -1,7 +1,7 @@
 //! `[limits]`: what is refused beyond. docs/limits.md has every limit, of this section and of others, in one table.
 
 use super::reader::{Reader, Section};
-use super::values::{HOUR, MS, SECOND};
+use super::values::{DAY, HOUR, MS, SECOND};
 use crate::runtime::RequestLimits;
 use crate::runtime::options::WatchLimits;
 use crate::runtime::registries::RegistryLimits;
@@ -29,6 +29,7 @@ pub(super) struct Limits {
     pub(super) attempts: usize,
     pub(super) requests_per_attempt: usize,
     pub(super) requests_kept_bytes: usize,
+    pub(super) attempt_silence: Duration,
     pub(super) attempt_jump: u32,
     pub(super) decisions_watched: usize,
     pub(super) containers_seen: usize,
@@ -71,6 +72,8 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Limits {
         // As many as limits.answers of the usual size; in memory a third of it.
         answers_kept_bytes: section.bounded(reader, "answers_kept_bytes", 512 << 20, 65_536..=1 << 40),
         attempts: section.bounded(reader, "attempts", 20_000, 1..=10_000_000),
+        // Longer than a job's tasks run without a word where nodes name no containers; 0: never.
+        attempt_silence: section.bounded(reader, "attempt_silence", HOUR, Duration::ZERO..=30 * DAY),
         // YARN counts attempts from 1, and gives up after a few; services that reset their count come to some dozens.
         attempt_jump: section.bounded(reader, "attempt_jump", 100, 1..=1_000_000),
         requests_per_attempt: section.bounded(reader, "requests_per_attempt", 64, 1..=100_000),

@@ -18,11 +18,13 @@ mod records;
 mod routes;
 mod sdn;
 mod tracing;
+mod urls;
 mod values;
 mod worth;
 
 pub use plan::{UPLINK_MIN, utc_offset};
 pub use reader::{Problem, Problems};
+pub use urls::{LEFT_OUT, shown as shown_url, without_users};
 
 use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 use crate::regular_file::{self, CONFIG_BYTES};

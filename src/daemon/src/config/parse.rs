@@ -28,7 +28,11 @@ pub(super) fn config(text: &str, file: &str) -> Result<Config, Problems> {
     let mut reader = Reader::new(file, text);
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        reader.problem(error.span().map_or(0, |span| span.start), "", error.message());
+        let at = error.span();
+        // TOML's own message does not name it.
+        let named = at.clone().and_then(|at| text.get(at)).filter(|_| error.message() == "duplicate key");
+        let key = named.map(str::trim).unwrap_or_default();
+        reader.problem(at.map_or(0, |span| span.start), key, error.message());
     }
     if !errors.is_empty() {
         // What follows a syntax error is guesswork; its problems would mislead.
@@ -93,6 +97,9 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
     let network = network::read(&mut root, reader, sdn.is_some());
     let stated = keys.iter().any(|(key, _)| key.starts_with("yarn.")).then(|| rules.clone());
     let resource_manager = super::hadoop::resource_manager(&mut root, reader, stated);
+    // A ResourceManager says when applications are over: a job may be silent for as long as it likes.
+    let told = resource_manager.as_ref().is_some_and(|manager| manager.applications.is_some());
+    engine.attempt_silence = (!told && !limits.attempt_silence.is_zero()).then(|| micros(limits.attempt_silence));
     let name_node = super::hadoop::name_node(&mut root, reader);
     let history_server = super::hadoop::history_server(&mut root, reader);
     let spark_history_server = super::hadoop::spark_history_server(&mut root, reader);
@@ -280,6 +287,11 @@ fn store(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Store {
         commit_wait: section.bounded(reader, "commit_wait", 2 * MS, Duration::ZERO..=SECOND),
         commit_batch: section.bounded(reader, "commit_batch", 64, 1..=4_096),
     };
+    // Here and not at the start: a check of what can't start has to say so.
+    if store.path.file_name().is_none() {
+        let message = format!("{:?} names no file", store.path);
+        reader.problem(section.place("path"), &section.key("path"), message);
+    }
     section.finish(reader);
     store
 }

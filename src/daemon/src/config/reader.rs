@@ -1,5 +1,6 @@
 //! Reads spanned TOML and remembers every problem, so that one run names them all.
 
+use super::urls::without_users;
 use hintd_model::solve::nearest;
 use std::fmt;
 use std::net::SocketAddr;
@@ -56,7 +57,10 @@ impl<'t> Reader<'t> {
     /// Notes a problem at a byte of the text.
     pub(super) fn problem(&mut self, at: usize, key: &str, message: impl Into<String>) {
         let line = self.line(at);
-        self.problems.push(Problem { file: self.file.to_owned(), line, key: key.to_owned(), message: message.into() });
+        // What is wrong is told with the value, and goes to logs: a URL's password does not.
+        let message: String = message.into();
+        let message = without_users(&message, &mut |_| {});
+        self.problems.push(Problem { file: self.file.to_owned(), line, key: key.to_owned(), message });
     }
 
     /// The line of a byte of the text.

@@ -1,6 +1,7 @@
 //! The section of SDN controllers: `[sdn.ryu]`.
 
 use super::reader::{Reader, Section};
+use super::urls::wrong_url;
 use super::values::{MINUTE, MS, SECOND};
 use crate::sdn::RyuOptions;
 use crate::sdn::graph::Capacities;
@@ -28,8 +29,7 @@ fn options(ryu: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<RyuOptions>
     let url = ryu.get(reader, "url", String::new());
     let authority = authority(&url);
     if !url.is_empty() && authority.is_none() {
-        let message = format!("\"{url}\" is not a valid URL, for example \"http://127.0.0.1:8080\"");
-        reader.problem(ryu.place("url"), &ryu.key("url"), message);
+        reader.problem(ryu.place("url"), &ryu.key("url"), wrong_url(&url, "http://127.0.0.1:8080"));
     }
     let hosts_file = ryu.get(reader, "hosts_file", String::new());
     let options = RyuOptions {
@@ -111,6 +111,7 @@ fn names(ryu: &mut Section<'_>, reader: &mut Reader<'_>) -> Names {
 #[cfg(test)]
 mod tests {
     use crate::config::Config;
+    use crate::config::urls::shown;
     use std::time::Duration;
 
     fn problems(text: &str) -> String {
@@ -138,7 +139,7 @@ mod tests {
     fn what_is_wrong_with_it_is_named_by_key() {
         for url in ["ctl:8080", "https://ctl:8080", "http://ctl", "http://ctl:0", "http://a@b:1", "http://ctl:8080/x"] {
             let found = problems(&format!("[sdn.ryu]\nurl = \"{url}\"\n"));
-            assert!(found.starts_with("f:2: sdn.ryu.url: ") && found.contains(url), "{url}: {found}");
+            assert!(found.starts_with("f:2: sdn.ryu.url: ") && found.contains(&*shown(url)), "{url}: {found}");
         }
         let found = problems("[sdn.ryu]\npriority = 5\nforward_priority = 5\n[sdn.ryu.hosts]\n\"x\" = \"y\"\n");
         assert!(

@@ -2,6 +2,7 @@
 
 use super::reader::{Reader, Section};
 use super::sdn::authority;
+use super::urls::shown;
 use super::values::{MINUTE, MS, SECOND};
 use crate::telemetry::spans::{COMPILED_IN, SpanOptions};
 
@@ -18,6 +19,7 @@ pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<Sp
     };
     let endpoint = &options.endpoint;
     let trouble = if authority(endpoint).is_none() {
+        let endpoint = shown(endpoint);
         Some(format!("\"{endpoint}\" is no address of a collector without TLS, as in \"http://127.0.0.1:4317\""))
     } else if !COMPILED_IN {
         Some(format!(

@@ -356,7 +356,7 @@ fn changes_of_what_the_network_does_not_have_are_refused() {
     rig.ingest(link("l3", Some(false), None)).unwrap();
     let down = rig.registries.links_down();
     assert_eq!(down.iter().map(|(link, down)| (link.as_str(), &*down.said_by)).collect::<Vec<_>>(), [("l3", "test")]);
-    assert_eq!((rig.registries.count_links().1, rig.registries.link_down(&"l1".into())), (1, None));
+    assert_eq!((rig.registries.count_links().1, rig.registries.link_told(&"l1".into()).down), (1, None));
     assert_eq!(reason(rig.ingest(link("l9", Some(false), None))), Reason::UnknownLink);
     assert_eq!(reason(rig.ingest(link("l3", None, None))), Reason::Malformed);
     assert_eq!(reason(rig.ingest(link("l3", None, Some(0)))), Reason::Zero);

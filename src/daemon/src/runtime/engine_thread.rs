@@ -556,6 +556,7 @@ impl EngineThread {
         self.ticked = Instant::now();
         let now = self.clock.now();
         self.engine.tick(now);
+        super::silent_attempts::end(&mut self.engine, &self.shared.outboxes, now);
         self.effects(None, Box::new(|_| ()));
         self.shared.outboxes.forget_old(&self.shared.follow.load(), now);
         self.pending_batches.retry_backlog();

@@ -1,13 +1,24 @@
-//! Lines of log about an application's requests: a few a second, so that one that asks in a loop fills no log.
+//! Lines of log about an application's requests, and about all of a peer's: a few a second, so that who asks in a loop fills no
+//! log, under however many applications' ids.
 
 use hintd_model::units::ApplicationId;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// By application (`None`: requests that name none), with a second's worth of burst: the generic cell rate algorithm.
 #[derive(Debug, Default)]
-pub(super) struct LineQuota(Mutex<HashMap<Option<ApplicationId>, Entry>>);
+pub(super) struct LineQuota(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    by_application: HashMap<Option<ApplicationId>, Entry>,
+    /// `None`: of the admin socket, whose callers are operators.
+    by_peer: HashMap<Option<IpAddr>, Entry>,
+    /// Lines about peers' requests that were left out, and when that was said last.
+    of_peers: (u64, Option<Instant>),
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -24,6 +35,8 @@ pub enum Line {
     Due {
         /// How many.
         left_out: u64,
+        /// And how many of peers that asked more than any one application may; once a second.
+        of_peers: u64,
     },
     /// It is not.
     LeftOut,
@@ -42,33 +55,62 @@ const BURST: Duration = Duration::from_secs(1);
 /// With so many entries those are forgotten whose application has been silent.
 const ENTRIES_MAX: usize = 4_096;
 
+/// A peer has lines of so many applications: one ResourceManager speaks for all of its applications.
+const PEER: u32 = 5;
+
 impl LineQuota {
-    /// Takes one request into account, at most `most` a second; 0: no bound.
-    pub(super) fn take(&self, application: Option<ApplicationId>, most: u32, now: Instant) -> Line {
+    /// Takes one request into account, at most `most` a second of an application; 0: no bound.
+    pub(super) fn take(
+        &self,
+        (application, peer): (Option<ApplicationId>, Option<IpAddr>),
+        most: u32,
+        now: Instant,
+    ) -> Line {
         if most == 0 {
-            return Line::Due { left_out: 0 };
+            return Line::Due { left_out: 0, of_peers: 0 };
         }
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= ENTRIES_MAX && !entries.contains_key(&application) {
-            entries.retain(|_, entry| entry.paid > now);
-            if entries.len() >= ENTRIES_MAX {
-                return Line::LeftOut; // a flood under thousands of names
-            }
-        }
-        let entry = entries.entry(application).or_insert(Entry { paid: now, left_out: 0 });
-        let ahead = entry.paid.saturating_duration_since(now) + BURST / most;
-        if ahead > BURST {
-            entry.left_out += 1;
+        let Entries { by_application, by_peer, of_peers } = &mut *entries;
+        let of_application = take(by_application, application, most, now);
+        if of_application.is_none() {
             return Line::LeftOut;
         }
-        entry.paid = now + ahead;
-        Line::Due { left_out: std::mem::take(&mut entry.left_out) }
+        if take(by_peer, peer, most.saturating_mul(PEER), now).is_none() {
+            of_peers.0 += 1;
+            return Line::LeftOut;
+        }
+        let due = of_peers.1.is_none_or(|said| now.saturating_duration_since(said) >= BURST);
+        let left_out_of_peers = if due && of_peers.0 > 0 { std::mem::take(&mut of_peers.0) } else { 0 };
+        if left_out_of_peers > 0 {
+            of_peers.1 = Some(now);
+        }
+        Line::Due { left_out: of_application.unwrap_or(0), of_peers: left_out_of_peers }
     }
+}
+
+/// One more of `whose`: how many were left out since its last, or `None` where this one is.
+fn take<K: std::hash::Hash + Eq>(entries: &mut HashMap<K, Entry>, whose: K, most: u32, now: Instant) -> Option<u64> {
+    if entries.len() >= ENTRIES_MAX && !entries.contains_key(&whose) {
+        entries.retain(|_, entry| entry.paid > now);
+        if entries.len() >= ENTRIES_MAX {
+            return None; // a flood under thousands of names
+        }
+    }
+    let entry = entries.entry(whose).or_insert(Entry { paid: now, left_out: 0 });
+    let ahead = entry.paid.saturating_duration_since(now) + BURST / most;
+    if ahead > BURST {
+        entry.left_out += 1;
+        return None;
+    }
+    entry.paid = now + ahead;
+    Some(std::mem::take(&mut entry.left_out))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const LOCAL: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
     fn application(sequence: u32) -> Option<ApplicationId> {
         Some(ApplicationId { cluster_timestamp: 1, sequence })
@@ -79,23 +121,52 @@ mod tests {
         let (quota, start) = (LineQuota::default(), Instant::now());
         let (mut lines, mut told) = (0_u64, 0);
         for n in 0..50_000 {
-            if let Line::Due { left_out } = quota.take(application(1), 10, start + Duration::from_millis(1) * n) {
+            if let Line::Due { left_out, .. } =
+                quota.take((application(1), LOCAL), 10, start + Duration::from_millis(1) * n)
+            {
                 lines += 1;
                 told += 1 + left_out;
             }
         }
         assert!((500..=511).contains(&lines), "{lines} lines in 50 s");
         assert!(told > 49_800, "all but the last few are told of: {told}");
-        assert_eq!(quota.take(application(2), 10, start), Line::Due { left_out: 0 });
-        assert_eq!(quota.take(None, 0, start), Line::Due { left_out: 0 }, "no bound");
+        let first = Line::Due { left_out: 0, of_peers: 0 };
+        assert_eq!(quota.take((application(2), LOCAL), 10, start + Duration::from_secs(60)), first);
+        assert_eq!(quota.take((None, LOCAL), 0, start), first, "no bound");
+    }
+
+    #[test]
+    fn a_peer_that_draws_a_new_application_for_each_request_has_a_few_lines_and_one_a_second_that_sums_them_up() {
+        let (quota, start) = (LineQuota::default(), Instant::now());
+        let (mut lines, mut summed, mut told) = (0_u64, 0_u64, 0_u64);
+        for n in 0..9_300_u32 {
+            let at = start + Duration::from_secs(10) * n / 9_300;
+            if let Line::Due { of_peers, .. } = quota.take((application(n), LOCAL), 20, at) {
+                lines += 1;
+                summed += u64::from(of_peers > 0);
+                told += of_peers;
+            }
+        }
+        assert!((1_000..=1_110).contains(&lines), "{lines} lines in 10 s: 100 a second, and a burst of as many");
+        assert!((8..=11).contains(&summed) && told > 7_000, "{summed} lines sum up {told}");
+        let other = Some(IpAddr::from([10, 0, 0, 7]));
+        assert!(
+            quota.take((application(1), other), 20, start + Duration::from_secs(10)).is_due(),
+            "others have theirs"
+        );
     }
 
     #[test]
     fn names_beyond_the_table_take_no_memory_and_it_is_free_again_once_they_are_silent() {
         let (quota, start) = (LineQuota::default(), Instant::now());
-        let due = |at: Instant| (0..9_000).filter(|&n| quota.take(application(n), 1, at).is_due()).count();
+        let due = |at: Instant| {
+            let peer = |n: u32| Some(IpAddr::from(n.to_be_bytes()));
+            (0..9_000).filter(|&n| quota.take((application(n), peer(n)), 1, at).is_due()).count()
+        };
         assert_eq!(due(start), ENTRIES_MAX);
-        assert!(quota.0.lock().unwrap().len() <= ENTRIES_MAX);
+        let entries = quota.0.lock().unwrap();
+        assert!(entries.by_application.len() <= ENTRIES_MAX && entries.by_peer.len() <= ENTRIES_MAX);
+        drop(entries);
         assert!(due(start + 3 * BURST) >= ENTRIES_MAX);
     }
 }

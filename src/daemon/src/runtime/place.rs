@@ -500,6 +500,7 @@ impl RequestContext {
         let SearchInputs { generation, placer, now, stopped } = inputs;
         DecidedRequest {
             request: Arc::clone(&self.request),
+            queue_named: self.settings.queues.contains_key(self.request.queue.as_str()),
             policy: Arc::clone(policy),
             name: self.policy.into(),
             baseline: Arc::clone(baseline),

@@ -7,6 +7,7 @@ use super::line_quota::{Line, LineQuota};
 use super::rates::Rates;
 use hintd_engine::Refusal;
 use hintd_model::units::{ApplicationId, Micros};
+use std::net::IpAddr;
 use std::time::Instant;
 
 /// By application.
@@ -43,11 +44,11 @@ impl Daemon {
         })
     }
 
-    /// Whether the log is to tell of a request; `None`: one that names no application.
+    /// Whether the log is to tell of a request; `None`: one that names no application, and one of the admin socket.
     #[must_use]
-    pub fn request_line(&self, application: Option<ApplicationId>) -> Line {
+    pub fn request_line(&self, application: Option<ApplicationId>, peer: Option<IpAddr>) -> Line {
         let most = self.settings().log_lines_per_s;
-        let line = self.0.quotas.lines.take(application, most, Instant::now());
+        let line = self.0.quotas.lines.take((application, peer), most, Instant::now());
         if !line.is_due() {
             self.metrics().line_left_out();
         }

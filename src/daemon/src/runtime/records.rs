@@ -5,7 +5,7 @@
 
 use hintd_engine::records::{DecidedRequest, Kept, Record, RecordFilter, Records};
 use hintd_engine::{RecordSettings, Refusal};
-use hintd_model::units::{ApplicationId, DecisionId, Micros, Timestamp};
+use hintd_model::units::{DecisionId, Micros, Timestamp};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -47,47 +47,47 @@ enum AnyPlace {
     Question { _place: OwnedSemaphorePermit },
 }
 
-/// Places of decisions that wait to be recorded. One application has at most as many as are free, so that one that asks
-/// in a loop leaves out its own.
+/// Places of decisions that wait to be recorded. One user has at most as many as are free, so that one who asks in a loop,
+/// under however many applications' ids, leaves out decisions of its own.
 #[derive(Default)]
-struct Places(Mutex<HashMap<ApplicationId, usize>>);
+struct Places(Mutex<HashMap<Arc<str>, usize>>);
 
 struct Place {
     of: Arc<Places>,
-    application: ApplicationId,
+    user: Arc<str>,
 }
 
 impl Places {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ApplicationId, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(self: &Arc<Self>, application: ApplicationId) -> Option<Place> {
+    fn take(self: &Arc<Self>, user: &Arc<str>) -> Option<Place> {
         let mut taken = self.lock();
         let free = DECISIONS_MAX - taken.values().sum::<usize>();
-        let own = taken.get(&application).copied().unwrap_or(0);
+        let own = taken.get(user).copied().unwrap_or(0);
         if own >= free {
             return None;
         }
-        taken.insert(application, own + 1);
-        Some(Place { of: Arc::clone(self), application })
+        taken.insert(Arc::clone(user), own + 1);
+        Some(Place { of: Arc::clone(self), user: Arc::clone(user) })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.of.lock();
-        if let Some(own) = taken.get_mut(&self.application) {
+        if let Some(own) = taken.get_mut(&self.user) {
             *own -= 1;
             if *own == 0 {
-                taken.remove(&self.application);
+                taken.remove(&self.user);
             }
         }
     }
 }
 
 /// Decisions that may wait to be recorded: each holds the generation that it was made of.
-const DECISIONS_MAX: usize = 64;
+const DECISIONS_MAX: usize = 128;
 /// Questions that may wait to be answered; who asks beyond it waits for a place, as long as its caller does.
 const QUESTIONS_MAX: usize = 64;
 
@@ -106,7 +106,7 @@ impl Recorder {
 
     /// Records a decision, unless too many wait; whether it will be there.
     pub(super) fn see(&self, seen: DecidedRequest) -> bool {
-        let Some(place) = self.decisions.take(seen.request.attempt.application) else {
+        let Some(place) = self.decisions.take(&seen.request.user) else {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return false;
         };
@@ -191,12 +191,12 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn an_application_that_asks_in_a_loop_leaves_places_to_others() {
+    fn a_user_who_asks_in_a_loop_leaves_places_to_others() {
         let places: Arc<Places> = Arc::default();
-        let application = |sequence| ApplicationId { cluster_timestamp: 1, sequence };
-        let flood: Vec<_> = std::iter::from_fn(|| places.take(application(1))).collect();
+        let [one, two] = ["one", "two"].map(Arc::<str>::from);
+        let flood: Vec<_> = std::iter::from_fn(|| places.take(&one)).collect();
         assert_eq!(flood.len(), DECISIONS_MAX / 2);
-        let other: Vec<_> = std::iter::from_fn(|| places.take(application(2))).collect();
+        let other: Vec<_> = std::iter::from_fn(|| places.take(&two)).collect();
         assert_eq!(other.len(), DECISIONS_MAX / 4);
         drop((flood, other));
         assert!(places.lock().is_empty());

@@ -25,7 +25,7 @@ mod refusal;
 mod total;
 
 pub use agents::{Agents, REFRESH, Target};
-pub use link_states::DownLink;
+pub use link_states::{DownLink, LinkTold};
 pub use refusal::{FeedCounts, ItemRefusal, Reason, Taken, bounded};
 
 use blocks::Blocks;
@@ -362,10 +362,10 @@ impl FeedRegistries {
         self.network_registry().links_down()
     }
 
-    /// Since when a link carries nothing, and by whose word; `None`: it does.
+    /// Since when a link carries nothing, and when its load was measured.
     #[must_use]
-    pub fn link_down(&self, link: &LinkName) -> Option<DownLink> {
-        self.network_registry().link_down(link)
+    pub fn link_told(&self, link: &LinkName) -> LinkTold {
+        self.network_registry().link_told(link)
     }
 
     /// Links of the network, and how many of them carry nothing.
@@ -400,7 +400,11 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::UnknownLink`].
     pub fn link_load(&self, link: LinkName, load: LinkLoad) -> Result<(), ItemRefusal> {
-        self.network_registry().check_link(&link)?;
+        {
+            let mut network = self.network_registry();
+            network.check_link(&link)?;
+            network.measured(&link);
+        }
         self.measured().loads.insert(link, load);
         self.wake();
         Ok(())

@@ -12,7 +12,7 @@ use crate::runtime::options::Settings;
 use crate::runtime::registries::FeedRegistries;
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::admin_server::Admin;
-use hintd_engine::{Generation, LinkUse, Proof, Refusal, link_uses, what_if_network};
+use hintd_engine::{AttemptHeld, Generation, LinkUse, Proof, Refusal, link_uses, what_if_network};
 use hintd_model::cluster::document::{ClusterDocument, Syntax};
 use hintd_model::cluster::{NamedResource, Resource};
 use hintd_model::solve::nearest;
@@ -281,7 +281,9 @@ impl Admin for AdminService {
         let found = async {
             let held = self.daemon.attempts_held().await?;
             let total = u32::try_from(held.len()).unwrap_or(u32::MAX);
-            let views = move || held.iter().take(limit(wire.limit)).map(convert::attempt_view).collect();
+            let now = self.daemon.clock().now();
+            let view = move |held: &AttemptHeld| convert::attempt_view(held, now);
+            let views = move || held.iter().take(limit(wire.limit)).map(view).collect();
             Ok(v1::ListAttemptsResponse { attempts: self.list(views).await?, total })
         };
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
@@ -520,10 +522,7 @@ fn links(
     wire: &v1::LinksRequest,
 ) -> Result<v1::LinksResponse, Refusal> {
     let mut links = link_uses(generation);
-    let view = |link: &LinkUse| {
-        let down = if link.up { None } else { registries.link_down(&link.link) };
-        convert::link_view(link, down.as_ref(), wire.users)
-    };
+    let view = |link: &LinkUse| convert::link_view(link, &registries.link_told(&link.link), wire.users);
     if !wire.link.is_empty() {
         let found = links.iter().find(|link| link.link.as_str() == wire.link);
         let Some(found) = found else {

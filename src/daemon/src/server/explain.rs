@@ -67,7 +67,7 @@ pub(super) async fn explain(
         refused: None,
         recorded: record.is_ok(),
         params_toml: record.map(|record| record.policy().1.params_toml()).unwrap_or_default(),
-        outcome: explained.outcome.as_ref().map(convert::outcome),
+        outcome: explained.outcome.as_ref().map(|outcome| convert::outcome(outcome, &daemon.generation().snapshot)),
         input_homes: convert::homed_groups(daemon.homed_groups(decision.attempt)),
         performance,
         moves,

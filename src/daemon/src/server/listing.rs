@@ -103,6 +103,7 @@ pub(super) async fn applications(
             attempt: attempts.last().map_or(0, |newest| newest.attempt.attempt),
             queue: queue_of(&attempts).to_owned(),
             asked_ms: attempts.iter().map(|held| now.since(held.touched).as_millis()).min().unwrap_or(0),
+            asked_before_start: attempts.iter().all(|held| held.asked_before_start),
             leases: attempts.iter().map(|held| held.leases as u64).sum(),
             requests: attempts.iter().map(|held| held.requests as u64).sum(),
             last_decision: last.remove(&id).map(|record| decision_view(&record, now)),
@@ -209,6 +210,7 @@ mod tests {
             legacy: false,
             queue: queue.map(Into::into),
             touched: Timestamp(touched),
+            asked_before_start: false,
         };
         let found = by_application(vec![
             held(1, 1, 30, Some("old")),

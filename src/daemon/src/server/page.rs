@@ -14,11 +14,15 @@ use super::convert;
 use super::explain;
 use super::status_report::status_report;
 use super::while_awaited::while_awaited;
+use crate::findings::{self, Check};
 use crate::runtime::Daemon;
 use crate::runtime::registries::FeedRegistries;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
-use hintd_engine::{AttemptHeld, Generation, LinkUse, Mode, Proof, Refusal, Tally, TallyKey, Term, link_uses};
+use hintd_engine::{
+    AttemptHeld, Generation, LinkUse, LoadSource, Mode, Proof, Refusal, Tally, TallyKey, Term, link_uses,
+};
+use hintd_model::cluster::Source;
 use hintd_model::network::Network;
 use hintd_model::units::{ApplicationId, NodeIdx};
 use serde::Serialize;
@@ -43,6 +47,8 @@ pub struct PageDocument {
     /// The daemon's clock, milliseconds since 1970.
     pub at_ms: u64,
     status: v1::StatusResponse,
+    /// What `hintctl doctor` would warn of, as far as the daemon itself knows it.
+    attention: Vec<Check>,
     network: NetworkMap,
     racks: Vec<RackRow>,
     applications_total: usize,
@@ -93,6 +99,7 @@ struct ApplicationRow {
     /// The busiest link that it sends over, and that link's share.
     busiest_link: Option<String>,
     busiest_share: Option<f64>,
+    busiest_measured: Option<bool>,
 }
 
 #[derive(Debug, Serialize)]
@@ -125,7 +132,13 @@ struct GroupRow {
 
 /// What links carry, worked out of the whole network once for all who look within a second.
 #[derive(Debug, Default)]
-pub struct RecentLinks(Mutex<Option<(Instant, Arc<[LinkUse]>)>>);
+pub struct RecentLinks {
+    links: Mutex<Option<(Instant, Arc<[LinkUse]>)>>,
+    network: Mutex<Option<(Instant, Arc<Result<v1::NetworkResponse, String>>)>>,
+}
+
+/// The network by rack takes a while where there are many hosts, and seldom changes.
+const NETWORK_KEPT: Duration = Duration::from_secs(10);
 
 /// Browsers ask for one rack after the other: each answer may be of links that were worked out so long before.
 const LINKS_KEPT: Duration = Duration::from_secs(1);
@@ -149,7 +162,19 @@ impl RecentLinks {
     }
 
     fn kept(&self) -> MutexGuard<'_, Option<(Instant, Arc<[LinkUse]>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The network by rack, of [`NETWORK_KEPT`] before at most.
+    fn network(&self, daemon: &Daemon, now: Instant) -> Arc<Result<v1::NetworkResponse, String>> {
+        let mut kept = self.network.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = kept.as_ref().filter(|(at, _)| now.saturating_duration_since(*at) < NETWORK_KEPT);
+        if let Some((_, network)) = recent {
+            return Arc::clone(network);
+        }
+        let network = Arc::new(Ok(convert::network_view(daemon.network_in_force())));
+        *kept = Some((now, Arc::clone(&network)));
+        network
     }
 }
 
@@ -163,13 +188,18 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
     let attempts = daemon.attempts_held().await?;
     let (records, _, _) = daemon.records_listed(RecordFilter::default(), DECISIONS_MAX).await?;
     let (generation, now) = (daemon.generation(), daemon.clock().now());
-    let (registries, recent) = (Arc::clone(daemon.registries()), Arc::clone(recent));
+    let (registries, recent, of) = (Arc::clone(daemon.registries()), Arc::clone(recent), daemon.clone());
     let age = move |node: NodeIdx| heard.get(node.at()).copied().flatten().map(|heard| now.since(heard).as_millis());
     let work = move || {
-        let links = recent.worked_out(&generation, Instant::now());
+        let looked = Instant::now();
+        let links = recent.worked_out(&generation, looked);
+        let down: Vec<v1::LinkView> =
+            links.iter().filter(|link| !link.up).map(|link| link_view(&registries, link)).collect();
+        let down = Ok(v1::LinksResponse { total: u32::try_from(down.len()).unwrap_or(u32::MAX), links: down });
         let applications_total = attempts.len();
         PageDocument {
             at_ms: now.as_millis(),
+            attention: findings::attention(&status, &recent.network(&of, looked), &down),
             status,
             network: network_map(&generation, &registries, &links),
             racks: racks(&generation, age),
@@ -186,13 +216,23 @@ fn ended() -> Refusal {
     Refusal::Unavailable { message: "making the page's document ended in a panic".to_owned(), retry_after }
 }
 
-/// Loads of links between switches: id, and shares of the capacity from a to b and back. For the page's history.
+/// Loads of links between switches: id, and shares of the capacity from a to b and back; NaN where a link is down, which
+/// carries nothing and is not idle. For the page's history.
 #[must_use]
-pub fn fabric_shares(generation: &Generation) -> Vec<(Arc<str>, [f32; 2])> {
-    let Some(network) = generation.snapshot.topology.network.as_deref() else { return Vec::new() };
-    let links = link_uses(generation);
-    let fabric = links.iter().filter(|link| is_fabric(network, link));
-    let share = |link: &LinkUse, load: f64| (load / link.capacity.0.max(1) as f64) as f32;
+pub fn fabric_shares(daemon: &Daemon) -> Vec<(Arc<str>, [f32; 2])> {
+    let generation = daemon.generation();
+    let snapshot = &generation.snapshot;
+    let Some(network) = snapshot.topology.network.as_deref() else { return Vec::new() };
+    let age = snapshot.heard.at(Source::LinkStats).map(|heard| daemon.clock().now().since(heard));
+    // Counters that nobody told of any more say nothing of now: a gap, and no flat line.
+    let silent = age.is_some_and(|age| age > daemon.settings().engine.max_age.of(Source::LinkStats));
+    let links = link_uses(&generation);
+    let known = |link: &&LinkUse| !(silent && link.up && link.source == LoadSource::Measured);
+    let fabric = links.iter().filter(|link| is_fabric(network, link)).filter(known);
+    let share = |link: &LinkUse, load: f64| match link.up {
+        true => (load / link.capacity.0.max(1) as f64) as f32,
+        false => f32::NAN,
+    };
     let mut found: Vec<(Arc<str>, [f32; 2])> =
         fabric.map(|link| (Arc::from(link.link.as_str()), link.load.map(|load| share(link, load)))).collect();
     found.sort_by(|a, b| a.0.cmp(&b.0));
@@ -206,8 +246,7 @@ fn is_fabric(network: &Network, link: &LinkUse) -> bool {
 }
 
 fn link_view(registries: &FeedRegistries, link: &LinkUse) -> v1::LinkView {
-    let down = if link.up { None } else { registries.link_down(&link.link) };
-    convert::link_view(link, down.as_ref(), USERS)
+    convert::link_view(link, &registries.link_told(&link.link), USERS)
 }
 
 fn share(link: &LinkUse) -> f64 {
@@ -284,7 +323,9 @@ fn applications(mut attempts: Vec<AttemptHeld>, links: &[LinkUse]) -> Vec<Applic
     for link in links {
         for user in &link.users {
             let known = busiest.entry(user.application).or_insert(link);
-            if share(link) > share(known) {
+            // As everywhere: what is measured goes before what is modelled.
+            let rank = |link: &LinkUse| (link.source == LoadSource::Measured, share(link));
+            if rank(link) > rank(known) {
                 *known = link;
             }
         }
@@ -299,6 +340,7 @@ fn applications(mut attempts: Vec<AttemptHeld>, links: &[LinkUse]) -> Vec<Applic
             requests: held.requests,
             busiest_link: link.map(|link| link.link.to_string()),
             busiest_share: link.map(|link| share(link)),
+            busiest_measured: link.map(|link| link.source == LoadSource::Measured),
         }
     };
     attempts.into_iter().take(APPLICATIONS_MAX).map(row).collect()

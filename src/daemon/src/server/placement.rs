@@ -240,7 +240,7 @@ impl Call {
         // Before it is known to be well-formed, nothing of it goes to the log but what is wrong with it, escaped.
         let core = convert::request(&wire, &settings.limits);
         let application = core.as_ref().ok().map(|core| core.attempt.application);
-        let line = daemon.request_line(application);
+        let line = daemon.request_line(application, asker.peer);
         let core = core.map_err(|refusal| {
             if line.is_due() {
                 tracing::info!(decision_id = %own, refusal = %Shown(&refusal), "refused: the request is not well-formed");
@@ -270,8 +270,14 @@ impl Call {
     }
 
     fn admit(&self, daemon: &Daemon, core: HintRequest, wire: v1::RequestHintsRequest) -> Result<Asked, Refusal> {
-        if let Line::Due { left_out: left_out @ 1.. } = self.line {
+        if let Line::Due { left_out: left_out @ 1.., .. } = self.line {
             tracing::info!(left_out, "lines about requests of this application were left out (limits.log_lines_per_s)");
+        }
+        if let Line::Due { of_peers: left_out @ 1.., .. } = self.line {
+            tracing::info!(
+                left_out,
+                "lines about requests of peers were left out (5 times limits.log_lines_per_s for each peer)"
+            );
         }
         let application = core.attempt.application;
         if !self.what_if {

@@ -2,6 +2,7 @@
 //!
 //! Lines go through a [`LogWriter`]: nothing in the daemon waits for whoever reads its standard error.
 
+use hintd_model::solve::nearest;
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
 use std::fs::File;
@@ -223,6 +224,23 @@ where
     })
 }
 
+/// hintd's own modules, whose names a filter may begin with.
+const MODULES: [&str; 13] = [
+    "config",
+    "descriptors",
+    "feed",
+    "findings",
+    "hadoop",
+    "http",
+    "regular_file",
+    "rest_client",
+    "runtime",
+    "sdn",
+    "server",
+    "store",
+    "telemetry",
+];
+
 /// Parses a filter. Errors are logged of modules that it does not name, unless it names a level for all.
 ///
 /// A directive without `=` must be a level: tracing-subscriber takes a misspelt one (`inof`) for the
@@ -244,6 +262,13 @@ pub fn check_filter(filter: &str) -> Result<Targets, LogError> {
         // Such directives of tracing-subscriber choose by spans and their fields; that takes its regular expressions.
         if module.is_empty() || module.contains(['[', ']', '{', '}']) {
             return Err(wrong(format!("\"{directive}\": invalid filter directive")));
+        }
+        // A misspelled module of hintd's own would be taken, and no line would ever come of it.
+        let own = module.strip_prefix("hintd::").map(|path| path.split("::").next().unwrap_or_default());
+        if let Some(own) = own.filter(|own| !MODULES.contains(own)) {
+            let near = nearest(own, MODULES.into_iter()).map(|near| format!("; did you mean \"hintd::{near}\"?"));
+            let near = near.unwrap_or_default();
+            return Err(wrong(format!("\"{directive}\": hintd has no module \"hintd::{own}\"{near}")));
         }
         let level = match level {
             "" => LevelFilter::TRACE,
@@ -457,9 +482,20 @@ mod tests {
             let error = check_filter(filter).unwrap_err().to_string();
             assert!(error.contains(filter) && error.contains(culprit), "{error}");
         }
-        for filter in ["info", "WARN, hintd=debug", "off", "3", "hintd=", "", "hintd::store-x=INFO"] {
+        for filter in ["info", "WARN, hintd=debug", "off", "3", "hintd=", "", "other::store-x=INFO"] {
             check_filter(filter).unwrap();
         }
+    }
+
+    #[test]
+    fn a_misspelled_module_of_hintds_own_is_refused_with_the_one_that_is_near() {
+        let said = check_filter("info,hintd::stroe=debug").unwrap_err().to_string();
+        assert!(said.contains("no module \"hintd::stroe\"; did you mean \"hintd::store\"?"), "{said}");
+        assert!(check_filter("hintd::store::group=debug,hintd=info,tonic=warn").is_ok());
+        // All that lib.rs declares are known.
+        let declared = include_str!("../lib.rs").lines().filter_map(|line| line.strip_prefix("pub mod "));
+        let declared: Vec<&str> = declared.map(|name| name.trim_end_matches(';')).collect();
+        assert!(declared.iter().all(|name| MODULES.contains(name)) && declared.len() == MODULES.len(), "{declared:?}");
     }
 
     #[test]

@@ -84,6 +84,15 @@ impl Row {
         self.bound_unseen + self.withdrawn + self.expired + self.released
     }
 
+    /// Nodes on which its containers came to be that are not its own, each with how many, in the order of the nodes.
+    pub(super) fn came(&self) -> Vec<(NodeIdx, u32)> {
+        let mut came: BTreeMap<NodeIdx, u32> = BTreeMap::new();
+        for astray in &self.astray {
+            *came.entry(astray.spot.node).or_default() += 1;
+        }
+        came.into_iter().collect()
+    }
+
     /// What became of its containers, and how many are open still. `ended`: why those will never come.
     pub(super) fn outcomes(&self, ended: Option<Miss>) -> (Outcomes, u64) {
         let mut found = Outcomes { on_host: u64::from(self.on_host), ..Outcomes::default() };

@@ -32,7 +32,7 @@ use hintd_model::cluster::{Overlay, Snapshot};
 use hintd_model::units::{AttemptId, ContainerId, DecisionId, Micros, NodeIdx, QueueName, Timestamp};
 pub(crate) use hooks::{AdherenceHandler, ToldOf};
 pub(crate) use record::KeptOutcome;
-pub use record::{DecisionOutcome, HintOutcome, TermCompared};
+pub use record::{DecisionOutcome, HintOutcome, PLACES_KEPT, TermCompared};
 use record::{Kind, Record, Stage};
 use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

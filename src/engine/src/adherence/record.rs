@@ -10,6 +10,7 @@ use crate::packed::{pack, unpack};
 use crate::placer;
 use hintd_model::cluster::{Overlay, Snapshot};
 use hintd_model::units::{HostName, Micros, NodeIdx, SchedulerKey, Timestamp};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Clocks of applications and of this process may be so far apart.
@@ -70,7 +71,13 @@ pub struct HintOutcome {
     pub open: u64,
     /// The others.
     pub outcomes: Outcomes,
+    /// Where those of them came that are not on its host: nodes, and how many. Of a settled decision no more than
+    /// [`PLACES_KEPT`], so that there may be fewer than came in its rack or elsewhere.
+    pub came: Vec<(NodeIdx, u32)>,
 }
+
+/// Nodes that are kept of a settled decision, by hint, beside its counts.
+pub const PLACES_KEPT: usize = 256;
 
 /// What became of one decision.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,9 +99,10 @@ pub(crate) enum KeptOutcome {
     Settled(Box<[u8]>),
 }
 
-/// What is kept of a settled outcome: by hint its outcomes and misses without the zeros at the end; terms by position.
-/// Rows without names, for these are packed by the hundred thousand.
-type Kept = (Vec<Vec<u64>>, Vec<(usize, f64, f64, Option<f64>)>);
+/// What is kept of a settled outcome: by hint its outcomes and misses without the zeros at the end; terms by position; the
+/// hint's position, a node, and how many of its containers came there, of the first so many. Rows without names, for these
+/// are packed by the hundred thousand.
+type Kept = (Vec<Vec<u64>>, Vec<(usize, f64, f64, Option<f64>)>, Vec<(u32, u32, u32)>);
 
 impl DecisionOutcome {
     /// A settled one in few bytes; the rest is its decision's.
@@ -106,7 +114,15 @@ impl DecisionOutcome {
             counts
         };
         let term = |found: &TermCompared| (found.term as usize, found.hinted, found.realised, found.default);
-        let kept: Kept = (self.hints.iter().map(hint).collect(), self.terms.iter().map(term).collect());
+        let places = (0_u32..).zip(&self.hints).flat_map(|(at, hint)| {
+            let place = move |&(node, count): &(NodeIdx, u32)| (at, node.0, count);
+            hint.came.iter().map(place)
+        });
+        let kept: Kept = (
+            self.hints.iter().map(hint).collect(),
+            self.terms.iter().map(term).collect(),
+            places.take(PLACES_KEPT).collect(),
+        );
         pack(&kept)
     }
 
@@ -120,8 +136,12 @@ impl DecisionOutcome {
 
     /// The outcome again; `None`: the bytes are not this decision's.
     pub(super) fn unpack(bytes: &[u8], decision: &Decision) -> Option<Self> {
-        let (hints, terms): Kept = unpack(bytes)?;
-        let hint = |(counts, hint): (Vec<u64>, &Hint)| {
+        let (hints, terms, places): Kept = unpack(bytes)?;
+        let mut came: BTreeMap<usize, Vec<(NodeIdx, u32)>> = BTreeMap::new();
+        places
+            .into_iter()
+            .for_each(|(at, node, count)| came.entry(at as usize).or_default().push((NodeIdx(node), count)));
+        let hint = |(at, (counts, hint)): (usize, (Vec<u64>, &Hint))| {
             let count = |at: usize| counts.get(at).copied().unwrap_or(0);
             let mut outcomes = Outcomes {
                 on_host: count(0),
@@ -137,13 +157,15 @@ impl DecisionOutcome {
                 count: hint.count,
                 open: 0,
                 outcomes,
+                came: came.remove(&at).unwrap_or_default(),
             }
         };
         let term = |(term, hinted, realised, default): (usize, _, _, _)| {
             Some(TermCompared { term: *Term::ALL.get(term)?, hinted, realised, default })
         };
         let terms = terms.into_iter().map(term).collect::<Option<_>>()?;
-        Some(Self { settled: true, hints: hints.into_iter().zip(&decision.hints).map(hint).collect(), terms })
+        let hints = hints.into_iter().zip(&decision.hints).enumerate().map(hint).collect();
+        Some(Self { settled: true, hints, terms })
     }
 }
 
@@ -310,7 +332,8 @@ impl Record {
         let hint = |row: &Row| {
             let hint = &self.answer.decision.hints[row.hint as usize];
             let (outcomes, open) = row.outcomes(ended);
-            HintOutcome { group: Arc::clone(&hint.group), host: hint.host.clone(), count: hint.count, open, outcomes }
+            let (group, host, came) = (Arc::clone(&hint.group), hint.host.clone(), row.came());
+            HintOutcome { group, host, count: hint.count, open, outcomes, came }
         };
         let hints = rows.into_iter().map(hint).collect();
         DecisionOutcome { settled: self.stage == Stage::Finalized, hints, terms: self.terms.clone() }

@@ -25,6 +25,8 @@ pub struct LinkUse {
     pub load: [f64; 2],
     /// Where the load is from.
     pub source: LoadSource,
+    /// What the model has on it, bits/s each way, whatever the load is from; 0 where it is down.
+    pub modelled: [f64; 2],
     /// Pairs of tasks that send over it, each way.
     pub task_pairs: [u64; 2],
     /// Applications that send over it with their modelled rates, both ways together, greatest first.
@@ -36,8 +38,10 @@ pub struct LinkUse {
 pub struct LinkUser {
     /// Which.
     pub application: ApplicationId,
-    /// Modelled, bits/s.
+    /// Modelled, bits/s, both ways together.
     pub bits_per_s: f64,
+    /// The same each way: from the link's first end to its second, and back.
+    pub each: [f64; 2],
 }
 
 /// Where a load is from.
@@ -70,6 +74,7 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
     let link_use = |(index, link): (LinkIdx, &Link)| {
         let measured = snapshot.link_loads.get(&link.name);
         let each = directions(index);
+        let modelled_load = each.map(|direction| if network.is_usable(index) { modelled.load(direction) } else { 0.0 });
         LinkUse {
             link: link.name.clone(),
             ends: [link.a, link.b].map(|end| Arc::clone(&network.vertex_at(end).name)),
@@ -79,8 +84,9 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
                 // Counters of before it went say nothing of now.
                 _ if !network.is_usable(index) => [0.0; 2],
                 Some(load) => [load.a_to_b.as_f64(), load.b_to_a.as_f64()],
-                None => each.map(|direction| modelled.load(direction)),
+                None => modelled_load,
             },
+            modelled: modelled_load,
             source: if measured.is_some() { LoadSource::Measured } else { LoadSource::Modelled },
             task_pairs: each.map(|direction| modelled.task_pairs.get(&direction).copied().unwrap_or(0)),
             users: users.remove(&index).unwrap_or_default(),
@@ -135,20 +141,22 @@ impl Modelled {
     }
 
     fn users(&self, generation: &Generation) -> BTreeMap<LinkIdx, Vec<LinkUser>> {
-        let mut sums: BTreeMap<(LinkIdx, ApplicationId), f64> = BTreeMap::new();
+        let mut sums: BTreeMap<(LinkIdx, ApplicationId), [f64; 2]> = BTreeMap::new();
         for job in &generation.flows.jobs {
             // Of a pair that others send over as well this job's flow may still have no bytes.
             for flow in job.traffic.flows.iter().filter(|flow| flow.bytes.0 > 0) {
                 let Some((index, links)) = self.flows.get(&flow.pair) else { continue };
                 let bits_per_s = self.rates.level(*index).unwrap_or(0.0) * f64::from(flow.task_pairs);
                 for link in links.iter() {
-                    *sums.entry((undirected(*link).0, job.attempt.application)).or_default() += bits_per_s;
+                    let (link, forward) = undirected(*link);
+                    sums.entry((link, job.attempt.application)).or_default()[usize::from(!forward)] += bits_per_s;
                 }
             }
         }
         let mut users: BTreeMap<LinkIdx, Vec<LinkUser>> = BTreeMap::new();
-        for ((link, application), bits_per_s) in sums {
-            users.entry(link).or_default().push(LinkUser { application, bits_per_s });
+        for ((link, application), each) in sums {
+            let bits_per_s = each.iter().sum();
+            users.entry(link).or_default().push(LinkUser { application, bits_per_s, each });
         }
         for of in users.values_mut() {
             of.sort_by(|a, b| b.bits_per_s.total_cmp(&a.bits_per_s));

@@ -8,7 +8,7 @@
 //! # Code map
 //! - `columns`: the columns of nodes, in pieces; `frame`: all that decisions of one generation read.
 //! - `record`: one decision; `replay`: made again, or by another policy; `predict`: what its containers' performance was predicted as.
-//! - `store`: all of them, the oldest of who has most dropped; `tally`, `memory_size`: their bytes.
+//! - `store`: all of them; `shares`: whose go first; `tally`, `memory_size`: their bytes.
 
 mod columns;
 mod frame;
@@ -16,6 +16,7 @@ pub(crate) mod memory_size;
 mod predict;
 mod record;
 mod replay;
+mod shares;
 mod store;
 mod tally;
 
@@ -31,7 +32,8 @@ use hintd_model::units::DecisionId;
 pub struct RecordSettings {
     /// Of a million decisions so many are recorded; which ones hangs on their ids alone.
     pub per_million: u32,
-    /// Bytes of all records together; the oldest of the application that has most go first.
+    /// Bytes of all records together. Refusals have a quarter at most where there is no room for all; then the oldest go of the
+    /// application that has most, of the user who has most, of the queue that has most.
     pub bytes: usize,
 }
 

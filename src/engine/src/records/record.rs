@@ -2,6 +2,7 @@
 
 use super::frame::Frame;
 use super::memory_size;
+use super::shares::Path;
 use super::tally::Tally;
 use crate::answers::Answer;
 use crate::arrivals::Arrived;
@@ -44,6 +45,8 @@ impl Probe {
 pub struct DecidedRequest {
     /// What was asked.
     pub request: Arc<HintRequest>,
+    /// The configuration names its queue; all others share what there is room for as one.
+    pub queue_named: bool,
     /// The policy, as it was configured then.
     pub policy: Arc<dyn Policy>,
     /// The name under which it was chosen.
@@ -94,6 +97,7 @@ pub enum RequestOutcome {
 /// See the module.
 pub struct Record {
     pub(super) request: Arc<HintRequest>,
+    queue_named: bool,
     pub(super) policy: Arc<dyn Policy>,
     pub(super) name: Arc<str>,
     pub(super) baseline: Arc<dyn Policy>,
@@ -151,6 +155,7 @@ impl Record {
     ) -> Self {
         let DecidedRequest {
             request,
+            queue_named,
             policy,
             name,
             baseline,
@@ -179,6 +184,7 @@ impl Record {
             came,
             own: 0,
             request,
+            queue_named,
             policy,
             name,
             baseline,
@@ -199,6 +205,17 @@ impl Record {
             StoredOutcome::Answered { answer, .. } => answer.decision.id,
             StoredOutcome::Refused { decision, .. } => *decision,
         }
+    }
+
+    /// Who loses it where there is no room.
+    pub(super) fn path(&self) -> Path {
+        let queue = self.queue_named.then(|| self.request.queue.as_str());
+        Path::new(queue, &self.request.user, self.application())
+    }
+
+    /// Whether no hints were given for it but a refusal.
+    pub(super) const fn is_refused(&self) -> bool {
+        matches!(self.came, StoredOutcome::Refused { .. })
     }
 
     /// Whose request it was.

@@ -1,16 +1,16 @@
-//! All records: bounded in bytes. Of the application whose records take most, the oldest are dropped first.
+//! All records: bounded in bytes; whose go first is in `shares`.
 
 use super::RecordSettings;
 use super::frame::{Frame, LastVersion, Source};
 use super::record::{DecidedRequest, Record, RequestOutcome};
+use super::shares::Shares;
 use super::tally::Tally;
 use crate::dispatching::{StoredDispatcher, is_pushed};
 use crate::generation::Releases;
 use crate::refusal::Refusal;
 use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
 use hintd_policy::{IndexedFlows, Place, Policy};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 /// Records of decisions.
@@ -18,9 +18,9 @@ use std::sync::{Arc, Weak};
 pub struct Records {
     settings: RecordSettings,
     by_decision: BTreeMap<DecisionId, Arc<Record>>,
-    by_application: BTreeMap<ApplicationId, OfApplication>,
-    /// Applications by the bytes that their records share with none.
-    by_bytes: BTreeSet<Rank>,
+    /// Who loses records of decisions, and of refusals.
+    decided: Shares,
+    refused: Shares,
     tally: Tally,
     /// Frames that decisions may still be of, each with its generation and whether it was asked for with latency: those of the last
     /// few generations come mixed.
@@ -34,25 +34,9 @@ pub struct Records {
     too_large: u64,
 }
 
-/// An application among the others: the last one loses its oldest record. Whoever has less than twice as many bytes as
-/// another has as many: then the record goes that came first.
-type Rank = (u32, Reverse<u64>, ApplicationId);
-
-/// Records of one application.
-#[derive(Debug, Default)]
-struct OfApplication {
-    /// As they came, each with its number.
-    order: VecDeque<(u64, DecisionId)>,
-    bytes: usize,
-}
-
-impl OfApplication {
-    /// `None`: it has no records.
-    fn rank(&self, application: ApplicationId) -> Option<Rank> {
-        let (first, _) = self.order.front()?;
-        Some((self.bytes.checked_ilog2().unwrap_or(0), Reverse(*first), application))
-    }
-}
+/// Of the bytes of all records refusals have one part in so many at most, where there is no room for all: they cost who asks
+/// nothing, and a loop of them would leave nothing of what was decided.
+const REFUSED_PART: usize = 4;
 
 /// Frames of generations whose decisions may come mixed: of 16 with latency and without.
 const RECENT: usize = 32;
@@ -132,15 +116,12 @@ impl Records {
             self.too_large += 1;
             return;
         }
-        let (id, application) = (record.decision(), record.application());
+        let id = record.decision();
         self.remove(id);
         record.hold(&mut self.tally);
         self.taken += 1;
         let number = self.taken;
-        self.of_application(application, |of| {
-            of.order.push_back((number, id));
-            of.bytes += record.own();
-        });
+        self.shares_of(&record).add(&record.path(), number, id, record.own());
         self.by_decision.insert(id, record);
         self.enforce_limit();
         if !self.by_decision.contains_key(&id) {
@@ -164,8 +145,8 @@ impl Records {
     /// How far records go.
     #[must_use]
     pub fn kept(&self) -> Kept {
-        let first = self.by_application.values().filter_map(|of| of.order.front()).min();
-        let oldest = first.and_then(|(_, id)| Some((*id, self.by_decision.get(id)?.at())));
+        let first = self.decided.oldest().into_iter().chain(self.refused.oldest()).min();
+        let oldest = first.and_then(|(_, id)| Some((id, self.by_decision.get(&id)?.at())));
         Kept {
             decisions: self.by_decision.len(),
             bytes: self.tally.bytes,
@@ -233,41 +214,29 @@ impl Records {
 
     fn enforce_limit(&mut self) {
         while self.tally.bytes > self.settings.bytes {
-            let most = self.by_bytes.last().and_then(|(.., application)| self.by_application.get(application));
-            let Some((_, oldest)) = most.and_then(|most| most.order.front().copied()) else { return };
-            self.remove(oldest);
+            let Some(next) = self.next() else { return };
+            self.remove(next);
             self.dropped += 1;
         }
+    }
+
+    /// The record that is to go next.
+    fn next(&self) -> Option<DecisionId> {
+        let (refused, all) = (self.refused.bytes(), self.refused.bytes() + self.decided.bytes());
+        let (first, then) = match refused.saturating_mul(REFUSED_PART) > all {
+            true => (&self.refused, &self.decided),
+            false => (&self.decided, &self.refused),
+        };
+        first.next().or_else(|| then.next())
+    }
+
+    fn shares_of(&mut self, record: &Record) -> &mut Shares {
+        if record.is_refused() { &mut self.refused } else { &mut self.decided }
     }
 
     fn remove(&mut self, id: DecisionId) {
         let Some(record) = self.by_decision.remove(&id) else { return };
         record.release(&mut self.tally);
-        self.of_application(record.application(), |of| {
-            // Mostly the first of them.
-            if of.order.front().is_some_and(|(_, first)| *first == id) {
-                of.order.pop_front();
-            } else {
-                of.order.retain(|(_, known)| *known != id);
-            }
-            of.bytes -= record.own();
-        });
-    }
-
-    /// Changes what is noted of an application, and where that puts it among the others.
-    fn of_application(&mut self, application: ApplicationId, change: impl FnOnce(&mut OfApplication)) {
-        let of = self.by_application.entry(application).or_default();
-        if let Some(rank) = of.rank(application) {
-            self.by_bytes.remove(&rank);
-        }
-        change(of);
-        match of.rank(application) {
-            Some(rank) => {
-                self.by_bytes.insert(rank);
-            }
-            None => {
-                self.by_application.remove(&application);
-            }
-        }
+        self.shares_of(&record).remove(&record.path(), id, record.own());
     }
 }

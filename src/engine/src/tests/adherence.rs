@@ -206,6 +206,11 @@ fn a_lease_whose_container_was_given_elsewhere_is_not_given_back_and_the_others_
     harness.allocated("h3", container(ONE(), 5), None);
     harness.pass(Micros(1));
     assert_eq!(found(&tally(&harness).outcomes), (0, 0, 4, 0));
+    let node =
+        |host: &str| harness.engine.generation().snapshot.statics.by_host[&hintd_model::units::HostName::from(host)];
+    let settled = outcome(&harness, &answer);
+    assert!(settled.settled, "what is kept of it packed");
+    assert_eq!(settled.hints[0].came, [(node("h2"), 2), (node("h3"), 2)], "where YARN put them instead");
 }
 
 #[test]
@@ -455,6 +460,8 @@ proptest! {
                 .map(|lease| (lease.id, lease.state)).collect();
             for (hint, said) in one.hints.iter().zip(&answer.decision.hints) {
                 prop_assert_eq!(hint.outcomes.all(), u64::from(hint.count));
+                let came: u64 = hint.came.iter().map(|(_, count)| u64::from(*count)).sum();
+                prop_assert_eq!(came, hint.outcomes.in_rack + hint.outcomes.elsewhere, "where each came is kept");
                 let of = |state: &str| said.leases.iter().filter(|lease| states[lease] == state).count() as u64;
                 let back = said.leases.iter().filter(|lease| given.contains(lease)).count() as u64;
                 let [withdrawn, expired, released] =

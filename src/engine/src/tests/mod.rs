@@ -22,6 +22,7 @@ mod plans_left;
 mod rebalance;
 mod records;
 mod shuffles;
+mod silence;
 mod tokens;
 mod ugly_networks;
 mod watching;

@@ -145,6 +145,7 @@ impl Busy {
         let id = DecisionId::of(10_000 + u64::from(self.asked));
         let seen = |read, came| DecidedRequest {
             request: Arc::clone(asked),
+            queue_named: false,
             policy: Arc::clone(&policy),
             name: name.into(),
             baseline: Arc::clone(&baseline),
@@ -383,6 +384,48 @@ fn records_stay_within_their_bytes_and_the_oldest_go_first() {
     busy.records.reload(RecordSettings { per_million: 1_000_000, bytes: 0 });
     let none = Kept { dropped: busy.recorded as u64, ..Kept::default() };
     assert_eq!(busy.records.kept(), none, "every byte was given back");
+}
+
+#[test]
+fn refusals_of_one_user_under_many_applications_leave_what_was_decided() {
+    let bytes = 256 << 10;
+    let mut busy = Busy::new(4, RecordSettings { per_million: 1_000_000, bytes });
+    while busy.all().iter().filter(|record| record.answered().is_ok()).count() < 12 {
+        busy.step();
+    }
+    let decided: Vec<DecisionId> =
+        busy.all().iter().filter(|record| record.answered().is_ok()).map(|record| record.decision()).collect();
+    let dropped = busy.records.kept().dropped;
+    let generation = busy.harness.engine.generation();
+    let policy: Arc<dyn Policy> = Arc::clone(&busy.policies["spread"]);
+    for sequence in 0..4_000 {
+        let mut asked = request(&format!("loop{sequence}"), &[("gang", 4_000)]);
+        asked.attempt = attempt(100_000 + sequence, 1);
+        asked.user = "loop".into();
+        let refusal = Refusal::DeadlineExceeded(Micros(0));
+        let decision = DecisionId::of(1_000_000 + u64::from(sequence));
+        busy.records.take(DecidedRequest {
+            request: Arc::new(asked),
+            queue_named: false,
+            policy: Arc::clone(&policy),
+            name: "spread".into(),
+            baseline: Arc::clone(&policy),
+            mode: Mode::On,
+            settings: PlacerSettings::default(),
+            now: busy.harness.now,
+            stopped: None,
+            follows: false,
+            generation: Arc::clone(&generation),
+            read: None,
+            came: RequestOutcome::Refused { decision, at: busy.harness.now, refusal },
+        });
+    }
+    let kept = busy.records.kept();
+    assert!(kept.bytes <= bytes && kept.dropped > dropped + 1_000, "{kept:?}");
+    let now = busy.harness.now;
+    for id in decided {
+        assert!(busy.records.get(id, now).is_ok(), "{id} is an application's own, and it went");
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(super) struct Point {
     pub(super) cpu_s: f64,
     /// Bytes of compared decisions since the start, by the order of [`GAIN_TERMS`]: by default, as hinted, as they came to be.
     pub(super) gains: [[f64; 3]; 2],
-    /// Shares of links' capacity both ways, by name.
+    /// Shares of links' capacity both ways, by name; NaN: it was down.
     pub(super) links: Vec<(Arc<str>, [f32; 2])>,
 }
 
@@ -65,7 +65,7 @@ struct Row {
     leases: u64,
     cpu_cores: f32,
     gains: [[f64; 3]; 2],
-    /// Thousandths of the capacity, both ways, by the order of links; missing ones were not there.
+    /// Thousandths of the capacity, both ways, by the order of links, or [`DOWN`]; missing ones were not there.
     loads: Box<[[u16; 2]]>,
 }
 
@@ -79,8 +79,10 @@ pub(super) struct HistoryDocument {
     cpu_cores: Vec<f32>,
     /// By cost term; no two are mixed.
     gains: BTreeMap<&'static str, Gains>,
-    /// Of one link, thousandths of the capacity: from a to b, and back; null: it was not there.
+    /// Of one link, thousandths of the capacity: from a to b, and back; null: it was not there, or it was down.
     link: Option<[Vec<Option<u16>>; 2]>,
+    /// Of that link: at which points it was down.
+    down: Vec<bool>,
 }
 
 /// Shares of the bytes that would have been sent without hints, saved by hints as given and as they came to be, over the ten
@@ -91,9 +93,12 @@ pub(super) struct Gains {
     realised: Vec<Option<f64>>,
 }
 
-/// A share in thousandths; `u16::MAX` stays free for what is not there.
+/// The load of a link that was down.
+const DOWN: u16 = u16::MAX - 1;
+
+/// A share in thousandths; `u16::MAX` stays free for what is not there, and [`DOWN`] for what is down.
 fn thousandths(share: f32) -> u16 {
-    (share.max(0.0) * 1_000.0).round().min(f32::from(u16::MAX - 1)) as u16
+    if share.is_nan() { DOWN } else { (share.max(0.0) * 1_000.0).round().min(f32::from(DOWN - 1)) as u16 }
 }
 
 impl History {
@@ -154,7 +159,7 @@ impl History {
     pub(super) fn document(&self, link: Option<&str>) -> HistoryDocument {
         let rate = |at: usize| self.points.iter().map(move |row| row.rates[at]).collect();
         let load = |link: usize, way: usize| {
-            let of = |row: &Row| row.loads.get(link).map(|loads| loads[way]).filter(|load| *load != u16::MAX);
+            let of = |row: &Row| row.loads.get(link).map(|loads| loads[way]).filter(|load| *load < DOWN);
             self.points.iter().map(of).collect::<Vec<Option<u16>>>()
         };
         let link = link.and_then(|link| self.links.iter().position(|known| *known.name == *link));
@@ -166,6 +171,9 @@ impl History {
             cpu_cores: self.points.iter().map(|row| row.cpu_cores).collect(),
             gains: (0..).zip(GAIN_TERMS).map(|(at, term)| (term.as_str(), self.gains(at))).collect(),
             link: link.map(|at| [load(at, 0), load(at, 1)]),
+            down: link.map_or_else(Vec::new, |at| {
+                self.points.iter().map(|row| row.loads.get(at).is_some_and(|loads| loads[0] == DOWN)).collect()
+            }),
         }
     }
 
@@ -211,6 +219,17 @@ mod tests {
         assert_eq!((found.at_ms.len(), found.at_ms[0]), (POINTS, 60_000), "the oldest went");
         assert_eq!((found.rates["answered"][7], found.cpu_cores[7], found.leases[0]), (2.0, 0.25, 60));
         assert_eq!(found.link.unwrap()[0][3], Some(250));
+    }
+
+    #[test]
+    fn a_link_that_was_down_was_not_idle() {
+        let mut history = History::default();
+        for (at, share) in [(0, 0.0), (1, 0.25), (2, f32::NAN), (3, 0.0)] {
+            history.add(point(10 * at, 0, &[("l", share)]));
+        }
+        let found = history.document(Some("l"));
+        assert_eq!(found.link.unwrap()[0], [Some(250), None, Some(0)]);
+        assert_eq!(found.down, [false, true, false]);
     }
 
     #[test]
@@ -293,7 +312,7 @@ mod tests {
         history.add(point(30, 0, &links));
         let of = |link: &str| history.document(Some(link)).link.map(|[from_a, _]| from_a);
         assert_eq!(of("a"), Some(vec![Some(500), None, None]));
-        assert_eq!(of("b"), Some(vec![None, Some(u16::MAX - 1), None]));
+        assert_eq!(of("b"), Some(vec![None, Some(DOWN - 1), None]));
         assert_eq!((history.links.len(), of(&many[LINKS]), of("never")), (LINKS, None, None));
         assert!(history.document(None).link.is_none());
         // A daemon whose counters began anew.

@@ -194,7 +194,7 @@ fn point(daemon: &Daemon, report: &EngineReport) -> Point {
         leases: report.counts.leases as u64,
         gains: page::gain_sums(&report.adherence),
         cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
-        links: page::fabric_shares(&daemon.generation()),
+        links: page::fabric_shares(daemon),
     }
 }
 

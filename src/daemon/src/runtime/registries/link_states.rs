@@ -22,6 +22,15 @@ pub struct DownLink {
     pub said_by: Arc<str>,
 }
 
+/// What is known of a link beside its load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkTold {
+    /// Where it carries nothing.
+    pub down: Option<DownLink>,
+    /// When its load was measured last; `None`: it never was.
+    pub measured: Option<Instant>,
+}
+
 /// What changed its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
@@ -75,6 +84,8 @@ pub(super) struct LinkStates {
     lines: BTreeMap<Arc<str>, VecDeque<Instant>>,
     all_lines: VecDeque<Instant>,
     left_out: u64,
+    /// When links' loads were measured last: of links of the network, so that these are no more than it has.
+    measured: BTreeMap<LinkName, Instant>,
 }
 
 impl LinkStates {
@@ -95,6 +106,18 @@ impl LinkStates {
 
     pub(super) fn removed(&mut self, link: &LinkName) {
         self.down.remove(link);
+        self.measured.remove(link);
+    }
+
+    pub(super) fn note_measured(&mut self, link: &LinkName, now: Instant) {
+        match self.measured.get_mut(link) {
+            Some(at) => *at = now,
+            None => _ = self.measured.insert(link.clone(), now),
+        }
+    }
+
+    pub(super) fn measured(&self, link: &LinkName) -> Option<Instant> {
+        self.measured.get(link).copied()
     }
 
     /// Somebody told of one link.
@@ -121,9 +144,11 @@ impl LinkStates {
     pub(super) fn whole(&mut self, network: Option<&Network>, said_by: &Arc<str>, now: Instant) -> Vec<Line> {
         let Some(network) = network else {
             self.down.clear();
+            self.measured.clear();
             return Vec::new();
         };
         self.down.retain(|link, _| network.link(link.as_str()).is_some());
+        self.measured.retain(|link, _| network.link(link.as_str()).is_some());
         let links: Vec<LinkIdx> = network.links().map(|(index, _)| index).collect();
         links.into_iter().filter_map(|link| self.link(network, link, said_by, now)).collect()
     }

@@ -1,6 +1,6 @@
 //! The network as fed: known here as well, so that a change of an unknown link is refused at once.
 
-use super::link_states::{DownLink, LinkStates};
+use super::link_states::{DownLink, LinkStates, LinkTold};
 use super::refusal::{ItemRefusal, Reason};
 use hintd_model::cluster::Change;
 use hintd_model::network::Network;
@@ -60,8 +60,13 @@ impl NetworkRegistry {
         self.states.all()
     }
 
-    pub(super) fn link_down(&self, link: &LinkName) -> Option<DownLink> {
-        self.states.of(link).cloned()
+    pub(super) fn link_told(&self, link: &LinkName) -> LinkTold {
+        LinkTold { down: self.states.of(link).cloned(), measured: self.states.measured(link) }
+    }
+
+    /// A link's load was measured; it is one of the network's.
+    pub(super) fn measured(&mut self, link: &LinkName) {
+        self.states.note_measured(link, Instant::now());
     }
 
     /// Links of the network, and how many of them carry nothing.

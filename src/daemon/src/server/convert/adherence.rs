@@ -3,6 +3,8 @@
 use super::wire_mode;
 use hintd_client::wire::v1;
 use hintd_engine::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared};
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::NodeIdx;
 use std::collections::BTreeMap;
 
 /// Figures of one policy, queue and mode.
@@ -40,7 +42,22 @@ pub(in crate::server) fn adherence_view(key: &TallyKey, tally: &Tally) -> v1::Ad
 }
 
 /// What became of one decision.
-pub(in crate::server) fn outcome(outcome: &DecisionOutcome) -> v1::DecisionOutcome {
+pub(in crate::server) fn outcome(outcome: &DecisionOutcome, snapshot: &Snapshot) -> v1::DecisionOutcome {
+    let came_to = |node: NodeIdx, count: u64| v1::CameTo {
+        host: snapshot.host(node).to_string(),
+        rack: snapshot.statics.racks[snapshot.rack(node).at()].to_string(),
+        count,
+    };
+    let places = |hint: &HintOutcome| {
+        let own = snapshot.statics.by_host.get(&hint.host).map(|node| came_to(*node, hint.outcomes.on_host));
+        let others = hint.came.iter().filter(|(node, _)| node.at() < snapshot.nodes());
+        let others = others.map(|(node, count)| came_to(*node, u64::from(*count)));
+        own.into_iter().filter(|own| own.count > 0).chain(others).collect::<Vec<_>>()
+    };
+    let unknown = |hint: &HintOutcome| {
+        let known: u64 = hint.came.iter().map(|(_, count)| u64::from(*count)).sum();
+        (hint.outcomes.in_rack + hint.outcomes.elsewhere).saturating_sub(known)
+    };
     let hint = |hint: &HintOutcome| v1::HintOutcome {
         group: hint.group.to_string(),
         host: hint.host.to_string(),
@@ -51,6 +68,8 @@ pub(in crate::server) fn outcome(outcome: &DecisionOutcome) -> v1::DecisionOutco
         never: hint.outcomes.never,
         open: hint.open,
         misses: misses(&hint.outcomes),
+        came_to: places(hint),
+        came_to_unknown: unknown(hint),
     };
     let term = |found: &TermCompared| v1::TermOutcome {
         term: found.term.as_str().to_owned(),

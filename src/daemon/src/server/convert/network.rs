@@ -1,23 +1,29 @@
 //! Links and who uses them, what-ifs of the network, and those who watch routes, for operators.
 
 use super::field::invalid;
-use crate::runtime::DownLink;
+use crate::runtime::{DownLink, LinkTold};
 use hintd_client::wire::v1;
 use hintd_engine::{Drain, LinkForecast, LinkUse, LoadSource, NetworkWhatIf, Refusal, RouteForecast, WatcherState};
 use hintd_model::units::{LinkName, Timestamp};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Refused routes named of each watcher.
 const REFUSED_NAMED: usize = 20;
 
-/// One link with its `users` greatest users; 0: all. `down`: what is known of it where it carries nothing.
+/// One link with its `users` greatest users; 0: all. `told`: what the registries know of it.
 #[must_use]
-pub(in crate::server) fn link_view(link: &LinkUse, down: Option<&DownLink>, users: u32) -> v1::LinkView {
+pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, users: u32) -> v1::LinkView {
     let named = if users == 0 { usize::MAX } else { users as usize };
+    let is_measured = link.source == LoadSource::Measured;
     let user = |user: &hintd_engine::LinkUser| v1::LinkUser {
         application_id: user.application.to_string(),
         bits_per_s: whole(user.bits_per_s),
+        a_to_b_bits_per_s: whole(user.each[0]),
+        b_to_a_bits_per_s: whole(user.each[1]),
+        above_measured: is_measured && (0..2).any(|way| user.each[way] > link.load[way]),
     };
+    let down = told.down.as_ref();
     v1::LinkView {
         id: link.link.to_string(),
         a: link.ends[0].to_string(),
@@ -36,6 +42,20 @@ pub(in crate::server) fn link_view(link: &LinkUse, down: Option<&DownLink>, user
         users_total: u32::try_from(link.users.len()).unwrap_or(u32::MAX),
         down_ms: down.map(down_ms),
         down_by: down.map(|down| down.said_by.to_string()).unwrap_or_default(),
+        load_age_ms: told.measured.filter(|_| is_measured).map(millis),
+        a_to_b_modelled_bits_per_s: whole(link.modelled[0]),
+        b_to_a_modelled_bits_per_s: whole(link.modelled[1]),
+        users_reason: users_reason(link).to_owned(),
+    }
+}
+
+/// Why no user is named; empty: some are.
+fn users_reason(link: &LinkUse) -> &'static str {
+    match link.source {
+        _ if !link.users.is_empty() => "",
+        _ if !link.up => "down",
+        LoadSource::Measured if link.load.iter().any(|load| *load >= 1.0) => "others",
+        _ => "no_load",
     }
 }
 
@@ -46,7 +66,11 @@ pub(in crate::server) fn down_link((link, down): &(LinkName, DownLink)) -> v1::D
 }
 
 fn down_ms(down: &DownLink) -> u64 {
-    u64::try_from(down.since.elapsed().as_millis()).unwrap_or(u64::MAX)
+    millis(down.since)
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What is to be taken out.

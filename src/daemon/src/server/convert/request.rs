@@ -7,7 +7,7 @@ use hintd_client::wire::v1;
 use hintd_engine::{AttemptHeld, Refusal, check_keys};
 use hintd_model::cluster::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
 use hintd_model::units::{
-    ApplicationId, AttemptId, Bytes, GroupIdx, HostName, QueueName, RackPath, RequestId, SchedulerKey,
+    ApplicationId, AttemptId, Bytes, GroupIdx, HostName, QueueName, RackPath, RequestId, SchedulerKey, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -67,13 +67,15 @@ pub fn attempt(application: &str, attempt: u32) -> Result<AttemptId, Refusal> {
 }
 
 /// An attempt as operators see it.
-pub(in crate::server) fn attempt_view(held: &AttemptHeld) -> v1::AttemptView {
+pub(in crate::server) fn attempt_view(held: &AttemptHeld, now: Timestamp) -> v1::AttemptView {
     v1::AttemptView {
         application_id: held.attempt.application.to_string(),
         attempt: held.attempt.attempt,
         leases: held.leases as u64,
         requests: held.requests as u64,
         legacy: held.legacy,
+        asked_ms: now.since(held.touched).as_millis(),
+        asked_before_start: held.asked_before_start,
     }
 }
 

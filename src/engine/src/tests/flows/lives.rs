@@ -251,6 +251,10 @@ fn links_say_what_they_carry_for_whom_and_where_the_figure_is_from() {
         assert!(of.load.iter().all(|load| *load <= of.capacity.as_f64() * (1.0 + 1e-9)));
         let all: f64 = of.users.iter().map(|user| user.bits_per_s).sum();
         assert!((all - of.load[0] - of.load[1]).abs() <= 1.0, "{of:?}");
+        for way in 0..2 {
+            let users: f64 = of.users.iter().map(|user| user.each[way]).sum();
+            assert!((users - of.load[way]).abs() <= 1.0 && of.modelled == of.load, "{of:?}");
+        }
         assert_eq!(of.users.is_empty(), of.task_pairs == [0, 0]);
     }
     let load = hintd_model::cluster::LinkLoad {
@@ -261,10 +265,12 @@ fn links_say_what_they_carry_for_whom_and_where_the_figure_is_from() {
     harness.publish();
     let now = &link_uses(&harness.engine.generation())[0];
     assert_eq!((now.load, now.source), ([5.0, 7.0], LoadSource::Measured));
+    assert_eq!(now.modelled, uses[0].modelled, "the model's figure is kept beside what is measured");
     harness.change(Change::Link { link: uses[0].link.clone(), up: Some(false), capacity: None });
     harness.publish();
     let now = &link_uses(&harness.engine.generation())[0];
-    assert_eq!((now.up, now.load), (false, [0.0; 2]), "what was counted before it went");
+    let nothing = (false, [0.0; 2], [0.0; 2]);
+    assert_eq!((now.up, now.load, now.modelled), nothing, "what was counted before it went");
 }
 
 #[test]

@@ -217,6 +217,7 @@ fn recorded(harness: &EngineHarness, policy: &str, stop_at: u64) -> Option<Arc<R
     let refusal = refusal.unwrap_or(Refusal::DeadlineExceeded(Micros(0)));
     let seen = DecidedRequest {
         request: asked,
+        queue_named: false,
         policy: Arc::clone(&policy),
         name: name.into(),
         baseline,

@@ -22,6 +22,9 @@ function Decided({ caption, rows, name, filter, application = true }) {
   ].filter(Boolean)} />`;
 }
 
+/** Its busiest link's load; a modelled one has a ~ before it. */
+const busiest = (row) => (row.busiest_measured === false ? '~' : '') + percent(row.busiest_share);
+
 export function Applications() {
   const { applications, applications_total: total, decisions, network } = doc.value;
   const { chosen } = place.value;
@@ -35,7 +38,7 @@ export function Applications() {
       ${!running.length && html`<p class="empty">It has no attempt that asked for hints and is not over.</p>`}
       ${running.map((row) => html`<${Facts} rows=${[
     ['Attempt', String(row.attempt)], ['Leases', String(row.leases)], ['Requests', String(row.requests)],
-    ['Busiest link', row.busiest_link ? `${row.busiest_link} (${isDown(row) ? 'DOWN' : percent(row.busiest_share)})` : '–', isDown(row) ? 'bad' : ''],
+    ['Busiest link', row.busiest_link ? `${row.busiest_link} (${isDown(row) ? 'DOWN' : busiest(row)})` : '–', isDown(row) ? 'bad' : ''],
   ]} />`)}
       <${Decided} caption="Its latest decisions; each says whether it was followed" rows=${of} application=${false} />
       <${Table} caption="Links between switches on which it is one of the three largest" empty="it is on none." by=${(link) => link.id} rows=${links} columns=${[
@@ -51,7 +54,7 @@ export function Applications() {
     ['Leases', (row) => row.leases, 'n', (row) => row.leases],
     ['Requests', (row) => row.requests, 'n', (row) => row.requests],
     ['Busiest link', (row) => (row.busiest_link ? html`<a href=${to('network', row.busiest_link)}>${row.busiest_link}</a>` : '–'), '', (row) => row.busiest_link],
-    ['Its load', (row) => (!row.busiest_link ? '–' : isDown(row) ? html`<span class="state bad">DOWN</span>` : html`<${Bar} share=${row.busiest_share} age=${since()} />`), '', (row) => row.busiest_share],
+    ['Its load', (row) => (!row.busiest_link ? '–' : isDown(row) ? html`<span class="state bad">DOWN</span>` : html`<${Bar} share=${row.busiest_share} label=${busiest(row)} age=${since()} />`), '', (row) => row.busiest_share],
   ]} />`;
 }
 
@@ -100,7 +103,7 @@ function Found({ found }) {
   ]} />
     <${Blocked} rows=${found.blocked} />
     <${Table} caption="How old its sources were" by=${(row) => row.source} rows=${found.ages} columns=${[
-    ['Source', (row) => words(row.source)], ['Heard before', (row) => span(row.age_ms), 'n'], ['Fresh', (row) => (row.stale ? 'too old' : 'fresh')],
+    ['Source', (row) => words(row.source)], ['Heard before', (row) => span(row.age_ms), 'n'], ['Fresh', (row) => (row.age_ms == null ? 'never received' : row.stale ? 'too old' : 'fresh')],
   ]} />`;
 }
 
@@ -115,12 +118,15 @@ function Outcome({ found }) {
   const became = new Map((found.outcome?.hints ?? []).map((row) => [row.group + '\n' + row.host, row]));
   const rows = [...hosts.values()].map((row) => ({ ...row, became: became.get(row.group + '\n' + row.host) }));
   const missed = (row) => Object.entries(row.became?.misses ?? {}).map(([why, count]) => `${words(why)}: ${count}`).join(', ');
+  // Where YARN put them: as nodes or their application told; what nobody told of is said.
+  const places = (row) => [...(row.became?.came_to ?? []).map((place) => place.host + (place.count > 1 ? ` ${place.count}` : '')),
+    row.became?.came_to_unknown > 0 && `${row.became.came_to_unknown} to hosts no longer kept`, row.became?.never > 0 && `${row.became.never} nobody told of`].filter(Boolean).join(', ') || '–';
   const figure = (name) => (row) => row.became?.[name] ?? '–';
   return html`<h3>Hints, and whether they were followed</h3>
     ${!found.outcome && found.hints.length > 0 && html`<p class="empty">What became of it is not kept, or no longer: the daemon keeps it for leases.answers_kept (10 min, if not configured) after its containers were seen. Sums by queue since the start still have it: <a href="#/queues">queues and policies</a>.</p>`}
     ${found.outcome_at && html`<p class="note">As this page saw it last, at ${clock(found.outcome_at)}: the daemon no longer keeps what became of it.</p>`}
     <${Table} caption=${`${found.hints.length} containers${found.outcome ? (found.outcome.settled ? ', settled' : ', awaited still') : ''}`} empty="no hint was given." by=${(row) => row.group + row.host} rows=${rows} columns=${[
-    ['Host', (row) => row.host], ['Rack', (row) => row.racks[0] ?? '–'], ['Group', (row) => row.group], ['Containers', (row) => row.count, 'n'],
+    ['Host', (row) => row.host], ['Rack', (row) => row.racks[0] ?? '–'], ['Group', (row) => row.group], ['Containers', (row) => row.count, 'n'], ['Came to', places],
     ['On host', figure('on_host'), 'n'], ['In rack', figure('in_rack'), 'n'], ['Elsewhere', figure('elsewhere'), 'n'], ['Never', figure('never'), 'n'], ['Awaited', figure('open'), 'n'],
     ['Why not', missed], ['Next best', (row) => row.fallbacks.slice(0, 3).join(', ') || '–'],
   ]} />`;

@@ -1,6 +1,6 @@
 // The network by tiers: switches as boxes, links with a line each way, as wide and colored as they are loaded.
 import { signal } from './vendor/signals-core.mjs';
-import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, bits, busier, byName, cut, down, html, level, percent, shares, span } from './parts.mjs';
+import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, bits, busier, byName, cut, down, hottest, html, level, modelled, nobody, percent, shares, span } from './parts.mjs';
 import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, to } from './state.mjs';
 
 const TIERS = ['optical', 'core', 'aggregation', 'edge'];
@@ -10,6 +10,8 @@ const NARROW = 26;
 const WIDE = 92;
 /** Beyond so many lines a picture says no more than the table. */
 const LINES_MAX = 1500;
+/** Where the line of a link that is down stands. */
+const DOWN_AT = -3;
 /** Rows of the table of links. */
 const ROWS_MAX = 200;
 /** What of the map the tab key comes to: `switch NAME` or `link ID`; arrows go on from there. */
@@ -106,10 +108,15 @@ function Map_({ network, chosen }) {
 function Chosen({ link }) {
   const hour = history.value?.of === link.id ? history.value : null;
   const shown = hour?.link && hour.at_ms.length > 1;
-  // Since it is down nothing is sent, whatever counters went on to say.
-  const end = link.up || link.down_ms == null ? Infinity : doc.value.at_ms - link.down_ms;
-  const load = (way) => hour.link[way].map((value, at) => (value == null || hour.at_ms[at] > end ? null : value / 10));
-  const sends = (way) => (link.up ? `${bits([link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][way])} (${percent(shares(link)[way])}${aged(link)})` : 'nothing: it is down');
+  // While it is down there is no load: a gap, and a line below it that says why.
+  const load = (way) => hour.link[way].map((value) => (value == null ? null : value / 10));
+  const wasDown = shown && hour.down.includes(true);
+  const sends = (way) => {
+    const rate = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][way];
+    const model = [link.a_to_b_modelled_bits_per_s, link.b_to_a_modelled_bits_per_s][way];
+    const wrong = link.load_source === 'measured' && model > rate ? `; the model has ${modelled(model)} and is wrong here` : '';
+    return link.up ? `${link.load_source === 'measured' ? bits(rate) : modelled(rate)} (${percent(shares(link)[way])}${aged(link)})${wrong}` : 'nothing: it is down';
+  };
   return html`<section aria-labelledby="chosen" class="panel"><h2 id="chosen">Link <code>${link.id}</code> <${Copy} text=${link.id} /></h2>
     <${Facts} rows=${[
     ['Between', `${link.a} and ${link.b}`],
@@ -119,12 +126,14 @@ function Chosen({ link }) {
     ['b to a', sends(1)],
     link.up && ['Load is', `${link.load_source ?? '–'}, ${loadAge(link) < 1000 ? 'of now' : span(loadAge(link)) + ' old'}`],
   ]} />
-    <${Table} caption=${link.up ? 'Who sends most over it (modelled, both ways)' : 'Whose flows the model has on it still, though it is down'} empty="nobody with hints." by=${(user) => user.application_id} rows=${link.users} columns=${[
+    <${Table} caption=${link.up ? 'Who sends most over it (modelled)' : 'Whose flows the model has on it still, though it is down'} empty=${link.up ? nobody(link) + '.' : 'nobody with hints.'} by=${(user) => user.application_id} rows=${link.users} columns=${[
     ['Application', (user) => html`<a href=${to('applications', user.application_id)}>${user.application_id}</a>`],
-    link.up && ['Rate', (user) => bits(user.bits_per_s), 'n'],
+    link.up && ['a to b', (user) => modelled(user.a_to_b_bits_per_s), 'n'],
+    link.up && ['b to a', (user) => modelled(user.b_to_a_bits_per_s), 'n'],
+    link.up && link.users.some((user) => user.above_measured) && ['', (user) => (user.above_measured ? 'above what is measured' : '')],
   ].filter(Boolean)} />
-    ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity${link.up ? '' : (end < Infinity ? ', until it went down' : '; it is down now, and what counters said since is drawn as well')}</figcaption>
-      <${Chart} key=${link.id} title=${'Load of ' + link.id} unit=" %" top=${100} at=${hour.at_ms} series=${[[`${link.a} to ${link.b}`, load(0), '--one'], [`${link.b} to ${link.a}`, load(1), '--two']]} /></figure>`
+    ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity${wasDown ? '; where it was down there is a gap, and a line below 0' : ''}</figcaption>
+      <${Chart} key=${link.id + wasDown} title=${'Load of ' + link.id} unit=" %" top=${100} at=${hour.at_ms} series=${[[`${link.a} to ${link.b}`, load(0), '--one'], [`${link.b} to ${link.a}`, load(1), '--two'], ...(wasDown ? [['down', hour.down.map((off) => (off ? DOWN_AT : null)), '--bad', 'down']] : [])]} /></figure>`
     : html`<p class="empty">${link.host ? 'The hour is kept of links between switches only.' : 'No history of this link yet.'}</p>`}
     <p><a href="#/network">Close</a></p></section>`;
 }
@@ -136,7 +145,7 @@ function left(links) {
   return !wanted ? links : exactly.length ? exactly : links.filter((link) => isOf(link, wanted));
 }
 
-const first = (a, b) => (a.up === b.up ? busier(b) - busier(a) : a.up ? 1 : -1);
+const first = (a, b) => (a.up === b.up ? hottest(a, b) : a.up ? 1 : -1);
 const up = (way) => (link) => (link.up ? shares(link)[way] : null);
 
 /** Links between switches, and those of hosts as far as they were asked for. */
@@ -148,11 +157,12 @@ function Links({ network, links, chosen }) {
   return html`<section aria-labelledby="links"><h2 id="links">Links</h2>
     <${Filter} id="of" label="Only of host, switch or rack" by=${linkFilter} hint="a name, or a part of one" />
     ${asked < racks && html`<p class="empty">Hosts' links come rack by rack while this view is open: ${asked} of ${racks} racks so far.</p>`}
-    <${Table} name="links" most=${ROWS_MAX} filter=${['of', linkFilter]} caption=${`${Math.min(rows.length, ROWS_MAX)} of ${every} links, ${network.links_total} of them between switches; what is down and the busiest first`} empty="it has none." by=${(link) => link.id} rows=${rows} columns=${[
+    <${Table} name="links" most=${ROWS_MAX} filter=${['of', linkFilter]} caption=${`${Math.min(rows.length, ROWS_MAX)} of ${every} links, ${network.links_total} of them between switches; what is down first, then measured loads, then modelled (~)`} empty="it has none." by=${(link) => link.id} rows=${rows} columns=${[
     ['Link', (link) => html`<a href=${to('network', link.id)} aria-current=${link.id === chosen ? 'true' : undefined}>${link.id}</a>`, '', (link) => link.id],
     ['State', (link) => html`<span class=${link.up ? 'state good' : 'state bad'}>${link.up ? 'up' : down(link)}</span>`, '', (link) => (link.up ? 'up' : 'DOWN')],
     ['a to b', (link) => (link.up ? html`<${Load} link=${link} way=${0} />` : '–'), '', up(0)],
     ['b to a', (link) => (link.up ? html`<${Load} link=${link} way=${1} />` : '–'), '', up(1)],
+    ['Load is', (link) => (link.up ? link.load_source ?? '–' : '–'), '', (link) => link.load_source],
     ['Of', (link) => (link.host ? 'host' : 'switches'), '', (link) => (link.host ? 'host' : 'switches')],
     ['a', (link) => link.a, '', (link) => link.a],
     ['b', (link) => link.b, '', (link) => link.b],

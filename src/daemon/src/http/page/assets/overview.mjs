@@ -1,22 +1,17 @@
 // Health, rates, the busiest links, what hints were worth.
-import { Bar, Chart, Facts, Load, Table, bits, busier, bytes, down, html, number, percent, span, words } from './parts.mjs';
+import { Bar, Chart, Facts, Load, Table, bits, bytes, hottest, html, nobody, number, percent, sends, span, words } from './parts.mjs';
 import { doc, history, rates, since, to } from './state.mjs';
-
-/** Links that are down and named. */
-const NAMED = 5;
 
 export function Overview() {
   const { status, network, racks, firing, applications_total: applications } = doc.value;
   const now = rates();
-  const off = network.links.filter((link) => !link.up);
-  const cut = Math.max(0, status.links_down - off.length);
   const silent = Math.max(0, ...racks.map((rack) => rack.oldest_ms ?? 0)) + since();
-  const busiest = network.links.filter((link) => link.up).sort((a, b) => busier(b) - busier(a)).slice(0, 5);
+  const busiest = network.links.filter((link) => link.up).sort(hottest).slice(0, 5);
   const room = racks.reduce((sum, rack) => sum + rack.total_mb, 0);
   const taken = racks.reduce((sum, rack) => sum + rack.used_mb + rack.leased_mb, 0);
   const hour = history.value;
   return html`
-    <${Trouble} status=${status} firing=${firing} />
+    <${Trouble} />
     <${Facts} rows=${[
     ['Nodes usable', `${status.nodes_usable} of ${status.nodes} in ${status.racks} racks`, status.nodes_usable < status.nodes ? 'warn' : ''],
     ['Links down', `${status.links_down} of ${status.links}`, status.links_down ? 'warn' : ''],
@@ -30,16 +25,14 @@ export function Overview() {
     ['Daemon', `up ${span(status.uptime_ms)}, ${bytes(status.resident_bytes)}, ${percent(now.cpu)} of a core`],
   ]} />
     <section aria-labelledby="busy"><h2 id="busy">Busiest links between switches</h2>
-      <${Table} caption="Busiest links" empty="no network is known." by=${(link) => link.id} rows=${busiest} columns=${[
+      <${Table} caption="Busiest links: measured loads first, then modelled (~)" empty="no network is known." by=${(link) => link.id} rows=${busiest} columns=${[
     ['Link', (link) => html`<a href=${to('network', link.id)}>${link.id}</a>`],
     ['From, to', (link) => `${link.a} → ${link.b}`],
     ['a to b', (link) => html`<${Load} link=${link} way=${0} />`],
     ['b to a', (link) => html`<${Load} link=${link} way=${1} />`],
     ['Capacity', (link) => bits(link.bits_per_s), 'n'],
-    ['Most traffic by', (link) => (link.users[0] ? html`<a href=${to('applications', link.users[0].application_id)}>${link.users[0].application_id}</a>` : '–')],
+    ['Most traffic by', (link) => (link.users[0] ? html`<a href=${to('applications', link.users[0].application_id)}>${link.users[0].application_id}</a> ${sends(link.users[0])}` : nobody(link))],
   ]} />
-      ${off.length > 0 && html`<p class="alert">${off.length} link${off.length > 1 ? 's' : ''} between switches down: ${off.slice(0, NAMED).map((link, at) => html`${at ? '; ' : ''}<a href=${to('network', link.id)}>${link.id}</a>${down(link).slice('DOWN'.length)}`)}${off.length > NAMED ? `; and ${off.length - NAMED} more` : ''}. All are in the <a href="#/network">network</a>.</p>`}
-      ${cut > 0 && html`<p class="alert">${cut} link${cut > 1 ? 's' : ''} of hosts down: <a href="#/network">network</a>.</p>`}
     </section>
     <section aria-labelledby="hour"><h2 id="hour">The last hour</h2>
       ${!hour || hour.at_ms.length < 2 ? html`<p class="empty">The first points come within 30 seconds of the daemon's start.</p>` : html`
@@ -51,12 +44,14 @@ export function Overview() {
     <${Worth} status=${status} />`;
 }
 
-function Trouble({ status, firing }) {
+/** What hintctl doctor would warn of, as far as the daemon knows it, and alerts that fire. */
+function Trouble() {
+  const { attention, firing } = doc.value;
+  const more = (check) => (check.name === 'links' ? html` <a href="#/network">Network</a>` : '');
   return html`<section aria-labelledby="attention"><h2 id="attention">Needs attention</h2>
-    ${[!status.ready && 'Not ready: ' + status.not_ready_reason, ...status.degraded.map((what) => 'Degraded: ' + words(what)), ...status.notices]
-    .filter(Boolean).map((text) => html`<p class="alert">${text}</p>`)}
+    ${attention.map((check) => html`<p class=${check.verdict === 'problem' ? 'alert' : 'alert warn'} key=${check.name + check.finding}><strong>${check.verdict === 'problem' ? 'PROBLEM' : 'WARNING'}</strong> ${check.finding} ${check.advice}${more(check)}</p>`)}
     ${firing.map((alert) => html`<p class="alert">Alert ${alert.name} (${alert.severity}) fires: <a href=${to('alerts', alert.name)}>what it means and what to do</a></p>`)}
-    ${status.ready && !status.degraded.length && !status.notices.length && !firing.length && html`<p class="empty">Nothing the daemon knows of.</p>`}
+    ${!attention.length && !firing.length && html`<p class="empty">Nothing the daemon knows of. What only its machine shows, hintctl doctor says.</p>`}
   </section>`;
 }
 

@@ -60,10 +60,24 @@ export const Bar = ({ share, label, kind = 'load-' + level(share), age = 0 }) =>
 /** Of each direction of a link. */
 export const shares = (link) => [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s].map((load) => load / Math.max(1, link.bits_per_s));
 export const busier = (link) => Math.max(...shares(link));
+/** A model fills some link whenever anybody sends, so that what is measured stands first, and then the busier. */
+const isMeasured = (link) => link.load_source === 'measured';
+export const hottest = (a, b) => isMeasured(b) - isMeasured(a) || busier(b) - busier(a);
+/** Whose bytes a link carries where no application is named, as hintctl links says it. */
+const NOBODY = { others: 'others, unknown to hintd', no_load: 'nobody', down: 'nobody: it is down' };
+export const nobody = (link) => NOBODY[link.users_reason] ?? '–';
+/** A modelled figure has a ~ before it. */
+export const modelled = (rate) => (rate ? '~' : '') + bits(rate);
+/** What a user of a link sends, by direction. */
+export const sends = (user) => [[user.a_to_b_bits_per_s, 'a to b'], [user.b_to_a_bits_per_s, 'b to a']].filter(([rate]) => rate > 0).map(([rate, way]) => `${modelled(rate)} ${way}`).join(', ') + (user.above_measured ? ' (above measured)' : '');
 /** That a link is down; since when and by whose word, where the daemon says so. */
 export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_by ? `, as ${link.down_by} said` : '');
 /** A link's load one way (0, 1), or the busier one; a link that is down has none. */
-export const Load = ({ link, way }) => (link.up ? html`<${Bar} share=${way == null ? busier(link) : shares(link)[way]} age=${loadAge(link)} />` : html`<span class="state bad">DOWN</span>`);
+export const Load = ({ link, way }) => {
+  if (!link.up) return html`<span class="state bad">DOWN</span>`;
+  const share = way == null ? busier(link) : shares(link)[way];
+  return html`<${Bar} share=${share} label=${(share && !isMeasured(link) ? '~' : '') + percent(share)} age=${loadAge(link)} />`;
+};
 
 /** Which text was copied last. */
 const copied = signal('');
@@ -134,7 +148,7 @@ export function Table({ caption, columns, rows, by, empty = 'None.', name, filte
 
 export const Facts = ({ rows }) => html`<dl class="facts">${rows.filter(Boolean).map(([name, value, kind]) => html`<div class=${kind ?? ''}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
-/** A picture with an axis of time; `series` are [name, values, class]. The figures are in its label for who can't see it. */
+/** A picture with an axis of time; `series` are [name, values, class, words for any value]. The figures are in its label for who can't see it. */
 export class Chart extends Component {
   draw() {
     this.plot?.destroy();
@@ -148,12 +162,14 @@ export class Chart extends Component {
       width: Math.max(200, this.box.clientWidth), height: 200, cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top ?? 0, 1e-9)] } },
       axes: [{ ...axis, size: 34, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
-      series: [{ label: 'Time', value: (_, value) => (value == null ? '–' : clock(value * 1000)) }, ...series.map(([label, , color], at) => ({
+      series: [{ label: 'Time', value: (_, value) => (value == null ? '–' : clock(value * 1000)) }, ...series.map(([label, , color, said], at) => ({
         label, stroke: css.getPropertyValue(color).trim(), width: 2, dash: at % 2 ? [6, 4] : undefined, points: { show: false },
-        value: (_, value) => (value == null ? '–' : number(value) + (unit ?? '')),
+        value: (_, value) => this.said(value, said),
       }))],
     }, this.data(), this.box);
   }
+  /** A figure; `words` stand for that of a series which only says that something is so. */
+  said(value, words) { return value == null ? '–' : words ?? number(value) + (this.props.unit ?? ''); }
   data() { return [this.props.at.map((ms) => ms / 1000), ...this.props.series.map(([, values]) => values)]; }
   componentDidMount() {
     this.draw();
@@ -172,7 +188,7 @@ export class Chart extends Component {
     this.plot?.destroy();
   }
   render() {
-    const last = this.props.series.map(([name, values]) => `${name} ${number(values.at(-1))}${this.props.unit ?? ''}`);
+    const last = this.props.series.map(([name, values, , words]) => `${name} ${this.said(values.at(-1), words)}`);
     return html`<div class="chart" ref=${(box) => { this.box = box; }} role="img" aria-label=${`${this.props.title}, last: ${last.join(', ')}`}></div>`;
   }
 }

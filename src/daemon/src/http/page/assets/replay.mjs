@@ -1,6 +1,6 @@
 // A decision made again: as it was answered, and under another policy side by side.
 import { signal } from './vendor/signals-core.mjs';
-import { Bar, Table, bytes, html, number, percent, words } from './parts.mjs';
+import { Bar, Table, bits, bytes, html, number, percent, words } from './parts.mjs';
 import { replay, replayed, settings } from './state.mjs';
 
 const seconds = (value) => (value == null ? '–' : number(value) + ' s');
@@ -12,7 +12,9 @@ const other = signal('');
 export function Terms({ caption, heads, costs: [one, two] }) {
   const names = Object.keys({ ...one, ...two });
   if (!names.length) return html`<p class="empty">No term could be computed.</p>`;
-  const show = (name, value) => (UNITS[name] ?? number)(value);
+  // Parts of an objective have the unit that their name ends with.
+  const unit = (name) => UNITS[name] ?? (name.endsWith('_bits_per_s') ? bits : name.endsWith('_s') ? seconds : name.endsWith('across_racks') ? bytes : number);
+  const show = (name, value) => unit(name)(value);
   return html`<div class="scroll" role="region" aria-label="Cost terms" tabindex="0"><table class="terms"><caption><span>${caption}</span></caption>
     <thead><tr><th scope="col">Term</th><th scope="col">${heads[0]}</th><th scope="col">${heads[1]}</th></tr></thead>
     <tbody>${names.map((name) => {

@@ -79,7 +79,7 @@ export function rates() {
 /** How old a link's load is now: measured ones are as old as the counters. A row of `hostLinks` has `at`, when it came. */
 export function loadAge(load) {
   const counters = doc.value?.status.ages.find((age) => age.source === 'link_stats')?.age_ms ?? 0;
-  const measured = load.counters_ms ?? counters;
+  const measured = load.load_age_ms ?? load.counters_ms ?? counters;
   return (load.load_source === 'measured' ? measured : 0) + since(load.at);
 }
 

@@ -1,8 +1,7 @@
-//! Checks of hints: which policy and mode, whether anybody asks, whether they are followed and what they are worth, who is refused.
+//! Checks of hints: whether anybody asks, whether they are followed and what they are worth, who is refused.
 
-use super::super::output;
 use super::check::{Check, count, page, some};
-use super::facts::{Answers, OnDisk};
+use super::quantities;
 use hintd_client::view;
 use hintd_client::wire::v1;
 use hintd_engine::Mode;
@@ -18,61 +17,9 @@ const REFUSED_ADVICE: &str = "Common refusals in docs/operations.md says what ea
 /// Containers on their host below this share: hints are made in vain.
 const FOLLOWED: f64 = 0.5;
 
-/// The policy, and modes by queue.
-pub(super) fn policy(answers: &Answers, on_disk: &OnDisk) -> Check {
-    const NAME: &str = "policy";
-    let default = match &answers.policies {
-        Ok(policies) => policies.default_policy.clone(),
-        Err(why) => return Check::not_checked(NAME, page::CONFIGURE, format!("{why}.")),
-    };
-    let queues = modes(&answers.status, on_disk);
-    if queues.is_empty() {
-        let why = "modes of queues are in the configuration, which can't be read from here, or is wrong";
-        return Check::ok(NAME, page::CONFIGURE, format!("The default policy is {default}; {why}."));
-    }
-    let mut by_mode: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (name, mode) in &queues {
-        by_mode.entry(mode).or_default().push(name);
-    }
-    let modes: Vec<String> = by_mode.iter().map(|(mode, queues)| format!("{mode}: {}", queues.join(" "))).collect();
-    let finding = format!("The default policy is {default}; queues by mode: {}.", modes.join(", "));
-    match queues.iter().any(|(_, mode)| mode != Mode::Off.as_str()) {
-        true if queues.iter().all(|(_, mode)| mode != Mode::On.as_str()) => {
-            let finding = format!("{finding} Hints are computed and not given.");
-            Check {
-                advice: "After a day, look at \"potential saving\" in hintctl status.".to_owned(),
-                ..Check::ok(NAME, page::FOLLOWED, finding)
-            }
-        }
-        true => Check::ok(NAME, page::CONFIGURE, finding),
-        false => Check::warning(
-            NAME,
-            page::CONFIGURE,
-            format!("{finding} No queue gets hints."),
-            match queues.iter().any(|(name, _)| name == "*") {
-                true => "Set mode = \"shadow\" in [queues.\"*\"] to begin.",
-                false => "Set mode = \"shadow\" in a queue's section to begin.",
-            },
-        ),
-    }
-}
-
-/// Queues with their modes: as the daemon has them in force; of one that does not say, as they are on disk.
-fn modes(status: &v1::StatusResponse, on_disk: &OnDisk) -> Vec<(String, String)> {
-    match on_disk {
-        _ if !status.queues.is_empty() => {
-            status.queues.iter().map(|queue| (queue.name.clone(), queue.mode.clone())).collect()
-        }
-        OnDisk::Sound(config) => {
-            let queues = config.options.settings.queues.iter();
-            queues.map(|(name, queue)| (name.clone(), queue.mode.as_str().to_owned())).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
 /// Whether anybody asks for hints, and gets some.
-pub(super) fn asked(status: &v1::StatusResponse) -> Check {
+#[must_use]
+pub fn asked(status: &v1::StatusResponse) -> Check {
     const NAME: &str = "requests";
     let counter = |name: &str| status.counters.get(name).copied().unwrap_or(0);
     let [answered, refused, issued, withheld, held_out, stopped] =
@@ -90,7 +37,7 @@ pub(super) fn asked(status: &v1::StatusResponse) -> Check {
         (0, up) => Check::warning(
             NAME,
             page::ASKED,
-            format!("Nobody has asked for hints in {}.", output::seconds(up as f64 / 1e3)),
+            format!("Nobody has asked for hints in {}.", quantities::seconds(up as f64 / 1e3)),
             "Install the ResourceManager's processor, or let ApplicationMasters ask.",
         ),
         _ if answered == 0 => {
@@ -102,7 +49,7 @@ pub(super) fn asked(status: &v1::StatusResponse) -> Check {
             }
         }
         _ if many_refused(status) => {
-            let share = output::digits(refused as f64 * 100.0 / (answered + refused) as f64);
+            let share = quantities::digits(refused as f64 * 100.0 / (answered + refused) as f64);
             let finding = format!("{finding} {share} % were refused: {}.", refusals(status));
             Check::warning(NAME, page::REFUSED, finding, REFUSED_ADVICE)
         }
@@ -132,7 +79,7 @@ fn refusals(status: &v1::StatusResponse) -> String {
         let names = applications.iter().filter(|client| client.reason == reason).map(|client| client.name.clone());
         let names: Vec<String> = names.collect();
         let names = if names.is_empty() { names.concat() } else { format!("; {}", some(&names)) };
-        format!("{requests} for {reason} (last {} ago{names})", output::age(last_ms))
+        format!("{requests} for {reason} (last {} ago{names})", quantities::age(last_ms))
     });
     let told: Vec<String> = told.collect();
     if told.is_empty() { "by whom and why is not kept".to_owned() } else { some(&told) }
@@ -146,7 +93,8 @@ fn many_refused(status: &v1::StatusResponse) -> bool {
 }
 
 /// Whether hints are followed, of decisions under mode `on`.
-pub(super) fn followed(status: &v1::StatusResponse) -> Check {
+#[must_use]
+pub fn followed(status: &v1::StatusResponse) -> Check {
     const NAME: &str = "followed";
     let on: Vec<&v1::AdherenceView> =
         status.adherence.iter().filter(|row| view::mode(row.mode()) == Mode::On.as_str()).collect();
@@ -168,7 +116,7 @@ pub(super) fn followed(status: &v1::StatusResponse) -> Check {
     let share = on_host as f64 / all as f64;
     let finding = format!(
         "Since the start {} % of {all} hinted containers came to their host{why}.",
-        output::digits(share * 100.0)
+        quantities::digits(share * 100.0)
     );
     if share >= FOLLOWED {
         return Check::ok(NAME, page::FOLLOWED, finding);
@@ -188,7 +136,8 @@ fn remedy(reason: &str) -> &'static str {
 }
 
 /// What hints are worth, and keys that get none any more.
-pub(super) fn worth(status: &v1::StatusResponse) -> Vec<Check> {
+#[must_use]
+pub fn worth(status: &v1::StatusResponse) -> Vec<Check> {
     const NAME: &str = "worth";
     let mut checks: Vec<Check> = status.holdout.iter().map(queue).collect();
     if status.keys_stopped > 0 {
@@ -214,7 +163,7 @@ pub(super) fn worth(status: &v1::StatusResponse) -> Vec<Check> {
 
 fn queue(queue: &v1::ComparedView) -> Check {
     const NAME: &str = "worth";
-    let ratio = queue.ratio.map_or_else(String::new, |ratio| format!(", time ratio {}", output::digits(ratio)));
+    let ratio = queue.ratio.map_or_else(String::new, |ratio| format!(", time ratio {}", quantities::digits(ratio)));
     let finding = format!(
         "Queue {}: {}; {} hinted and {} held-out runs{ratio}.",
         queue.name, queue.verdict, queue.hinted, queue.held_out
@@ -228,7 +177,8 @@ fn queue(queue: &v1::ComparedView) -> Check {
 }
 
 /// Who was refused, in one finding; `None` where [`asked`] says it.
-pub(super) fn refused(status: &v1::StatusResponse) -> Option<Check> {
+#[must_use]
+pub fn refused(status: &v1::StatusResponse) -> Option<Check> {
     const NAME: &str = "refused";
     let refused = status.counters.get("requests_refused").copied().unwrap_or(0);
     if status.refused.is_empty() {
@@ -242,7 +192,8 @@ pub(super) fn refused(status: &v1::StatusResponse) -> Option<Check> {
 }
 
 /// Lines of the log that are missing.
-pub(super) fn log(status: &v1::StatusResponse) -> Check {
+#[must_use]
+pub fn log(status: &v1::StatusResponse) -> Check {
     const NAME: &str = "log";
     match status.counters.get("log_lines_dropped").copied().unwrap_or(0) {
         0 => Check::ok(NAME, page::LOG, "No line of the log was dropped."),
@@ -250,7 +201,7 @@ pub(super) fn log(status: &v1::StatusResponse) -> Check {
             NAME,
             page::LOG,
             format!("{} of the log are missing: whoever reads standard error is too slow.", count(dropped, "line")),
-            "systemctl status systemd-journald, or the container's log driver; log.level may be too talkative.",
+            "systemctl status systemd-journald, or the container's log driver; log.level may be too verbose.",
         ),
     }
 }
@@ -306,28 +257,5 @@ mod tests {
         let few = refused(&status(1_000)).unwrap();
         assert_eq!((few.verdict, asked(&status(1_000)).verdict), (Verdict::Warning, Verdict::Ok));
         assert_eq!(few.finding, format!("9 requests refused since the start: {why}"));
-    }
-
-    #[test]
-    fn modes_are_those_in_force_whatever_is_on_disk() {
-        let queue =
-            |name: &str, mode: &str| v1::QueueView { name: name.into(), mode: mode.into(), policy: String::new() };
-        let status =
-            v1::StatusResponse { queues: vec![queue("*", "off"), queue("etl", "shadow")], ..Default::default() };
-        let answers = |status| {
-            let policies = Ok(v1::ListPoliciesResponse { default_policy: "joint".into(), ..Default::default() });
-            Answers { status, network: nothing_of(), racks: nothing_of(), policies, down: nothing_of() }
-        };
-        let check = policy(&answers(status), &OnDisk::Wrong("hintd.toml:3: leeses".to_owned()));
-        assert!(check.finding.contains("queues by mode: off: *, shadow: etl. Hints are computed"), "{}", check.finding);
-        for (name, words) in [("*", "in [queues.\"*\"]"), ("etl", "in a queue's section")] {
-            let status = v1::StatusResponse { queues: vec![queue(name, "off")], ..Default::default() };
-            let advice = policy(&answers(status), &OnDisk::Wrong(String::new())).advice;
-            assert!(advice.contains(words), "{name}: {advice}");
-        }
-    }
-
-    fn nothing_of<T>() -> Result<T, String> {
-        Err("not asked".to_owned())
     }
 }

@@ -1,7 +1,7 @@
 //! Links that are down: which, since when, and what is left of the racks that hang on them.
 
-use super::super::output;
 use super::check::{Check, page, some};
+use super::quantities;
 use hintd_client::wire::v1;
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ fn how_many(down: u32, all: u32) -> String {
 }
 
 fn named(link: &v1::LinkView) -> String {
-    let since = link.down_ms.map_or_else(String::new, |ms| format!(" for {}", output::age(ms)));
+    let since = link.down_ms.map_or_else(String::new, |ms| format!(" for {}", quantities::age(ms)));
     let said_by = if link.down_by.is_empty() { String::new() } else { format!(" (as {} said)", link.down_by) };
     format!("{}{since}{said_by}", link.id)
 }
@@ -71,7 +71,7 @@ fn rack_left(rack: &v1::NetworkRack, lost: usize, is_down: impl Fn(&&v1::Network
 
 /// `8 of 16 Gbit/s`, or with both units where they differ.
 fn of(left: f64, all: f64) -> String {
-    let (left, all) = (output::rate(left), output::rate(all));
+    let (left, all) = (quantities::rate(left), quantities::rate(all));
     match (left.split_once(' '), all.split_once(' ')) {
         (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} of {all}"),
         _ => format!("{left} of {all}"),

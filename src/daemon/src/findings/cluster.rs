@@ -1,17 +1,15 @@
 //! Checks of what the daemon knows of the cluster: itself, feeds, servers, nodes, racks, the network, routes.
 
-use super::super::operate::watcher_state;
-use super::super::output;
 use super::check::{Check, Verdict, count, page, some};
-use super::facts::Answers;
-use super::links;
+use super::{links, quantities};
 use hintd_client::wire::v1;
 
 /// Usable nodes below this share are fewer than silence of a few explains.
 const USABLE: f64 = 0.9;
 
 /// The daemon itself: version, ready, what it does without, what it wants known.
-pub(super) fn daemon(status: &v1::StatusResponse) -> Vec<Check> {
+#[must_use]
+pub fn daemon(status: &v1::StatusResponse) -> Vec<Check> {
     let mine = env!("CARGO_PKG_VERSION");
     let version = match status.version == mine {
         true => Check::ok("version", page::UPGRADE, format!("hintctl and hintd are {mine}.")),
@@ -49,7 +47,8 @@ pub(super) fn daemon(status: &v1::StatusResponse) -> Vec<Check> {
 }
 
 /// When each source was heard.
-pub(super) fn feeds(status: &v1::StatusResponse) -> Vec<Check> {
+#[must_use]
+pub fn feeds(status: &v1::StatusResponse) -> Vec<Check> {
     status.ages.iter().map(|age| feed(age, status)).collect()
 }
 
@@ -62,13 +61,17 @@ fn feed(age: &v1::SourceAge, status: &v1::StatusResponse) -> Check {
             NAME,
             page::NO_HEARTBEATS,
             "No node was ever heard: without nodes there are no hints.",
-            "Set [resource_manager] urls, or start the feed of heartbeats.",
+            advice_unless_asked(
+                status,
+                "resource_manager",
+                "Set [resource_manager] urls, or start the feed of heartbeats.",
+            ),
         ),
         (None, _) if source == "blocks" => Check::warning(
             NAME,
             page::FROM_NAME_NODE,
             "Nobody told where blocks are: hints can't put tasks beside their input.",
-            "Set [name_node] urls, or feed datasets.",
+            advice_unless_asked(status, "name_node", "Set [name_node] urls, or feed datasets."),
         ),
         (None, _) => Check::ok(NAME, page::FEED_STOPPED, format!("{source}: never heard, and so not missed.")),
         (Some(heard), true) => {
@@ -78,7 +81,7 @@ fn feed(age: &v1::SourceAge, status: &v1::StatusResponse) -> Check {
                     NAME,
                     page::NO_HEARTBEATS,
                     finding,
-                    "Restart the feed, or see the ResourceManager's findings.",
+                    advice_unless_asked(status, "resource_manager", "Restart the feed of heartbeats."),
                 ),
                 false => Check::warning(
                     NAME,
@@ -95,11 +98,22 @@ fn feed(age: &v1::SourceAge, status: &v1::StatusResponse) -> Check {
     }
 }
 
+/// What to do about a source that a configured server would tell of: look at that server, and nothing else.
+fn advice_unless_asked(status: &v1::StatusResponse, kind: &str, otherwise: &str) -> String {
+    let asked: Vec<&v1::ServerView> = status.servers.iter().filter(|server| server.source == kind).collect();
+    match asked.iter().any(|server| server.in_use && server.state == "answers") {
+        _ if asked.is_empty() => otherwise.to_owned(),
+        true => format!("The configured {kind} answers and names none yet: look there."),
+        false => format!("This follows from the finding {kind}: its servers are configured, and none answers."),
+    }
+}
+
 /// The controller of `[sdn.ryu]`, as status calls it: few clusters have one, so that none is no finding.
 const CONTROLLER: &str = "sdn_controller";
 
 /// Servers that the daemon asks, by kind.
-pub(super) fn servers(status: &v1::StatusResponse) -> Vec<Check> {
+#[must_use]
+pub fn servers(status: &v1::StatusResponse) -> Vec<Check> {
     let kinds = [
         ("resource_manager", "ResourceManager", page::RESOURCE_MANAGER),
         ("name_node", "NameNode", page::NAME_NODE),
@@ -160,7 +174,8 @@ fn controller(watcher: &v1::WatcherView) -> Check {
 }
 
 /// Nodes that hints may name.
-pub(super) fn nodes(status: &v1::StatusResponse) -> Vec<Check> {
+#[must_use]
+pub fn nodes(status: &v1::StatusResponse) -> Vec<Check> {
     const NAME: &str = "nodes";
     let v1::StatusResponse { nodes, nodes_usable: usable, racks, .. } = status;
     let finding = format!(
@@ -190,7 +205,8 @@ pub(super) fn nodes(status: &v1::StatusResponse) -> Vec<Check> {
 }
 
 /// Racks, by who believes what.
-pub(super) fn racks(status: &v1::StatusResponse, racks: &Result<v1::RacksResponse, String>) -> Check {
+#[must_use]
+pub fn racks(status: &v1::StatusResponse, racks: &Result<v1::RacksResponse, String>) -> Check {
     const NAME: &str = "racks";
     let racks = match racks {
         Ok(racks) => racks,
@@ -223,10 +239,14 @@ pub(super) fn racks(status: &v1::StatusResponse, racks: &Result<v1::RacksRespons
 }
 
 /// The network: whether there is one, what limits it, who has no place.
-pub(super) fn network(answers: &Answers) -> Vec<Check> {
+#[must_use]
+pub fn network(
+    status: &v1::StatusResponse,
+    network: &Result<v1::NetworkResponse, String>,
+    down: &Result<v1::LinksResponse, String>,
+) -> Vec<Check> {
     const NAME: &str = "network";
-    let status = &answers.status;
-    let network = match &answers.network {
+    let network = match network {
         Ok(network) => network,
         Err(why) => return vec![Check::not_checked(NAME, page::NETWORK, format!("{why}."))],
     };
@@ -256,7 +276,7 @@ pub(super) fn network(answers: &Answers) -> Vec<Check> {
     }
     checks.extend(places(network));
     checks.extend(rates(network));
-    checks.extend(links::down(status, network, &answers.down));
+    checks.extend(links::down(status, network, down));
     let flows = status.flows.unwrap_or_default();
     if flows.cut > 0 {
         let finding = format!("{} have traffic and no path.", count(flows.cut, "host pair"));
@@ -318,7 +338,8 @@ fn rates(network: &v1::NetworkResponse) -> Option<Check> {
 }
 
 /// The plan in force.
-pub(super) fn plan(status: &v1::StatusResponse) -> Check {
+#[must_use]
+pub fn plan(status: &v1::StatusResponse) -> Check {
     const NAME: &str = "plan";
     match &status.plan {
         None => Check::ok(NAME, page::PLANS, "No plan is in force."),
@@ -336,13 +357,51 @@ pub(super) fn plan(status: &v1::StatusResponse) -> Check {
     }
 }
 
+/// `current`, or where it left `silent, away for 50 s`.
+#[must_use]
+pub fn watcher_state(watcher: &v1::WatcherView) -> String {
+    match watcher.away_ms {
+        _ if watcher.attached => watcher.state.clone(),
+        Some(ms) => format!("{}, away for {}", watcher.state, quantities::age(ms)),
+        None => format!("{}, away", watcher.state),
+    }
+}
+
 fn ms(ms: u64) -> String {
-    output::seconds(ms as f64 / 1e3)
+    quantities::seconds(ms as f64 / 1e3)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_configured_already_is_no_advice() {
+        let server = |source: &str, state: &str| v1::ServerView {
+            source: source.into(),
+            state: state.into(),
+            in_use: true,
+            ..v1::ServerView::default()
+        };
+        let advice = |servers: Vec<v1::ServerView>| {
+            let age = |source: &str| v1::SourceAge { source: source.into(), ..v1::SourceAge::default() };
+            let ages = vec![age("heartbeats"), age("blocks")];
+            feeds(&v1::StatusResponse { servers, ages, ..v1::StatusResponse::default() })
+                .into_iter()
+                .map(|check| check.advice)
+                .collect::<Vec<_>>()
+        };
+        let none = advice(vec![]);
+        assert!(none[0].starts_with("Set [resource_manager]") && none[1].starts_with("Set [name_node]"), "{none:?}");
+        let dead = advice(vec![server("resource_manager", "silent"), server("name_node", "silent")]);
+        assert!(dead[0].starts_with("This follows from the finding resource_manager"), "{dead:?}");
+        assert!(dead[1].starts_with("This follows from the finding name_node"), "{dead:?}");
+        let alive = advice(vec![server("resource_manager", "answers")]);
+        assert!(
+            alive[0].contains("answers and names none yet") && alive[1].starts_with("Set [name_node]"),
+            "{alive:?}"
+        );
+    }
 
     #[test]
     fn a_controller_that_left_is_away_since_then_and_not_since_it_came() {

@@ -1,0 +1,90 @@
+//! URLs in messages: what is wrong with one, and never the user or password that it names.
+
+/// What stands for a value that is left out.
+pub const LEFT_OUT: &str = "(left out)";
+
+/// A text whose URLs name no user: `http://ann:secret@host/` as `http://(left out)@host/`; `found` is told each.
+pub fn without_users(text: &str, found: &mut impl FnMut(&str)) -> String {
+    let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("://") {
+        clean += before;
+        clean += "://";
+        let end = after.find(|letter: char| letter.is_whitespace() || "/\"'\\<>".contains(letter));
+        let authority = &after[..end.unwrap_or(after.len())];
+        rest = match authority.rfind('@') {
+            Some(at) => {
+                found(&authority[..at]);
+                clean += LEFT_OUT;
+                &after[at..]
+            }
+            None => after,
+        };
+    }
+    clean + rest
+}
+
+/// The message for a URL that is none: the URL, what is wrong with it, and what one looks like.
+pub(super) fn wrong_url(url: &str, example: &str) -> String {
+    let schemes: &[&str] = if example.starts_with("http://127.") { &["http"] } else { &["http", "https"] };
+    format!("\"{}\" is not a valid URL, for example \"{example}\": {}", shown(url), trouble(url, schemes))
+}
+
+/// A text that was to be a URL: a password may stand before its last `@`, whatever else is wrong.
+#[must_use]
+pub fn shown(url: &str) -> String {
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
+    match rest.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}{LEFT_OUT}@{host}"),
+        None => url.to_owned(),
+    }
+}
+
+fn trouble(url: &str, schemes: &[&str]) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return format!("it does not begin with {}://", schemes.join(":// or "));
+    };
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let (user, rest) = rest.rsplit_once('@').map_or((false, rest), |(_, rest)| (true, rest));
+    let end = rest.find(['/', '?', '#']);
+    let authority = &rest[..end.unwrap_or(rest.len())];
+    let port = authority.rsplit_once(':').map(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0));
+    let troubles = [
+        (!schemes.contains(&scheme)).then(|| format!("its scheme is not {}", schemes.join(" or "))),
+        user.then(|| "it names a user".to_owned()),
+        end.is_some().then(|| "it has a path or more after the port".to_owned()),
+        (port != Some(true)).then(|| "it names no port from 1 to 65535".to_owned()),
+    ];
+    let troubles: Vec<String> = troubles.into_iter().flatten().collect();
+    if troubles.is_empty() { "its host is not valid".to_owned() } else { troubles.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_no_users_wherever_they_stand() {
+        let text = "f:3: \"http://ann:p@ss@ctl:8080\" is wrong; see http://docs/a@b and x://y@z";
+        let clean = "f:3: \"http://(left out)@ctl:8080\" is wrong; see http://docs/a@b and x://(left out)@z";
+        assert_eq!(without_users(text, &mut |_| {}), clean);
+    }
+
+    #[test]
+    fn a_wrong_url_says_what_is_wrong_and_never_its_password() {
+        let said = |url: &str| {
+            let said = wrong_url(url, "http://rm1:8088");
+            assert!(!said.contains("hunter"), "{said}");
+            said.split_once("8088\": ").unwrap().1.to_owned()
+        };
+        assert_eq!(said("http://ann:hunter2@rm:1/x"), "it names a user, it has a path or more after the port");
+        assert_eq!(said("http://ann:hunter/2@rm:1"), "it names a user");
+        assert_eq!(said("ann:hunter2@rm:1"), "it does not begin with http:// or https://");
+        assert_eq!(said("ftp://rm"), "its scheme is not http or https, it names no port from 1 to 65535");
+        assert_eq!(said("http://:1"), "its host is not valid");
+        assert!(wrong_url("https://c:1", "http://127.0.0.1:8080").ends_with("its scheme is not http"));
+        assert!(wrong_url("http://a:hunter2@rm:1", "x").starts_with("\"http://(left out)@rm:1\""));
+    }
+}

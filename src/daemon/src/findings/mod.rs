@@ -1,0 +1,69 @@
+//! What is wrong with a daemon and what it needs, by what it says itself: one set of rules for `hintctl doctor` and the page.
+//!
+//! # Code map
+//! - `check`: one finding, and the pages that explain it.
+//! - `cluster`: feeds, servers, nodes, racks, the network; `links`: links that are down, and what is left of racks.
+//! - `hints`: requests, adherence, holdouts, refusals, the log.
+//! - `quantities`: figures as people write them.
+
+mod check;
+pub mod cluster;
+pub mod hints;
+mod links;
+pub mod quantities;
+
+pub use check::{Check, Verdict, count, page, some};
+
+use hintd_client::wire::v1;
+
+/// Warnings and problems that the daemon's own answers show, the worst first.
+#[must_use]
+pub fn attention(
+    status: &v1::StatusResponse,
+    network: &Result<v1::NetworkResponse, String>,
+    down: &Result<v1::LinksResponse, String>,
+) -> Vec<Check> {
+    let mut found = cluster::daemon(status);
+    found.extend(cluster::servers(status));
+    found.extend(cluster::feeds(status));
+    found.extend(cluster::nodes(status));
+    found.extend(cluster::network(status, network, down));
+    found.extend([hints::asked(status), hints::followed(status), cluster::plan(status), hints::log(status)]);
+    found.extend(hints::worth(status));
+    found.extend(hints::refused(status));
+    found.retain(|check| check.verdict >= Verdict::Warning);
+    found.sort_by_key(|check| std::cmp::Reverse(check.verdict));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_needs_attention_the_worst_first_and_what_is_well_does_not() {
+        let node_is_fresh =
+            v1::SourceAge { source: "heartbeats".into(), age_ms: Some(100), ..v1::SourceAge::default() };
+        let well = v1::StatusResponse {
+            version: env!("CARGO_PKG_VERSION").into(),
+            ready: true,
+            nodes: 2,
+            nodes_usable: 2,
+            racks: 1,
+            links: 50,
+            ages: vec![node_is_fresh],
+            ..v1::StatusResponse::default()
+        };
+        let network = Ok(v1::NetworkResponse { links: 50, source: "feed".into(), ..v1::NetworkResponse::default() });
+        let none = Ok(v1::LinksResponse::default());
+        assert_eq!(attention(&well, &network, &none), []);
+        let link =
+            v1::LinkView { id: "l1".into(), down_ms: Some(119_000), down_by: "ryu".into(), ..Default::default() };
+        let down = Ok(v1::LinksResponse { links: vec![link], total: 1 });
+        let broken = v1::StatusResponse { nodes_usable: 0, links_down: 1, ..well };
+        let found = attention(&broken, &network, &down);
+        let shown: Vec<_> = found.iter().map(|check| (check.name, check.verdict)).collect();
+        assert_eq!(shown, [("nodes", Verdict::Problem), ("links", Verdict::Warning)]);
+        assert_eq!(found[1].finding, "1 link of 50 is down: l1 for 119 s (as ryu said).");
+    }
+}

@@ -1,0 +1,88 @@
+//! Quantities as people write them.
+
+/// Bytes, three digits: `1.23 GB` (decimal, as links count).
+#[must_use]
+pub fn bytes(bytes: f64) -> String {
+    scaled(bytes, 1e3, &["B", "kB", "MB", "GB", "TB", "PB", "EB"])
+}
+
+/// Bits per second: `10 Gbit/s`.
+#[must_use]
+pub fn rate(bits_per_s: f64) -> String {
+    scaled(bits_per_s, 1e3, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", "Pbit/s"])
+}
+
+/// Seconds, in the unit that reads best: `340 us`, `2.1 ms`, `1.5 s`.
+#[must_use]
+pub fn seconds(seconds: f64) -> String {
+    if seconds >= 1.0 {
+        format!("{} s", digits(seconds))
+    } else if seconds >= 1e-3 {
+        format!("{} ms", digits(seconds * 1e3))
+    } else {
+        format!("{} us", digits(seconds * 1e6))
+    }
+}
+
+/// For how long something has been so, from milliseconds.
+#[must_use]
+pub fn age(ms: u64) -> String {
+    seconds(ms as f64 / 1e3)
+}
+
+/// A time that was set, in the greatest unit of which it is two or more: `60 s`, `30 min`, `12 h`, `7 d`.
+#[must_use]
+pub fn whole_time(ms: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min")];
+    let whole = units.iter().find(|(unit, _)| ms.is_multiple_of(*unit) && ms / unit >= 2);
+    whole.map_or_else(|| seconds(ms as f64 / 1e3), |(unit, name)| format!("{} {name}", ms / unit))
+}
+
+/// Three significant digits, no needless zeros.
+#[must_use]
+pub fn digits(value: f64) -> String {
+    let magnitude = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
+    let decimals = usize::try_from(2 - magnitude).unwrap_or(0).min(6);
+    let text = format!("{value:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text.as_str() };
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// A share in whole percent; what is rounded to nothing has no sign.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let text = format!("{:.0} %", share * 100.0);
+    text.strip_prefix("-0 ").map_or_else(|| text.clone(), |rest| format!("0 {rest}"))
+}
+
+fn scaled(value: f64, step: f64, units: &[&str]) -> String {
+    let (first, mut value, mut unit) = (units[0], value, 0);
+    // There is no part of a byte or of a bit: it comes of means.
+    if value > 0.0 && value < 1.0 {
+        return format!("<1 {first}");
+    }
+    while value >= step * 0.9995 && unit + 1 < units.len() {
+        value /= step;
+        unit += 1;
+    }
+    format!("{} {}", digits(value), units[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_read_as_people_write_them() {
+        assert_eq!([bytes(0.0), bytes(999.0), bytes(1234567.0)], ["0 B", "999 B", "1.23 MB"]);
+        assert_eq!(bytes(999_999.0), "1 MB");
+        assert_eq!(rate(1e10), "10 Gbit/s");
+        assert_eq!([seconds(0.0), seconds(0.0123), seconds(2.5)], ["0 us", "12.3 ms", "2.5 s"]);
+        assert_eq!(digits(100.0), "100");
+        assert_eq!([digits(-0.0), digits(-1e-9), digits(-0.5)], ["0", "0", "-0.5"]);
+        assert_eq!([percent(-0.003), percent(-0.006), percent(0.126)], ["0 %", "-1 %", "13 %"]);
+        assert_eq!([bytes(0.477), bytes(1.0), rate(0.2)], ["<1 B", "1 B", "<1 bit/s"]);
+        let times = [60_000, 90_000, 1_800_000, 43_200_000, 604_800_000].map(whole_time);
+        assert_eq!(times, ["60 s", "90 s", "30 min", "12 h", "7 d"]);
+    }
+}
