@@ -223,7 +223,9 @@ impl Records {
     /// The record that is to go next.
     fn next(&self) -> Option<DecisionId> {
         let (refused, all) = (self.refused.bytes(), self.refused.bytes() + self.decided.bytes());
-        let (first, then) = match refused.saturating_mul(REFUSED_PART) > all {
+        // The one that has just come does not go for itself, however few there are.
+        let one = self.refused.oldest().is_none_or(|(number, _)| number == self.taken);
+        let (first, then) = match refused.saturating_mul(REFUSED_PART) > all && !one {
             true => (&self.refused, &self.decided),
             false => (&self.decided, &self.refused),
         };
