@@ -69,10 +69,12 @@ impl Shares {
         self.bytes
     }
 
-    /// The record that is to go next; `None`: there is none.
-    pub(super) fn next(&self) -> Option<DecisionId> {
+    /// The record that is to go next, which is not `newest`, the one of this number; `None`: there is no other.
+    pub(super) fn next(&self, newest: u64) -> Option<DecisionId> {
         let mut of = self;
-        while let Some((.., owner)) = of.by_bytes.last() {
+        while !of.by_bytes.is_empty() {
+            // Whose first record is the newest has no other.
+            let (.., owner) = of.by_bytes.iter().rev().find(|(_, Reverse(first), _)| *first != newest)?;
             of = of.within.get(owner)?;
         }
         of.order.front().map(|(_, id)| *id)
@@ -130,10 +132,14 @@ mod tests {
         Path::new(Some(queue), user, attempt(sequence, 1).application)
     }
 
-    fn drop_until(shares: &mut Shares, paths: &BTreeMap<DecisionId, Path>, most: usize) -> Vec<DecisionId> {
+    fn drop_until(
+        shares: &mut Shares,
+        paths: &BTreeMap<DecisionId, Path>,
+        (newest, most): (u64, usize),
+    ) -> Vec<DecisionId> {
         let mut gone = Vec::new();
         while shares.bytes() > most {
-            let id = shares.next().expect("there are bytes");
+            let id = shares.next(newest).expect("there are others");
             shares.remove(&paths[&id], id, 10);
             gone.push(id);
         }
@@ -146,7 +152,7 @@ mod tests {
         let mut add = |shares: &mut Shares, number: u64, path: Path| {
             shares.add(&path, number, DecisionId::of(number), 10);
             paths.insert(DecisionId::of(number), path);
-            drop_until(shares, &paths, 1_000)
+            drop_until(shares, &paths, (number, 1_000))
         };
         for number in 0..20 {
             assert_eq!(add(&mut shares, number, path("etl", &format!("user{}", number % 5), 1)), []);
@@ -174,14 +180,15 @@ mod tests {
                 let of = path(&queue.to_string(), &user.to_string(), sequence);
                 shares.add(&of, number, id, bytes);
                 plain.insert(number, (of, bytes));
-                if what == 0 && let Some(id) = shares.next() {
+                if what == 0 && let Some(id) = shares.next(number) {
+                    prop_assert_ne!(id.number, number, "the newest stays");
                     let number = id.number;
                     let (of, bytes) = plain.remove(&number).expect("it is one of them");
                     shares.remove(&of, id, bytes);
                 }
                 prop_assert_eq!(shares.bytes(), plain.values().map(|(_, bytes)| bytes).sum::<usize>());
                 prop_assert_eq!(shares.oldest().map(|(first, _)| first), plain.keys().next().copied());
-                prop_assert_eq!(shares.next().is_some(), !plain.is_empty());
+                prop_assert_eq!(shares.next(number).is_some(), plain.keys().any(|known| *known != number));
             }
         }
     }

@@ -91,7 +91,7 @@ impl Records {
     /// New settings; too many bytes go at once.
     pub fn reload(&mut self, settings: RecordSettings) {
         self.settings = settings;
-        self.enforce_limit();
+        self.enforce_limit(0); // none has just come: records are numbered from 1
     }
 
     /// Records a decision.
@@ -123,7 +123,7 @@ impl Records {
         let number = self.taken;
         self.shares_of(&record).add(&record.path(), number, id, record.own());
         self.by_decision.insert(id, record);
-        self.enforce_limit();
+        self.enforce_limit(number);
         if !self.by_decision.contains_key(&id) {
             self.too_large += 1;
         }
@@ -212,24 +212,24 @@ impl Records {
         frame
     }
 
-    fn enforce_limit(&mut self) {
+    /// Lets go what there are too many bytes of; the record of number `newest`, which has just come, last.
+    fn enforce_limit(&mut self, newest: u64) {
         while self.tally.bytes > self.settings.bytes {
-            let Some(next) = self.next() else { return };
+            let Some(next) = self.next(newest) else { return };
             self.remove(next);
             self.dropped += 1;
         }
     }
 
     /// The record that is to go next.
-    fn next(&self) -> Option<DecisionId> {
+    fn next(&self, newest: u64) -> Option<DecisionId> {
         let (refused, all) = (self.refused.bytes(), self.refused.bytes() + self.decided.bytes());
-        // The one that has just come does not go for itself, however few there are.
-        let one = self.refused.oldest().is_none_or(|(number, _)| number == self.taken);
-        let (first, then) = match refused.saturating_mul(REFUSED_PART) > all && !one {
+        let (first, then) = match refused.saturating_mul(REFUSED_PART) > all {
             true => (&self.refused, &self.decided),
             false => (&self.decided, &self.refused),
         };
-        first.next().or_else(|| then.next())
+        let itself = || self.decided.oldest().or_else(|| self.refused.oldest()).map(|(_, id)| id);
+        first.next(newest).or_else(|| then.next(newest)).or_else(itself)
     }
 
     fn shares_of(&mut self, record: &Record) -> &mut Shares {
