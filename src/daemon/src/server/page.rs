@@ -134,8 +134,11 @@ struct GroupRow {
 #[derive(Debug, Default)]
 pub struct RecentLinks {
     links: Mutex<Option<(Instant, Arc<[LinkUse]>)>>,
-    network: Mutex<Option<(Instant, Arc<Result<v1::NetworkResponse, String>>)>>,
+    network: Mutex<Option<(Instant, Arc<NetworkFound>)>>,
 }
+
+/// As the doctor has it: an answer, or why there is none.
+type NetworkFound = Result<v1::NetworkResponse, String>;
 
 /// The network by rack takes a while where there are many hosts, and seldom changes.
 const NETWORK_KEPT: Duration = Duration::from_secs(10);
@@ -166,7 +169,7 @@ impl RecentLinks {
     }
 
     /// The network by rack, of [`NETWORK_KEPT`] before at most.
-    fn network(&self, daemon: &Daemon, now: Instant) -> Arc<Result<v1::NetworkResponse, String>> {
+    fn network(&self, daemon: &Daemon, now: Instant) -> Arc<NetworkFound> {
         let mut kept = self.network.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = kept.as_ref().filter(|(at, _)| now.saturating_duration_since(*at) < NETWORK_KEPT);
         if let Some((_, network)) = recent {
