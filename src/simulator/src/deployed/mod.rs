@@ -12,8 +12,8 @@
 //!   (`hintd_engine::holding`), by what finished maps wrote and how many reduces have all of their bytes, both of which hintd
 //!   asks the ApplicationMaster's pages for, every `PROGRESS`. The ApplicationMaster does not know, and goes on as if all stood at YARN.
 //! - A recurring job's earlier run reaches hintd when the job comes, as from a JobHistoryServer; where its input was written
-//!   to home racks, its asks stay there for a while (`home_rows`). Maps of other jobs wait a while for hosts of their blocks
-//!   (`block_rows`).
+//!   to home racks, its asks stay there for a while (`home_rows`). Maps of other jobs wait a while for hosts of their blocks,
+//!   then for racks (`block_rows`).
 //! - hintd is the engine: facts, events and requests reach it `ANSWER` late, the placer runs with the daemon's budget,
 //!   leases, arrivals and the guard are its own.
 //! - A policy called `capacity` is YARN by itself: nobody is asked.
@@ -54,7 +54,9 @@ const HOSTS_FOR: Micros = Micros::from_secs(3);
 /// `racks-for-ms` of the processor.
 const RACKS_FOR: Micros = Micros::from_secs(3);
 /// `blocks-for-ms` of the processor.
-const BLOCKS_FOR: Micros = Micros::from_secs(3);
+const BLOCKS_FOR: Micros = Micros::from_secs(1);
+/// `block-racks-for-ms` of the processor.
+const BLOCK_RACKS_FOR: Micros = Micros::from_secs(4);
 /// `yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms`.
 const MASTER_BEAT: Micros = Micros::from_secs(1);
 

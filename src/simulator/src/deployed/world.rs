@@ -258,7 +258,7 @@ impl World {
         }
         let by_blocks = self.hintd.is_some() && !self.without.contains(&Part::Blocks) && !self.homes.has(attempt);
         let strict = if by_blocks {
-            self.blocks.strict(attempt, &rows, now)
+            self.blocks.strict(attempt, &mut rows, &self.racks, now)
         } else {
             self.homes.narrow(attempt, &mut rows, snapshot, now)
         };
