@@ -3,7 +3,7 @@
 //!
 //! # The model
 //! - An ApplicationMaster asks as MapReduce's does (`master`): maps by the hosts and racks of their blocks at priority 20,
-//!   reduces anywhere at priority 10 once a fifth of the maps are done (004 §3.3.1), ramped up as room allows, jobs with
+//!   reduces anywhere at priority 10 once a fifth of the maps are done (004 §3.3.1; `Delays::slow_start`), ramped up as room allows, jobs with
 //!   waiting maps holding a tenth of the cluster at most, as under every policy of a comparison; a heartbeat a second.
 //! - YARN allocates at nodes' heartbeats by `hintd_policy::capacity_scheduler`, which is held against Hadoop's own classes.
 //! - The processor asks hintd for what grew under keys without places of their own (docs/yarn.md), adds rows of hosts and
@@ -18,8 +18,8 @@
 //!   leases, arrivals and the guard are its own.
 //! - A policy called `capacity` is YARN by itself: nobody is asked.
 //!
-//! What takes no time: the RM's decisions, and from a container's allocation to its task's start. An ApplicationMaster takes
-//! no container. Both are so under every policy.
+//! What takes no time: the RM's decisions, and, without delays of a real cluster ([`crate::delays`]), from a container's
+//! allocation to its task's start. An ApplicationMaster takes no container. Both are so under every policy.
 
 mod block_rows;
 mod hintd;
@@ -67,6 +67,7 @@ pub struct Deployed<'p> {
     placer: PlacerSettings,
     seed: u64,
     master_delay: Micros,
+    slow_start: f64,
     rack_delay: i32,
     hold: Option<HoldSettings>,
     without: BTreeSet<Part>,
@@ -90,8 +91,20 @@ impl<'p> Deployed<'p> {
         let without = settings.without.clone();
         let guard = (!without.contains(&Part::Guard)).then(Guard::default);
         let placer = PlacerSettings { guard, ..PlacerSettings::default() };
-        let &SimSettings { seed, master_delay, rack_delay, hold, .. } = settings;
-        Self { cluster, hintd, placer, seed, master_delay, rack_delay, hold, without, outcome: Mutex::default() }
+        let &SimSettings { seed, master_delay, rack_delay, hold, delays, .. } = settings;
+        let slow_start = delays.slow_start;
+        Self {
+            cluster,
+            hintd,
+            placer,
+            seed,
+            master_delay,
+            slow_start,
+            rack_delay,
+            hold,
+            without,
+            outcome: Mutex::default(),
+        }
     }
 
     /// Whether anybody hints.

@@ -6,7 +6,7 @@ use super::TraceError;
 use super::job::TraceJob;
 use super::lines::Rows;
 use super::swim::{MAX_BYTES, MAX_SUBMIT_S, intern, shown};
-use hintd_model::units::{Bytes, Micros};
+use hintd_model::units::{Bytes, HostName, Micros};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use std::collections::HashSet;
@@ -30,6 +30,8 @@ struct Line<'a> {
     output_bytes: Number,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input_path: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blocks: Option<Vec<Vec<HostName>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,6 +87,7 @@ impl Rows for JsonRows {
             shuffle: Bytes(at.whole("shuffle_bytes", &read.shuffle_bytes, MAX_BYTES)?),
             output: Bytes(at.whole("output_bytes", &read.output_bytes, MAX_BYTES)?),
             input_path: None,
+            blocks: read.blocks.map(Into::into),
             user: None,
             maps: at.count("maps", read.maps.as_ref(), MAX_MAPS)?,
             reduces: at.count("reduces", read.reduces.as_ref(), MAX_REDUCES)?,
@@ -116,6 +119,7 @@ pub fn write_json<'a>(jobs: impl IntoIterator<Item = &'a TraceJob>, mut out: imp
             shuffle_bytes: job.shuffle.0.into(),
             output_bytes: job.output.0.into(),
             input_path: job.input_path.clone(),
+            blocks: job.blocks.as_deref().map(<[_]>::to_vec),
             user: job.user.clone(),
             maps: job.maps.map(Number::from),
             reduces: job.reduces.map(Number::from),
@@ -173,6 +177,12 @@ impl At {
     fn fits_together(self, job: &TraceJob) -> Result<(), TraceError> {
         if job.maps == Some(0) {
             return Err(self.wrong("maps", "is 0: a job has at least one map"));
+        }
+        if let Some(blocks) = &job.blocks
+            && job.maps != Some(blocks.len() as u64)
+        {
+            let maps = job.maps.map_or_else(|| "no number".to_owned(), |maps| maps.to_string());
+            return Err(self.wrong("blocks", format!("has {} entries, and maps says {maps}", blocks.len())));
         }
         if job.reduces == Some(0) && job.shuffle > Bytes::ZERO {
             let problem = format!("is 0, and shuffle_bytes {}: nobody would fetch them", job.shuffle.0);
