@@ -239,6 +239,7 @@ mod tests {
             ("maps=20000000", "line 2, maps: 20000000 is more than 10000000"),
             ("reduces=0", "line 2, reduces: is 0, and shuffle_bytes 20: nobody would fetch them"),
             ("map_s=-1", "line 2, map_s: -1 is negative"),
+            ("blocks=[[\"a\"]]", "line 2, blocks: has 1 entries, and maps says 7"),
             ("name=\"\"", "line 2, name: is empty"),
             ("name=\"j\\u001b[2J\"", "line 2, name: \"j\\u{1b}[2J\" holds a control character"),
             ("input_path=\"/p\\n\"", "line 2, input_path: \"/p\\n\" holds a control character"),
@@ -250,6 +251,20 @@ mod tests {
         assert!(line("colour=1").contains("unknown field `colour`"));
         assert_eq!(read("{\"name\":\"j\"}").unwrap_err().to_string(), "line 1, column 12: missing field `submit_s`");
         assert!(read(&format!("{FULL}\n\n")).unwrap_err().to_string().starts_with("line 2, column 0: EOF"));
+    }
+
+    #[test]
+    fn blocks_of_maps_are_read_and_written_as_they_were() {
+        let line =
+            FULL.replace("\"user\"", r#""blocks":[["a","b"],[],["a"]],"user""#).replace("\"maps\":7", "\"maps\":3");
+        let jobs = read(&line).unwrap();
+        let count: Vec<usize> = jobs[0].blocks.as_deref().unwrap().iter().map(Vec::len).collect();
+        assert_eq!(count, [2, 0, 1]);
+        let mut written = Vec::new();
+        write_json(&jobs, &mut written).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), format!("{line}\n"));
+        let without = line.replace("\"maps\":3,", "");
+        assert_eq!(read(&without).unwrap_err().to_string(), "line 1, blocks: has 3 entries, and maps says no number");
     }
 
     #[test]

@@ -74,6 +74,9 @@ impl Sim<'_> {
         self.moved = self.now;
         self.waiting -= 1;
         let job = self.jobs.at_mut(row);
+        if kind == Kind::Map {
+            self.nodes[node.at()].output += job.shares.map_output(index).0;
+        }
         job.group_mut(kind).set(index, State::Runs(container));
         job.running += 1;
         if kind == Kind::Reduce && !std::mem::replace(&mut job.began_reducing, true) {
@@ -120,7 +123,6 @@ impl Sim<'_> {
 
     fn begin_map(&mut self, row: u32, index: u32, node: NodeIdx, container: u32) {
         let job = self.jobs.at(row);
-        self.nodes[node.at()].output += job.shares.map_output(index).0;
         let input = &job.inputs[index as usize];
         let locality = self.fabric.read(self.now.as_secs_f64(), ReadNo(container), node, &input.nodes, input.bytes);
         self.tally.maps_by_locality[locality as usize] += 1;

@@ -47,11 +47,12 @@ fn work_of_all_nodes_shares_the_clusters_cores() {
 
 #[test]
 fn what_links_carry_beside_bytes_takes_its_time_and_is_counted_by_rack() {
-    let cluster = cluster(2, 1, 4, 10_000_000);
-    let on = |node: u32| vec![cluster.snapshot.host(NodeIdx(node)).clone()];
-    let blocks: Arc<[_]> = vec![on(0), on(1)].into();
-    let (maps, reduces) = (Some(2), Some(2));
-    let jobs = [TraceJob { maps, reduces, blocks: Some(blocks), ..job(0, 0.0, 2 * MIB, 20_000_000, 0) }];
+    // A map on each of two nodes, the one reduce beside one of them.
+    let cluster = cluster(2, 1, 1, 10_000_000);
+    let everywhere: Vec<HostName> = [0, 1].map(|node| cluster.snapshot.host(NodeIdx(node)).clone()).into();
+    let blocks: Arc<[_]> = vec![everywhere; 2].into();
+    let (maps, reduces) = (Some(2), Some(1));
+    let jobs = [TraceJob { maps, reduces, blocks: Some(blocks), ..job(0, 0.0, 256 * MIB, 20_000_000, 0) }];
     let of = |wire| report(&cluster, &delayed(Delays { wire, ..Delays::default() }), &jobs);
     let (plain, more) = (of(1.0), of(1.25));
     let crossed = |report: &RunReport| (report.cross_rack_shuffle_bytes, report.rack_bytes.clone());
