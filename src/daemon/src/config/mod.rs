@@ -121,6 +121,12 @@ impl Config {
         parse::config(text, file)
     }
 
+    /// Keys that the file sets, and keys that it could set in the sections it has.
+    #[must_use]
+    pub fn keys_set(&self) -> (usize, usize) {
+        (self.asked.iter().filter(|asked| self.keys.iter().any(|(key, _)| key == *asked)).count(), self.asked.len())
+    }
+
     /// Keys whose values differ from `before`, and those among them that need a restart.
     #[must_use]
     pub fn changes(&self, before: &Self) -> (Vec<String>, Vec<String>) {
