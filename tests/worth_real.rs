@@ -1,6 +1,6 @@
 //! The simulator held against runs of a real Hadoop: docs/worth-real-simulated.md.
 
-#![allow(clippy::unwrap_used)] // a test that panics is a test that fails
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // a test that panics is a test that fails; one that skips says so
 
 use std::path::Path;
 use std::process::Command;
