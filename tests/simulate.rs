@@ -126,7 +126,7 @@ fn a_bad_trace_is_refused_by_line_with_its_reason() {
             "field.jsonl",
             br#"{"name":"a","submit":0,"input_bytes":1,"shuffle_bytes":1,"output_bytes":0}"#.to_vec(),
             "line 1, column 20: unknown field `submit`, expected one of `name`, `submit_s`, `input_bytes`, \
-             `shuffle_bytes`, `output_bytes`, `input_path`, `user`, `maps`, `reduces`, `map_s`, `reduce_s`",
+             `shuffle_bytes`, `output_bytes`, `input_path`, `blocks`, `user`, `maps`, `reduces`, `map_s`, `reduce_s`",
         ),
         (
             "picture.png",
