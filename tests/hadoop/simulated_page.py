@@ -45,8 +45,9 @@ def sampled(found: list[dict]) -> float:
 
 def files(found: list[dict]) -> float:
     """Bytes of job files, heartbeats and history that come into racks for a job: all that did where no byte of a shuffle crossed racks."""
-    runs = [one for one in found if calibrates(one["file"], one["row"]) and sum(one["sim"]["in"]) == 0]
-    return statistics.median(sum(link["in"] for link in one["row"]["uplinks"].values()) / len(one["row"]["jobs"]) for one in runs)
+    rows = [one["row"] for one in found if calibrates(one["file"], one["row"])]
+    rows = [row for row in rows if len({row["racks"][node] for job in row["jobs"] for node in (*job["maps_on"], *job["reduces_on"])}) == 1]
+    return statistics.median(sum(link["in"] for link in row["uplinks"].values()) / len(row["jobs"]) for row in rows)
 
 
 def carried(one: dict, way: str, more: tuple[float, float]) -> tuple[float, float]:
