@@ -126,7 +126,7 @@ fn a_bad_trace_is_refused_by_line_with_its_reason() {
             "field.jsonl",
             br#"{"name":"a","submit":0,"input_bytes":1,"shuffle_bytes":1,"output_bytes":0}"#.to_vec(),
             "line 1, column 20: unknown field `submit`, expected one of `name`, `submit_s`, `input_bytes`, \
-             `shuffle_bytes`, `output_bytes`, `input_path`, `user`, `maps`, `reduces`, `map_s`, `reduce_s`",
+             `shuffle_bytes`, `output_bytes`, `input_path`, `blocks`, `user`, `maps`, `reduces`, `map_s`, `reduce_s`",
         ),
         (
             "picture.png",
@@ -457,4 +457,33 @@ fn a_trace_that_can_be_read_only_once_is_refused() {
     let (folder, shape) = (files.folder.path().to_str().unwrap().to_owned(), files.shape());
     let args = ["simulate", "--trace", &folder, "--cluster", &shape, "--policy", "fair"];
     assert_refused(&args, &format!("{folder}: not a file; a simulation reads its trace once for each run"));
+}
+
+#[test]
+fn delays_of_a_real_cluster_are_read_by_name_or_file_and_stand_in_the_document() {
+    let files = Files::new();
+    let (trace, shape) = (files.trace(), files.shape());
+    let common =
+        ["--trace", &trace, "--cluster", &shape, "--policy", "capacity", "--authority", "deployed", "--series"];
+    let plain = document(&common);
+    let delayed = document(&[&common[..], &["--delays", "small-cluster"]].concat());
+    assert!(plain["settings"].get("delays").is_none(), "{}", plain["settings"]);
+    assert_eq!(delayed["settings"]["delays"]["slow_start"], 1.0);
+    assert_eq!(delayed["job_model"]["sigma"], 0.0);
+    let mean = |run: &Value| run["runs"][0]["mean_jct_s"].as_f64().unwrap();
+    assert!(mean(&delayed) > mean(&plain), "{} and {}", mean(&delayed), mean(&plain));
+    let jobs = plain["runs"][0]["by_job"].as_array().unwrap();
+    assert_eq!(jobs.len(), 3);
+    assert_eq!(plain["runs"][0]["rack_bytes"].as_array().unwrap().len(), 2);
+    let none = files.write("none.toml", "format = \"hintd.delays/1\"\n");
+    assert_eq!(mean(&document(&[&common[..], &["--delays", &none]].concat())), mean(&plain));
+    let wrong = files.write("wrong.toml", "format = \"hintd.delays/1\"\nwire = 0.5\n");
+    for (name, message) in [
+        ("large-cluster", "delays \"large-cluster\" are neither a file nor shipped; shipped are small-cluster"),
+        (wrong.as_str(), "wire: 0.5: it must lie between 1 and 10"),
+    ] {
+        let output = hintctl(&[&["simulate"], &common[..], &["--delays", name]].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(message), "{}", said(&output));
+    }
 }

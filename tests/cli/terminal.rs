@@ -134,7 +134,8 @@ fn whatever_ends_or_stops_top_and_watch_the_terminal_is_as_it_was() {
     });
 }
 
-/// A socket that passes everything on to another until it is told to hold all back.
+/// A socket that passes everything on to another until it is told to hold all back. Then it
+/// still reads, so that no connection is closed: a daemon that hangs closes none.
 fn held_back(to: &str, hold: &Arc<AtomicBool>) -> (Files, String) {
     let files = Files::new();
     let path = text_of(&files.path("between.sock"));
@@ -149,7 +150,7 @@ fn held_back(to: &str, hold: &Arc<AtomicBool>) -> (Files, String) {
                 std::thread::spawn(move || {
                     let mut piece = [0; 4_096];
                     while let Ok(count @ 1..) = from.read(&mut piece) {
-                        if hold.load(Ordering::Acquire) || to.write_all(&piece[..count]).is_err() {
+                        if !hold.load(Ordering::Acquire) && to.write_all(&piece[..count]).is_err() {
                             return;
                         }
                     }
@@ -178,7 +179,8 @@ fn keys_and_signals_are_heard_while_a_daemon_that_hangs_is_waited_for() {
                 None => terminal.controller.write_all(b"q").unwrap(),
                 Some(kind) => signal(&child, kind),
             }
-            assert_eq!(ended(child).0, Some(code), "{command} by {by:?}");
+            let (ended_with, told) = ended(child);
+            assert_eq!(ended_with, Some(code), "{command} by {by:?}: {told}");
             until("the screen is left", || terminal.said().ends_with(LEAVE));
             let patient = terminal.said().contains("does not answer within");
             assert!(!patient, "{command}: it waited to the end: {:?}", terminal.said());

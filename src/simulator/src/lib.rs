@@ -1,7 +1,7 @@
 //! The simulator: traces replayed on a cluster in virtual time, under any policy.
 //!
 //! # Code map
-//! - What is run: `trace` (jobs), `job_model` (their tasks), `shape` (clusters), `settings`. What comes out: `report`.
+//! - What is run: `trace` (jobs), `job_model` (their tasks), `shape` (clusters), `settings`, `delays` (what was measured on a real cluster). What comes out: `report`.
 //! - `yarn`: the resource manager, shuffle and HDFS; [`yarn::simulate`] is the whole run. `deployed`: hints as they are deployed, by the engine
 //!   itself. `capacity`: YARN's own scheduler between hints and nodes. `fluid`: flows in time, below them.
 //! - `streams`: random numbers by what they are drawn for.
@@ -19,6 +19,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod capacity;
+pub mod delays;
 pub mod deployed;
 pub mod flows_file;
 pub mod fluid;
@@ -34,10 +35,11 @@ pub mod trace;
 pub mod worth;
 pub mod yarn;
 
+pub use delays::{Delays, DelaysError, DelaysFile, SHIPPED_DELAYS};
 pub use flows_file::{FlowsDocument, FlowsResult};
 pub use fluid::{Completion, FluidNetwork};
 pub use job_model::{JobModel, JobModelError, Task};
-pub use report::{CircuitReport, ClassReport, NEVER_FIT_SHOWN, RunReport, TierUse};
+pub use report::{CircuitReport, ClassReport, JobReport, NEVER_FIT_SHOWN, RackBytes, RunReport, TierUse};
 pub use scale::{ScaleError, TraceScale};
 pub use settings::{Authority, Background, FlowGrain, Part, Scripted, ScriptedEvent, SimSettings};
 pub use shape::{ClusterShape, Core, SHAPE_FORMAT, Shipped, shipped};

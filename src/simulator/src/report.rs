@@ -64,6 +64,12 @@ pub struct RunReport {
     /// What circuits did, where an optical switch was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub circuits: Option<CircuitReport>,
+    /// Each job that ended, where the run was told to say so: in the trace's order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_job: Vec<JobReport>,
+    /// By rack, where the run was told to say so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rack_bytes: Vec<RackBytes>,
     /// Events handled.
     pub events: u64,
     /// Offers made to the policy.
@@ -75,6 +81,33 @@ pub struct RunReport {
     /// Completion time of every job that ended, seconds, in the trace's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jct_s: Vec<f64>,
+}
+
+/// A job that ended.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct JobReport {
+    /// In the trace, from 0.
+    pub number: u64,
+    /// From its submission to its end, seconds.
+    pub jct_s: f64,
+    /// From the start of a map's container to its end, the mean, seconds.
+    pub map_s: f64,
+    /// From the start of a reduce's container to the moment at which it has all its bytes, the mean, seconds.
+    pub shuffle_s: f64,
+    /// Maps by rack.
+    pub maps: Vec<u32>,
+    /// Reduces by rack.
+    pub reduces: Vec<u32>,
+}
+
+/// What left a rack and came in: map input and shuffle, as links carried it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RackBytes {
+    /// Out of it.
+    pub out: u64,
+    /// Into it.
+    #[serde(rename = "in")]
+    pub into: u64,
 }
 
 /// How many names of jobs that never fit a report holds.

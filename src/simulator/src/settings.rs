@@ -1,5 +1,6 @@
 //! What a simulated run is told beside cluster, trace and policy.
 
+use crate::delays::Delays;
 use hintd_engine::holding::HoldSettings;
 use hintd_model::units::{HostName, LinkName, Micros};
 use hintd_policy::plan::Plan;
@@ -112,6 +113,12 @@ pub struct SimSettings {
     /// As deployed: what is left out, to see what it is worth; empty: nothing.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub without: BTreeSet<Part>,
+    /// What takes time beside the network and the work on bytes.
+    #[serde(skip_serializing_if = "none_delayed")]
+    pub delays: Delays,
+    /// Report each job by itself, and what each rack sent and got.
+    #[serde(skip)]
+    pub by_job: bool,
     /// Under hints: age of what the policy sees.
     pub feed_delay: Micros,
     /// What fails and what comes back, by time.
@@ -122,6 +129,10 @@ pub struct SimSettings {
     /// input go where the plan has their maps. Times count from the trace's start.
     #[serde(skip)]
     pub plan: Option<Arc<Plan>>,
+}
+
+fn none_delayed(delays: &Delays) -> bool {
+    *delays == Delays::default()
 }
 
 impl Default for SimSettings {
@@ -146,6 +157,8 @@ impl Default for SimSettings {
             rack_delay: -1,
             hold: None,
             without: BTreeSet::new(),
+            delays: Delays::default(),
+            by_job: false,
             feed_delay: Micros::from_millis(100),
             script: Vec::new(),
             background: Vec::new(),

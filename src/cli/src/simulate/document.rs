@@ -4,7 +4,8 @@ use super::super::failure::Failure;
 use super::inputs::Cluster;
 use super::matrix::{Plan, Runs};
 use hintd_engine::holding::HoldSettings;
-use hintd_simulator::{Authority, FlowGrain, JobModel, RunReport, SimSettings, TraceFacts, TraceOptions};
+use hintd_model::units::Micros;
+use hintd_simulator::{Authority, Delays, FlowGrain, JobModel, RunReport, SimSettings, TraceFacts, TraceOptions};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -84,6 +85,20 @@ pub(crate) struct SettingsView {
     data_placement: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     hold: Option<HoldView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delays: Option<DelaysView>,
+}
+
+/// Delays; keys as in a file of them.
+#[derive(Debug, Serialize)]
+struct DelaysView {
+    client_s: f64,
+    master_s: f64,
+    task_start_s: f64,
+    job_end_s: f64,
+    cores: Option<f64>,
+    slow_start: f64,
+    wire: f64,
 }
 
 /// How receivers are held; keys as in `[hold]`, units in their names.
@@ -186,7 +201,17 @@ impl SettingsView {
             history_error: recurs.then_some(settings.history_error),
             data_placement: recurs.then_some(settings.data_placement),
             hold: settings.hold.as_ref().map(HoldView::of),
+            delays: (settings.delays != Delays::default()).then(|| DelaysView::of(&settings.delays)),
         }
+    }
+}
+
+impl DelaysView {
+    fn of(delays: &Delays) -> Self {
+        let &Delays { client, master, task_start, job_end, cores, slow_start, wire } = delays;
+        let [client_s, master_s, task_start_s, job_end_s] =
+            [client, master, task_start, job_end].map(Micros::as_secs_f64);
+        Self { client_s, master_s, task_start_s, job_end_s, cores, slow_start, wire }
     }
 }
 
@@ -209,6 +234,8 @@ impl RunView {
         if !series {
             report.jct_s.clear();
             report.tiers.clear();
+            report.by_job.clear();
+            report.rack_bytes.clear();
         }
         Self { complete: report.unfinished == 0, report }
     }

@@ -8,8 +8,8 @@ use hintd_model::cluster::document::{CLUSTER_FORMAT, ClusterDocument, Syntax};
 use hintd_simulator::shape::{self, Joined, of_document};
 use hintd_simulator::yarn::SimCluster;
 use hintd_simulator::{
-    ClusterShape, FlowGrain, JobModel, SHAPE_FORMAT, Shipped, TraceError, TraceFacts, TraceOptions, TraceReader,
-    maybe_gzip, shipped,
+    ClusterShape, DelaysFile, FlowGrain, JobModel, SHAPE_FORMAT, SHIPPED_DELAYS, Shipped, TraceError, TraceFacts,
+    TraceOptions, TraceReader, maybe_gzip, shipped,
 };
 use serde::Deserialize;
 use std::fs::File;
@@ -73,6 +73,22 @@ fn from_file(name: &str, path: &Path, container: ContainerArgs, joined: Joined) 
 fn of_shape(name: &str, path: &Path, shape: &ClusterShape) -> Result<Cluster, Failure> {
     let cluster = shape.to_cluster().map_err(|problems| files::problems(path, &problems))?;
     Ok(Cluster { name: name.to_owned(), cluster, grain: shape.grain(), users: shape.users })
+}
+
+/// The shipped delays of that name, or those in that file.
+pub(crate) fn delays(name: &str) -> Result<DelaysFile, Failure> {
+    let shipped = SHIPPED_DELAYS.iter().find(|(shipped, _)| *shipped == name);
+    let path = Path::new(name);
+    let text = match shipped {
+        Some((_, text)) => (*text).to_owned(),
+        None if path.is_file() => files::read_text(path)?,
+        None => {
+            let known: Vec<&str> = SHIPPED_DELAYS.iter().map(|(name, _)| *name).collect();
+            let message = format!("delays \"{name}\" are neither a file nor shipped; shipped are {}", known.join(", "));
+            return Err(Failure::Input(message));
+        }
+    };
+    DelaysFile::read(&text).map_err(|error| Failure::in_file(path, error))
 }
 
 fn unknown(name: &str) -> Failure {

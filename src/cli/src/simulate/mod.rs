@@ -39,7 +39,7 @@ use hintd_model::units::Micros;
 use hintd_policy::baselines::capacity;
 use hintd_simulator::shape::Joined;
 use hintd_simulator::yarn::HISTORY_ERROR_MAX;
-use hintd_simulator::{Authority, FlowGrain, JobModel, SimSettings, TraceOptions};
+use hintd_simulator::{Authority, DelaysFile, FlowGrain, JobModel, Part, SimSettings, TraceOptions};
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
@@ -86,7 +86,7 @@ pub struct SimulateArgs {
     /// Jobs are recurring, and policies that plan do so before the run, each job being expected exactly as it comes
     #[arg(long, value_enum, value_name = "OBJECTIVE")]
     plan: Option<ObjectiveArg>,
-    /// In JSON: completion times of all jobs, and use of links over time
+    /// In JSON: completion times and places of all jobs, bytes by rack, and use of links over time
     #[arg(long)]
     series: bool,
     /// As deployed: hold receivers of heavy shuffles, as a queue with `hold = true` does by default
@@ -101,6 +101,9 @@ pub struct SimulateArgs {
     /// As deployed: input of recurring jobs was written where the policy says, where it places data
     #[arg(long, requires = "recurring")]
     data_placement: bool,
+    /// As deployed: recurring jobs are not gathered in few racks, as by default in the ResourceManager's processor
+    #[arg(long, requires = "recurring", conflicts_with = "data_placement")]
+    no_gathering: bool,
     #[command(flatten)]
     hold_args: HoldArgs,
     #[command(flatten)]
@@ -184,6 +187,9 @@ pub struct SettingArgs {
     /// Under hints: from an ApplicationMaster's wish to the ask that stands at YARN
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     master_delay_ms: u64,
+    /// What takes time on a real cluster beside network and work: a shipped file by name (small-cluster), or a file
+    #[arg(long, value_name = "FILE|NAME")]
+    delays: Option<String>,
     /// As deployed: yarn.scheduler.capacity.rack-locality-additional-delay; -1: YARN's default
     #[arg(long, value_name = "HEARTBEATS", default_value_t = -1, allow_negative_numbers = true)]
     rack_delay: i32,
@@ -242,7 +248,8 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     let authorities = args.authority.all();
     policies::check(&chosen)?;
     let cluster = cluster(&args.cluster, args.container, Joined::ByNetwork)?;
-    let model = args.settings.model();
+    let delays = args.settings.delays()?;
+    let model = args.settings.model(delays.as_ref());
     let trace = Trace::open(&args.trace, args.trace_options.options(), &model)?;
     if let Some(warning) = trace.warning() {
         output.progress(&warning);
@@ -256,6 +263,10 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     settings.recurring = args.recurring.unwrap_or(settings.recurring);
     settings.history_error = args.history_error.unwrap_or(settings.history_error);
     settings.data_placement = args.data_placement;
+    settings.by_job = args.series;
+    if args.no_gathering {
+        settings.without.insert(Part::Stay);
+    }
     let as_deployed =
         [("--hold", args.hold), ("--recurring", settings.recurring > 0.0), ("--data-placement", args.data_placement)];
     if let Some((option, _)) = as_deployed.into_iter().find(|(_, on)| *on && args.authority != AuthorityArg::Deployed) {
@@ -308,7 +319,13 @@ impl SettingArgs {
             ("--compute", self.compute.to_string(), "1"),
         ];
         let others = others.into_iter().filter(|(_, value, usual)| value != usual);
-        grain.into_iter().chain(users).chain(others.map(|(name, value, _)| format!("{name} {value}"))).collect()
+        let delays = self.delays.as_ref().map(|name| format!("--delays {name}"));
+        grain
+            .into_iter()
+            .chain(users)
+            .chain(delays)
+            .chain(others.map(|(name, value, _)| format!("{name} {value}")))
+            .collect()
     }
 
     /// As a run takes them, with what the script says.
@@ -317,15 +334,27 @@ impl SettingArgs {
     /// [`Failure::Input`] for a script that is none, or names what the cluster lacks.
     pub(crate) fn read(&self, cluster: &Cluster) -> Result<SimSettings, Failure> {
         let mut settings = settings(self, cluster);
+        if let Some(delays) = self.delays()? {
+            settings.delays = delays.delays();
+        }
         if let Some(path) = &self.script {
             script::read(path, &cluster.cluster.snapshot)?.into_settings(&mut settings);
         }
         Ok(settings)
     }
 
+    /// The file of delays.
+    ///
+    /// # Errors
+    /// [`Failure::Input`] for a file that is none.
+    pub(crate) fn delays(&self) -> Result<Option<DelaysFile>, Failure> {
+        self.delays.as_deref().map(inputs::delays).transpose()
+    }
+
     /// The job model.
-    pub(crate) fn model(&self) -> JobModel {
-        JobModel::default().at_rate(self.compute)
+    pub(crate) fn model(&self, delays: Option<&DelaysFile>) -> JobModel {
+        let model = JobModel::default();
+        delays.map_or(model, |delays| delays.model(model)).at_rate(self.compute)
     }
 }
 

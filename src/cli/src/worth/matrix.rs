@@ -109,7 +109,7 @@ impl Matrix {
         unique("--trace", args.trace.iter().map(|path| path.display().to_string()))?;
         let places: Vec<ClusterCase> =
             args.cluster.iter().map(|name| ClusterCase::read(name, args)).collect::<Result<_, _>>()?;
-        let model = args.settings.model();
+        let model = args.settings.model(args.settings.delays()?.as_ref());
         let cells = cells(args, &model, &places, output)?;
         let variants = Variant::all(policies.len(), &levers, parts.len());
         let (seeds, loads) = ((1..=args.seeds).collect(), args.loads.clone());

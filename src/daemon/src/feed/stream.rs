@@ -58,12 +58,6 @@ impl FeedStream {
         self.through
     }
 
-    /// Whether an acknowledgement would say more than how far the stream came.
-    #[must_use]
-    pub fn has_news(&self) -> bool {
-        !self.refused.is_empty() || !self.resync.is_empty()
-    }
-
     /// The acknowledgement of all since the last one.
     pub fn acknowledge(&mut self, registries: &FeedRegistries, instance_id: &str) -> v1::FeedAck {
         let mut wanted = Vec::new();

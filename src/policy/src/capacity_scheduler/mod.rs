@@ -418,12 +418,6 @@ impl CapacityScheduler {
         self.app(app).map_or(0, |app| app.count(key, Place::Any))
     }
 
-    /// Containers outstanding at a place under a key.
-    #[must_use]
-    pub fn outstanding_at(&self, app: AppIdx, key: SchedulerKey, place: Place) -> u32 {
-        self.app(app).map_or(0, |app| app.count(key, place))
-    }
-
     /// Whether the application was activated: applications beyond the share of ApplicationMasters wait for it.
     #[must_use]
     pub fn is_active(&self, app: AppIdx) -> bool {

@@ -176,12 +176,6 @@ impl Pool {
         self.users.len()
     }
 
-    /// Rows of jobs; some may be free.
-    #[must_use]
-    pub fn job_rows(&self) -> usize {
-        self.jobs.len()
-    }
-
     /// Jobs that are there, ascending by attempt.
     pub fn jobs(&self) -> impl Iterator<Item = JobIdx> + '_ {
         self.by_attempt.values().copied()
@@ -199,18 +193,6 @@ impl Pool {
     #[must_use]
     pub fn order(&self) -> &[UserIdx] {
         self.users.order()
-    }
-
-    /// The user's name.
-    #[must_use]
-    pub fn user_name(&self, user: UserIdx) -> &Arc<str> {
-        &self.users.get(user).name
-    }
-
-    /// Containers of the user that run.
-    #[must_use]
-    pub fn user_running(&self, user: UserIdx) -> u32 {
-        self.users.get(user).running
     }
 
     /// Users with waiting maps.
@@ -231,22 +213,10 @@ impl Pool {
         self.users.local_word(node, user.at() / 64) >> (user.at() % 64) & 1 == 1
     }
 
-    /// The user's waiting maps with input on the node.
-    #[must_use]
-    pub fn local_waiting(&self, user: UserIdx, node: NodeIdx) -> u32 {
-        self.users.local(user, node)
-    }
-
     /// The job's waiting maps with input on the node.
     #[must_use]
     pub fn job_local_waiting(&self, job: JobIdx, spot: NodeLocation) -> u32 {
         self.job(job).of_kind(false).map(|group| group.waiting.local(spot)).sum()
-    }
-
-    /// The user's waiting maps of whose input nothing is known.
-    #[must_use]
-    pub fn anywhere_waiting(&self, user: UserIdx) -> u32 {
-        self.users.anywhere(user)
     }
 
     /// The user's jobs with waiting maps, in their order.
@@ -350,12 +320,6 @@ impl Pool {
     #[must_use]
     pub fn shuffle(&self, job: JobIdx) -> Bytes {
         self.job(job).shuffle()
-    }
-
-    /// Class of that shuffle.
-    #[must_use]
-    pub fn shuffle_class(&self, job: JobIdx) -> ShuffleClass {
-        ShuffleClass::of(self.shuffle(job))
     }
 
     /// Output of its ended maps in the rack.

@@ -126,18 +126,6 @@ impl Users {
         self.local.change(user.at(), node, by);
     }
 
-    /// Local maps of the user on the node.
-    pub(super) fn local(&self, user: UserIdx, node: NodeIdx) -> u32 {
-        if user.at() >= self.local.users {
-            return 0;
-        }
-        self.local.counts.get(node.at() * self.local.users + user.at()).copied().unwrap_or(0)
-    }
-
-    pub(super) fn anywhere(&self, user: UserIdx) -> u32 {
-        self.local.anywhere.get(user.at()).copied().unwrap_or(0)
-    }
-
     /// Users `64 * at ..` with a map that is local on the node or reads as well anywhere.
     pub(super) fn local_word(&self, node: NodeIdx, at: usize) -> u64 {
         let words = self.local.users / 64;

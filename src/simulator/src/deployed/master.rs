@@ -4,7 +4,6 @@ use hintd_engine::holding::Shuffle;
 use hintd_model::units::{Bytes, NodeIdx, RackIdx, SchedulerKey, Timestamp};
 use hintd_policy::capacity_scheduler::{AppIdx, ContainerNo, Place};
 use hintd_policy::dispatch::TaskInput;
-use hintd_policy::pool::SLOW_START;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -52,10 +51,17 @@ pub(super) struct Master {
     pub(super) passed: u32,
     /// What finished maps wrote.
     pub(super) map_output: Bytes,
+    /// Share of the maps that are done when reduces are asked for.
+    slow_start: f64,
 }
 
 impl Master {
-    pub(super) fn new(app: AppIdx, user: Arc<str>, racks: Arc<[RackIdx]>, first_beat: Timestamp) -> Self {
+    pub(super) fn new(
+        app: AppIdx,
+        user: Arc<str>,
+        racks: Arc<[RackIdx]>,
+        (first_beat, slow_start): (Timestamp, f64),
+    ) -> Self {
         Self {
             app,
             user,
@@ -78,6 +84,7 @@ impl Master {
             asked_reduces: 0,
             passed: 0,
             map_output: Bytes::ZERO,
+            slow_start,
         }
     }
 
@@ -189,7 +196,7 @@ impl Master {
     /// more than jobs with waiting maps may still hold together.
     pub(super) fn more_reduces(&self, free: u32) -> u32 {
         let total = self.inputs.len().max(1) as f64;
-        if f64::from(self.completed) < (SLOW_START * total).ceil() {
+        if f64::from(self.completed) < (self.slow_start * total).ceil() {
             return 0;
         }
         let unasked = (self.waiting_reduces.len() as u32).saturating_sub(self.asked_reduces);
@@ -219,6 +226,7 @@ fn take_out<P: Ord>(waiting: &mut BTreeMap<P, BTreeSet<u32>>, place: P, map: u32
 mod tests {
     use super::*;
     use hintd_model::units::Bytes;
+    use hintd_policy::pool::SLOW_START;
     use proptest::prelude::*;
 
     /// Six nodes in three racks.
@@ -266,7 +274,7 @@ mod tests {
         ) {
             let input = |nodes: &Vec<u32>| TaskInput { bytes: Bytes(1), nodes: nodes.iter().copied().map(NodeIdx).collect() };
             let inputs: Vec<TaskInput> = replicas.iter().map(input).collect();
-            let mut master = Master::new(AppIdx(0), "user".into(), RACKS.as_slice().into(), Timestamp(0));
+            let mut master = Master::new(AppIdx(0), "user".into(), RACKS.as_slice().into(), (Timestamp(0), SLOW_START));
             master.has_maps(&inputs, inputs.len() as u32);
             let mut plain = Plain { inputs: &inputs, waiting: (0..inputs.len() as u32).collect() };
             let mut running = Vec::new();

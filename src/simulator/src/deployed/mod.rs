@@ -3,7 +3,7 @@
 //!
 //! # The model
 //! - An ApplicationMaster asks as MapReduce's does (`master`): maps by the hosts and racks of their blocks at priority 20,
-//!   reduces anywhere at priority 10 once a fifth of the maps are done (004 §3.3.1), ramped up as room allows, jobs with
+//!   reduces anywhere at priority 10 once a fifth of the maps are done (004 §3.3.1; `Delays::slow_start`), ramped up as room allows, jobs with
 //!   waiting maps holding a tenth of the cluster at most, as under every policy of a comparison; a heartbeat a second.
 //! - YARN allocates at nodes' heartbeats by `hintd_policy::capacity_scheduler`, which is held against Hadoop's own classes.
 //! - The processor asks hintd for what grew under keys without places of their own (docs/yarn.md), adds rows of hosts and
@@ -12,14 +12,14 @@
 //!   (`hintd_engine::holding`), by what finished maps wrote and how many reduces have all of their bytes, both of which hintd
 //!   asks the ApplicationMaster's pages for, every `PROGRESS`. The ApplicationMaster does not know, and goes on as if all stood at YARN.
 //! - A recurring job's earlier run reaches hintd when the job comes, as from a JobHistoryServer; where its input was written
-//!   to home racks, its asks stay there for a while (`home_rows`). Maps of other jobs wait a while for hosts of their blocks
-//!   (`block_rows`).
+//!   to home racks, its asks stay there for a while (`home_rows`). Maps of other jobs wait a while for hosts of their blocks,
+//!   then for racks (`block_rows`).
 //! - hintd is the engine: facts, events and requests reach it `ANSWER` late, the placer runs with the daemon's budget,
 //!   leases, arrivals and the guard are its own.
 //! - A policy called `capacity` is YARN by itself: nobody is asked.
 //!
-//! What takes no time: the RM's decisions, and from a container's allocation to its task's start. An ApplicationMaster takes
-//! no container. Both are so under every policy.
+//! What takes no time: the RM's decisions, and, without delays of a real cluster ([`crate::delays`]), from a container's
+//! allocation to its task's start. An ApplicationMaster takes no container. Both are so under every policy.
 
 mod block_rows;
 mod hintd;
@@ -54,7 +54,9 @@ const HOSTS_FOR: Micros = Micros::from_secs(3);
 /// `racks-for-ms` of the processor.
 const RACKS_FOR: Micros = Micros::from_secs(3);
 /// `blocks-for-ms` of the processor.
-const BLOCKS_FOR: Micros = Micros::from_secs(3);
+const BLOCKS_FOR: Micros = Micros::from_secs(1);
+/// `block-racks-for-ms` of the processor.
+const BLOCK_RACKS_FOR: Micros = Micros::from_secs(4);
 /// `yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms`.
 const MASTER_BEAT: Micros = Micros::from_secs(1);
 
@@ -65,6 +67,7 @@ pub struct Deployed<'p> {
     placer: PlacerSettings,
     seed: u64,
     master_delay: Micros,
+    slow_start: f64,
     rack_delay: i32,
     hold: Option<HoldSettings>,
     without: BTreeSet<Part>,
@@ -88,8 +91,20 @@ impl<'p> Deployed<'p> {
         let without = settings.without.clone();
         let guard = (!without.contains(&Part::Guard)).then(Guard::default);
         let placer = PlacerSettings { guard, ..PlacerSettings::default() };
-        let &SimSettings { seed, master_delay, rack_delay, hold, .. } = settings;
-        Self { cluster, hintd, placer, seed, master_delay, rack_delay, hold, without, outcome: Mutex::default() }
+        let &SimSettings { seed, master_delay, rack_delay, hold, delays, .. } = settings;
+        let slow_start = delays.slow_start;
+        Self {
+            cluster,
+            hintd,
+            placer,
+            seed,
+            master_delay,
+            slow_start,
+            rack_delay,
+            hold,
+            without,
+            outcome: Mutex::default(),
+        }
     }
 
     /// Whether anybody hints.

@@ -28,6 +28,7 @@ fn jobs(count: u32) -> Vec<TraceJob> {
         shuffle: Bytes(u64::from(index % 4) * 900 * MIB),
         output: Bytes(MIB),
         input_path: None,
+        blocks: None,
         user: None,
         maps: None,
         reduces: None,

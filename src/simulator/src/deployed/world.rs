@@ -94,6 +94,7 @@ pub(super) struct World {
     without: BTreeSet<Part>,
     seed: u64,
     master_delay: Micros,
+    slow_start: f64,
     /// The heartbeat that was answered, and what it is yet to launch.
     answered: Option<(NodeIdx, Timestamp)>,
     launches: VecDeque<TaskRef>,
@@ -150,6 +151,7 @@ impl World {
             without: of.without.clone(),
             seed,
             master_delay,
+            slow_start: of.slow_start,
             answered: None,
             launches: VecDeque::new(),
             freed: None,
@@ -220,7 +222,8 @@ impl World {
             let app = self.scheduler.submit(submission).expect("the one queue takes everybody");
             let first = group.since.plus(self.master_delay).plus(self.phase(attempt));
             self.by_app.insert(app, attempt);
-            self.masters.insert(attempt, Master::new(app, Arc::clone(&group.user), Arc::clone(&self.racks), first));
+            let at = (first, self.slow_start);
+            self.masters.insert(attempt, Master::new(app, Arc::clone(&group.user), Arc::clone(&self.racks), at));
         }
         let Some(master) = self.masters.get_mut(&attempt) else { return };
         if &*group.role == "reduce" {
@@ -258,7 +261,7 @@ impl World {
         }
         let by_blocks = self.hintd.is_some() && !self.without.contains(&Part::Blocks) && !self.homes.has(attempt);
         let strict = if by_blocks {
-            self.blocks.strict(attempt, &rows, now)
+            self.blocks.strict(attempt, &mut rows, &self.racks, now)
         } else {
             self.homes.narrow(attempt, &mut rows, snapshot, now)
         };

@@ -1,7 +1,7 @@
 //! A job as the simulator takes it, whichever format it was read from.
 
 use super::swim::SwimJob;
-use hintd_model::units::{Bytes, Micros};
+use hintd_model::units::{Bytes, HostName, Micros};
 use std::sync::Arc;
 
 /// One job. What is left out comes from [`crate::JobModel`] and the run's settings.
@@ -19,6 +19,8 @@ pub struct TraceJob {
     pub output: Bytes,
     /// What it reads: jobs with equal paths read the same blocks.
     pub input_path: Option<Arc<str>>,
+    /// Hosts with a replica of each map's input; left out: as HDFS places them.
+    pub blocks: Option<Arc<[Vec<HostName>]>>,
     /// Whose it is; left out: drawn.
     pub user: Option<Arc<str>>,
     /// Maps.
@@ -34,7 +36,7 @@ pub struct TraceJob {
 impl From<SwimJob> for TraceJob {
     fn from(job: SwimJob) -> Self {
         let SwimJob { name, submit, input, shuffle, output, input_path } = job;
-        let (user, maps, reduces, map_time, reduce_time) = (None, None, None, None, None);
-        Self { name, submit, input, shuffle, output, input_path, user, maps, reduces, map_time, reduce_time }
+        let (blocks, user, maps, reduces, map_time, reduce_time) = (None, None, None, None, None, None);
+        Self { name, submit, input, shuffle, output, input_path, blocks, user, maps, reduces, map_time, reduce_time }
     }
 }

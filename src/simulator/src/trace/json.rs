@@ -6,7 +6,7 @@ use super::TraceError;
 use super::job::TraceJob;
 use super::lines::Rows;
 use super::swim::{MAX_BYTES, MAX_SUBMIT_S, intern, shown};
-use hintd_model::units::{Bytes, Micros};
+use hintd_model::units::{Bytes, HostName, Micros};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use std::collections::HashSet;
@@ -30,6 +30,8 @@ struct Line<'a> {
     output_bytes: Number,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     input_path: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blocks: Option<Vec<Vec<HostName>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,6 +87,7 @@ impl Rows for JsonRows {
             shuffle: Bytes(at.whole("shuffle_bytes", &read.shuffle_bytes, MAX_BYTES)?),
             output: Bytes(at.whole("output_bytes", &read.output_bytes, MAX_BYTES)?),
             input_path: None,
+            blocks: read.blocks.map(Into::into),
             user: None,
             maps: at.count("maps", read.maps.as_ref(), MAX_MAPS)?,
             reduces: at.count("reduces", read.reduces.as_ref(), MAX_REDUCES)?,
@@ -116,6 +119,7 @@ pub fn write_json<'a>(jobs: impl IntoIterator<Item = &'a TraceJob>, mut out: imp
             shuffle_bytes: job.shuffle.0.into(),
             output_bytes: job.output.0.into(),
             input_path: job.input_path.clone(),
+            blocks: job.blocks.as_deref().map(<[_]>::to_vec),
             user: job.user.clone(),
             maps: job.maps.map(Number::from),
             reduces: job.reduces.map(Number::from),
@@ -174,6 +178,12 @@ impl At {
         if job.maps == Some(0) {
             return Err(self.wrong("maps", "is 0: a job has at least one map"));
         }
+        if let Some(blocks) = &job.blocks
+            && job.maps != Some(blocks.len() as u64)
+        {
+            let maps = job.maps.map_or_else(|| "no number".to_owned(), |maps| maps.to_string());
+            return Err(self.wrong("blocks", format!("has {} entries, and maps says {maps}", blocks.len())));
+        }
         if job.reduces == Some(0) && job.shuffle > Bytes::ZERO {
             let problem = format!("is 0, and shuffle_bytes {}: nobody would fetch them", job.shuffle.0);
             return Err(self.wrong("reduces", problem));
@@ -229,6 +239,7 @@ mod tests {
             ("maps=20000000", "line 2, maps: 20000000 is more than 10000000"),
             ("reduces=0", "line 2, reduces: is 0, and shuffle_bytes 20: nobody would fetch them"),
             ("map_s=-1", "line 2, map_s: -1 is negative"),
+            ("blocks=[[\"a\"]]", "line 2, blocks: has 1 entries, and maps says 7"),
             ("name=\"\"", "line 2, name: is empty"),
             ("name=\"j\\u001b[2J\"", "line 2, name: \"j\\u{1b}[2J\" holds a control character"),
             ("input_path=\"/p\\n\"", "line 2, input_path: \"/p\\n\" holds a control character"),
@@ -240,6 +251,20 @@ mod tests {
         assert!(line("colour=1").contains("unknown field `colour`"));
         assert_eq!(read("{\"name\":\"j\"}").unwrap_err().to_string(), "line 1, column 12: missing field `submit_s`");
         assert!(read(&format!("{FULL}\n\n")).unwrap_err().to_string().starts_with("line 2, column 0: EOF"));
+    }
+
+    #[test]
+    fn blocks_of_maps_are_read_and_written_as_they_were() {
+        let line =
+            FULL.replace("\"user\"", r#""blocks":[["a","b"],[],["a"]],"user""#).replace("\"maps\":7", "\"maps\":3");
+        let jobs = read(&line).unwrap();
+        let count: Vec<usize> = jobs[0].blocks.as_deref().unwrap().iter().map(Vec::len).collect();
+        assert_eq!(count, [2, 0, 1]);
+        let mut written = Vec::new();
+        write_json(&jobs, &mut written).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), format!("{line}\n"));
+        let without = line.replace("\"maps\":3,", "");
+        assert_eq!(read(&without).unwrap_err().to_string(), "line 1, blocks: has 3 entries, and maps says no number");
     }
 
     #[test]

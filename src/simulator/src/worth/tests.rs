@@ -199,6 +199,7 @@ fn simulated(phases: Option<u64>) -> Vec<f64> {
             shuffle,
             output,
             input_path,
+            blocks: None,
             user,
             maps,
             reduces,

@@ -1,10 +1,12 @@
 //! Nodes report: ended tasks are told of, free containers are offered, launches are acted on.
 
 use super::fabric::{JobNo, Locality, ReadNo};
-use super::rm::{Sim, TaskEnd};
+use super::rm::Sim;
 use super::run::SimError;
 use super::shares::Kind;
-use super::tables::{Phase, State, Task};
+use super::tables::{Group, Job, Phase, State, Task};
+use super::work::Piece;
+use crate::report::JobReport;
 use hintd_model::cluster::Resource;
 use hintd_model::units::{Bytes, Micros, NodeIdx, Timestamp};
 use hintd_policy::dispatch::{Advice, DispatchEvent, Offer, TaskRef, View};
@@ -63,7 +65,7 @@ impl Sim<'_> {
             kind,
             index,
             node,
-            phase: Phase::Reads,
+            phase: Phase::Starts,
             launched: self.now,
             ready: self.now,
             ended: self.now,
@@ -72,6 +74,9 @@ impl Sim<'_> {
         self.moved = self.now;
         self.waiting -= 1;
         let job = self.jobs.at_mut(row);
+        if kind == Kind::Map {
+            self.nodes[node.at()].output += job.shares.map_output(index).0;
+        }
         job.group_mut(kind).set(index, State::Runs(container));
         job.running += 1;
         if kind == Kind::Reduce && !std::mem::replace(&mut job.began_reducing, true) {
@@ -82,11 +87,26 @@ impl Sim<'_> {
         self.snapshot.occupied[node.at()] = self.snapshot.occupied[node.at()].plus(&self.run.cluster.container);
         self.note_room(node);
         self.observe(&DispatchEvent::Launched { task, node });
+        match self.run.settings.delays.task_start {
+            Micros::ZERO => self.started(container),
+            start => {
+                let serial = self.tasks.at_mut(container).serial;
+                self.work.begin(self.now, Piece::Task(serial, container), start);
+            }
+        }
+        Ok(())
+    }
+
+    /// A task has started in its container: it fetches its bytes.
+    fn started(&mut self, container: u32) {
+        let task = self.tasks.at_mut(container);
+        task.phase = Phase::Reads;
+        let Task { job: row, kind, index, node, .. } = *task;
+        self.moved = self.now;
         match kind {
             Kind::Map => self.begin_map(row, index, node, container),
             Kind::Reduce => self.fabric.reduce_begins(self.now_s(), JobNo(row), index, node),
         }
-        Ok(())
     }
 
     fn launchable(&self, task: &TaskRef, node: NodeIdx) -> Result<(u32, Kind), &'static str> {
@@ -103,24 +123,43 @@ impl Sim<'_> {
 
     fn begin_map(&mut self, row: u32, index: u32, node: NodeIdx, container: u32) {
         let job = self.jobs.at(row);
-        self.nodes[node.at()].output += job.shares.map_output(index).0;
         let input = &job.inputs[index as usize];
         let locality = self.fabric.read(self.now.as_secs_f64(), ReadNo(container), node, &input.nodes, input.bytes);
         self.tally.maps_by_locality[locality as usize] += 1;
         if locality == Locality::Node {
-            self.work(container);
+            self.go_to_work(container);
         }
     }
 
-    /// The first of the ends is due: its task is over, and its node will say so when it reports.
-    pub(super) fn end(&mut self) {
-        let Some(std::cmp::Reverse(TaskEnd { serial, row, .. })) = self.ends.pop() else { return };
-        let Some(task) = self.tasks.get_mut(row).filter(|task| task.serial == serial) else { return };
+    /// The first piece of work is done.
+    pub(super) fn piece_ends(&mut self) -> Result<(), SimError> {
+        match self.work.end(self.now) {
+            Some(Piece::Client(number)) => self.master_starts(number),
+            Some(Piece::Master(number)) => {
+                let (job, submitted) = self.starting.remove(&number).expect("an ApplicationMaster starts once");
+                self.take_in(&job, number, submitted)
+            }
+            Some(Piece::Task(_, row)) if self.tasks.at_mut(row).phase == Phase::Starts => {
+                self.started(row);
+                Ok(())
+            }
+            Some(Piece::Task(_, row)) => {
+                self.end(row);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A task is over, and its node will say so when it reports.
+    fn end(&mut self, row: u32) {
+        let task = self.tasks.at_mut(row);
         (task.phase, task.ended) = (Phase::Ended, self.now);
         let task = *task;
         self.moved = self.now;
         self.spend(&task, self.now);
         self.nodes[task.node.at()].ended.push(row);
+        self.note_times(&task);
         self.beats.tells(task.node, true);
         let job = self.jobs.at_mut(task.job);
         job.group_mut(task.kind).set(task.index, State::Ended(task.node));
@@ -148,7 +187,7 @@ impl Sim<'_> {
 
     /// Books the time that a task held its container.
     pub(super) fn spend(&mut self, task: &Task, until: Micros) {
-        let ready = if task.phase == Phase::Reads { until } else { task.ready };
+        let ready = if matches!(task.phase, Phase::Starts | Phase::Reads) { until } else { task.ready };
         let spent = &mut self.tally.container;
         match task.kind {
             Kind::Map => spent[0] = spent[0].saturating_add(until.saturating_sub(task.launched)),
@@ -196,6 +235,35 @@ impl Sim<'_> {
         self.observe(&DispatchEvent::Finished { task, node, duration, input, output, failed });
     }
 
+    /// Books how long a task that ended took.
+    fn note_times(&mut self, task: &Task) {
+        let until = if task.kind == Kind::Map { task.ended } else { task.ready };
+        let job = self.jobs.at_mut(task.job);
+        job.times[task.kind as usize] =
+            job.times[task.kind as usize].saturating_add(until.saturating_sub(task.launched));
+    }
+
+    fn report_job(&mut self, job: &Job, end: Micros) {
+        let statics = &self.snapshot.statics;
+        let by_rack = |group: &Group| {
+            let mut racks = vec![0; statics.racks.len()];
+            group.ended_nodes().for_each(|node| racks[statics.rack[node.at()].at()] += 1);
+            racks
+        };
+        let mean = |kind: Kind| {
+            let ended = job.group(kind).len().max(1);
+            job.times[kind as usize].as_secs_f64() / f64::from(ended)
+        };
+        self.tally.by_job.push(JobReport {
+            number: job.number,
+            jct_s: end.saturating_sub(job.submit).as_secs_f64(),
+            map_s: mean(Kind::Map),
+            shuffle_s: mean(Kind::Reduce),
+            maps: by_rack(&job.maps),
+            reduces: by_rack(&job.reduces),
+        });
+    }
+
     fn job_done(&mut self, row: u32) {
         let job = self.jobs.remove(row);
         let (shuffle, maps) = (job.shares.shuffle(), job.maps.len());
@@ -204,7 +272,11 @@ impl Sim<'_> {
         if job.reduces.len() > 0 {
             self.fabric.forget(JobNo(row));
         }
-        self.tally.end(job.number, shuffle, job.submit, job.last_end);
+        let end = job.last_end.saturating_add(self.run.settings.delays.job_end);
+        self.tally.end(job.number, shuffle, job.submit, end);
+        if self.run.settings.by_job {
+            self.report_job(&job, end);
+        }
         self.ledger.job_done(&job);
         self.observe(&DispatchEvent::Done(job.attempt));
     }

@@ -174,6 +174,7 @@ mod tests {
             shuffle: Bytes(20 << 30),
             output: Bytes(1 << 30),
             input_path: path.map(Into::into),
+            blocks: None,
             user: None,
             maps: None,
             reduces: None,

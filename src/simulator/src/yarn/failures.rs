@@ -69,6 +69,7 @@ impl Sim<'_> {
 
     fn fail(&mut self, task: &Task, row: u32) {
         let now_s = self.now_s();
+        self.work.stop(self.now, task.serial);
         match task.kind {
             Kind::Map => {
                 if task.phase == Phase::Reads {

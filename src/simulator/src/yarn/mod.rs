@@ -10,6 +10,8 @@
 //! - A node of a class works at the class's speed: a task takes there what it takes elsewhere ÷ that speed.
 //! - When reduces may begin, and which task goes where, is the policy's.
 //! - What the RM does takes no time; an ApplicationMaster takes no container.
+//! - Delays of a real cluster ([`crate::delays`]), where the run has any: an ApplicationMaster and a task in its container
+//!   first start, and a job ends later than its last task. Starts and work share the cluster's cores (`work`).
 //! - A node that fails is lost at once: see `failures`.
 //!
 //! # Invariants
@@ -38,6 +40,7 @@ mod tables;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod work;
 
 pub use run::{HISTORY_ERROR_MAX, Progress, SimCluster, SimError, SimRun, SimWatch};
 

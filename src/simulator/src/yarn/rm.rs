@@ -11,6 +11,7 @@ use super::shares::Kind;
 use super::shuffle_holds::ShuffleHolds;
 use super::tables::{Jobs, Names, Node, Phase, State, Task, Tasks};
 use super::tally::Tally;
+use super::work::{Piece, Work};
 use crate::report::RunReport;
 use crate::settings::{Scripted, ScriptedEvent};
 use crate::trace::TraceError;
@@ -18,8 +19,7 @@ use crate::trace::job::TraceJob;
 use hintd_model::cluster::{Overlay, Snapshot};
 use hintd_model::units::{HostName, LinkName, Micros, NodeIdx, Timestamp};
 use hintd_policy::dispatch::{DispatchEvent, DispatchState, View};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Turns of the loop between two calls of the watch.
@@ -27,16 +27,6 @@ const WATCH_EVERY: u64 = 16_384;
 
 /// Jobs, read one ahead.
 pub(super) type Trace<'a> = &'a mut dyn Iterator<Item = Result<TraceJob, TraceError>>;
-
-/// When a task that works will end; in the order of moments, then of launches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct TaskEnd {
-    pub(super) at: Micros,
-    /// Of its launch.
-    pub(super) serial: u64,
-    /// Of the task.
-    pub(super) row: u32,
-}
 
 /// One run under way.
 pub(super) struct Sim<'a> {
@@ -57,8 +47,10 @@ pub(super) struct Sim<'a> {
     pub(super) tasks: Tasks,
     pub(super) nodes: Vec<Node>,
     pub(super) beats: HeartbeatRing,
-    /// Ends of tasks that work. One whose task was stopped is passed over.
-    pub(super) ends: BinaryHeap<Reverse<TaskEnd>>,
+    /// Who starts and who works.
+    pub(super) work: Work,
+    /// Jobs whose client or ApplicationMaster starts, by number in the trace, and when they were submitted.
+    pub(super) starting: BTreeMap<u64, (TraceJob, Micros)>,
     /// Tasks that wait for a container.
     pub(super) waiting: u64,
     pub(super) racks: Racks,
@@ -81,7 +73,7 @@ enum Next {
     Script,
     /// Bytes that are there.
     Arrivals,
-    /// A task ends.
+    /// A piece of work ends.
     End,
     /// A job is submitted.
     Submit,
@@ -114,7 +106,8 @@ impl<'a> Sim<'a> {
             tasks: Tasks::default(),
             nodes: nodes(&run),
             beats: HeartbeatRing::new(snapshot.nodes(), settings.heartbeat, settings.seed_of_phases(), skip),
-            ends: BinaryHeap::new(),
+            work: Work::new(settings.delays.cores),
+            starting: BTreeMap::new(),
             waiting: 0,
             racks: Racks::new(snapshot.statics.racks.len()),
             gathering: ShuffleHolds::default(),
@@ -150,10 +143,10 @@ impl<'a> Sim<'a> {
             match next {
                 Next::Script => self.follow_script()?,
                 Next::Arrivals => self.arrivals(),
-                Next::End => self.end(),
+                Next::End => self.piece_ends()?,
                 Next::Submit => {
                     let job = self.upcoming.take().expect("a submission happens only with a job ahead");
-                    self.submit(&job);
+                    self.submit(job)?;
                     self.read_ahead(trace)?;
                 }
                 Next::Sample => self.sample()?,
@@ -175,9 +168,10 @@ impl<'a> Sim<'a> {
     /// What was added up; jobs that live did not finish.
     pub(super) fn report(self) -> RunReport {
         let (bytes, circuits) = (self.fabric.bytes(), self.fabric.circuits());
-        let unfinished = u64::from(self.jobs.live());
+        let unfinished = u64::from(self.jobs.live()) + self.starting.len() as u64;
+        let rack_bytes = if self.run.settings.by_job { self.fabric.rack_bytes().to_vec() } else { Vec::new() };
         let report = self.tally.report(self.run.policy, self.run.settings, &bytes, unfinished);
-        RunReport { circuits: circuits.map(|circuits| circuits.report(bytes.cross_rack())), ..report }
+        RunReport { circuits: circuits.map(|circuits| circuits.report(bytes.cross_rack())), rack_bytes, ..report }
     }
 
     fn progress(&self) -> Progress {
@@ -199,7 +193,7 @@ impl<'a> Sim<'a> {
 
     /// `None` when every job has ended and none is to come: what the script still holds does not matter then.
     fn next(&mut self) -> Option<(Micros, Next)> {
-        if self.upcoming.is_none() && self.jobs.live() == 0 {
+        if self.upcoming.is_none() && self.jobs.live() == 0 && self.starting.is_empty() {
             return None;
         }
         let (now, waits) = (self.now, self.waiting > 0);
@@ -207,7 +201,7 @@ impl<'a> Sim<'a> {
         let of_one_moment = [
             (self.script.get(self.ahead).map(|event| event.at.max(now)), Next::Script),
             (self.fabric.next_s().map(|at_s| moment(at_s).max(now)), Next::Arrivals),
-            (self.ends.peek().map(|&Reverse(TaskEnd { at, .. })| at), Next::End),
+            (self.work.next().map(|at| at.max(now)), Next::End),
             (self.upcoming.as_ref().map(|job| job.submit), Next::Submit),
             (self.racks.next_sample(), Next::Sample),
             (self.fabric.next_choice(now), Next::Circuits),
@@ -268,13 +262,13 @@ impl<'a> Sim<'a> {
                     self.reduce_row(job, reduce)
                 }
             };
-            self.work(row);
+            self.go_to_work(row);
         }
         self.arrived = arrived;
     }
 
     /// A task has its bytes and goes to work.
-    pub(super) fn work(&mut self, row: u32) {
+    pub(super) fn go_to_work(&mut self, row: u32) {
         let task = self.tasks.at_mut(row);
         debug_assert_eq!(task.phase, Phase::Reads, "bytes arrive once a launch");
         (task.phase, task.ready) = (Phase::Works, self.now);
@@ -282,7 +276,7 @@ impl<'a> Sim<'a> {
         let shares = &self.jobs.at(job).shares;
         let time = shares.time(kind, index, self.run.model);
         let time = self.run.cluster.task_time(node, time, (shares.input(), shares.shuffle()));
-        self.ends.push(Reverse(TaskEnd { at: self.now.saturating_add(time), serial, row }));
+        self.work.begin(self.now, Piece::Task(serial, row), time);
         self.ledger.arrived(kind, self.jobs.at(job).shares.read(kind, index));
         self.moved = self.now;
     }
@@ -297,7 +291,7 @@ impl<'a> Sim<'a> {
     pub(super) fn nothing_to_come(&mut self) -> bool {
         self.ahead == self.script.len()
             && self.upcoming.is_none()
-            && self.ends.is_empty()
+            && self.work.is_empty()
             && self.fabric.next_s().is_none()
             && self.gathering.is_empty()
             && self.fabric.next_choice(self.now).is_none()

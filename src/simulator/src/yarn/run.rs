@@ -75,6 +75,9 @@ impl SimRun<'_> {
             let problem = format!("{}: it must lie between 1 and {HISTORY_ERROR_MAX}", settings.history_error);
             return refuse("history_error", problem);
         }
+        if let Some((field, problem)) = settings.delays.problem() {
+            return refuse(field, problem);
+        }
         if cluster.container.is_zero() {
             return refuse("container", "of no size: it must be of at least one kind".to_owned());
         }
@@ -140,6 +143,14 @@ pub enum SimError {
         submit_s: f64,
         /// Where the run stood, seconds.
         previous_s: f64,
+    },
+    /// A job whose input lies where no node is.
+    #[error("job {job} has input on node \"{host}\", which the cluster does not have")]
+    Block {
+        /// Its name.
+        job: String,
+        /// The host.
+        host: HostName,
     },
     /// The network can't be simulated.
     #[error(transparent)]

@@ -156,9 +156,23 @@ mod tests {
 
     fn job(input: u64, shuffle: u64, output: u64) -> TraceJob {
         let (input, shuffle, output) = (Bytes(input), Bytes(shuffle), Bytes(output));
-        let (input_path, user, maps, reduces, map_time, reduce_time) = (None, None, None, None, None, None);
+        let (input_path, blocks, user) = (None, None, None);
+        let (maps, reduces, map_time, reduce_time) = (None, None, None, None);
         let (name, submit) = ("job".into(), Micros(0));
-        TraceJob { name, submit, input, shuffle, output, input_path, user, maps, reduces, map_time, reduce_time }
+        TraceJob {
+            name,
+            submit,
+            input,
+            shuffle,
+            output,
+            input_path,
+            blocks,
+            user,
+            maps,
+            reduces,
+            map_time,
+            reduce_time,
+        }
     }
 
     proptest! {

@@ -92,6 +92,14 @@ impl Group {
         (0..self.len()).filter(move |&index| self.tasks[index as usize] == word)
     }
 
+    /// Nodes of the tasks that ended.
+    pub(super) fn ended_nodes(&self) -> impl Iterator<Item = NodeIdx> + '_ {
+        self.tasks.iter().filter_map(|packed| match packed.state() {
+            State::Ended(node) => Some(node),
+            State::Waits | State::Runs(_) => None,
+        })
+    }
+
     pub(super) fn first_waiting(&self) -> Option<u32> {
         self.tasks.iter().position(|&packed| packed == Packed::WAITS).map(|at| at as u32)
     }
@@ -126,6 +134,8 @@ pub(super) struct Job {
     pub(super) last_end: Micros,
     /// Maps that ran again after they had ended.
     pub(super) reruns: u64,
+    /// Time that maps took in all, and reduces until they had their bytes, those that ended.
+    pub(super) times: [Micros; 2],
 }
 
 impl Job {
@@ -133,7 +143,22 @@ impl Job {
         let (maps, reduces) = (Group::new(shares.maps()), Group::new(shares.reduces()));
         let (attempt, inputs) = (attempt_of(number), Vec::new());
         let (running, gone, began_reducing, last_end, reruns) = (0, BTreeSet::new(), false, submit, 0);
-        Self { number, attempt, submit, shares, inputs, maps, reduces, running, gone, began_reducing, last_end, reruns }
+        let times = [Micros::ZERO; 2];
+        Self {
+            number,
+            attempt,
+            submit,
+            shares,
+            inputs,
+            maps,
+            reduces,
+            running,
+            gone,
+            began_reducing,
+            last_end,
+            reruns,
+            times,
+        }
     }
 
     pub(super) const fn group(&self, kind: Kind) -> &Group {
@@ -231,6 +256,8 @@ impl Jobs {
 /// What a task in a container is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
+    /// Its container starts.
+    Starts,
     /// Waits for its bytes.
     Reads,
     /// Works on them.
@@ -284,10 +311,6 @@ impl Tasks {
 
     pub(super) fn at_mut(&mut self, row: u32) -> &mut Task {
         self.rows[row as usize].as_mut().expect("rows of tasks that run are asked for")
-    }
-
-    pub(super) fn get_mut(&mut self, row: u32) -> Option<&mut Task> {
-        self.rows.get_mut(row as usize)?.as_mut()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Task)> {

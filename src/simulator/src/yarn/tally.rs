@@ -1,7 +1,7 @@
 //! What a run adds up, and the report that it makes of it.
 
 use super::fabric::FabricBytes;
-use crate::report::{ClassReport, NEVER_FIT_SHOWN, RunReport, TierUse};
+use crate::report::{ClassReport, JobReport, NEVER_FIT_SHOWN, RunReport, TierUse};
 use crate::settings::SimSettings;
 use hintd_model::units::{Bytes, Micros};
 
@@ -36,6 +36,8 @@ pub(super) struct Tally {
     /// Sum of shares of nodes, and seconds.
     over: (f64, u64),
     tiers: Vec<Series>,
+    /// Jobs that ended, where they are reported.
+    pub(super) by_job: Vec<JobReport>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,6 +68,7 @@ impl Tally {
             congestions: 0,
             over: (0.0, 0),
             tiers: Vec::new(),
+            by_job: Vec::new(),
         }
     }
 
@@ -138,12 +141,16 @@ impl Tally {
     ) -> RunReport {
         let makespan_s = self.first_submit.map_or(0.0, |first| self.last_end.saturating_sub(first).as_secs_f64());
         let jct_s: Vec<f64> = self.jct_s.into_iter().filter(|jct| !jct.is_nan()).collect();
+        let mut by_job = self.by_job;
+        by_job.sort_unstable_by_key(|job| job.number);
         let mut sorted = jct_s.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         RunReport {
             policy: policy.to_owned(),
             hints: None,
             circuits: None,
+            by_job,
+            rack_bytes: Vec::new(),
             authority: settings.authority,
             seed: settings.seed,
             jobs: self.done,

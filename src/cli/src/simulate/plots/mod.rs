@@ -56,6 +56,8 @@ pub(super) mod tests {
         RunReport {
             hints: None,
             circuits: None,
+            by_job: Vec::new(),
+            rack_bytes: Vec::new(),
             policy: policy.to_owned(),
             authority: Authority::Policy,
             seed,

@@ -44,6 +44,7 @@ struct Wire {
 pub(super) struct ActiveFlows {
     pub(super) links: Links,
     net: FluidNetwork,
+    wire: f64,
     pub(super) circuits: Option<Circuits>,
     wires: Vec<Wire>,
     free: Vec<u32>,
@@ -56,11 +57,13 @@ pub(super) struct ActiveFlows {
 }
 
 impl ActiveFlows {
-    pub(super) fn new(links: Links, tolerance: f64) -> Result<Self, FabricError> {
-        let net = FluidNetwork::new(&links.capacities())?.with_tolerance(tolerance);
+    /// `wire`: bytes that links carry for each byte of a flow.
+    pub(super) fn new(links: Links, tolerance: f64, wire: f64) -> Result<Self, FabricError> {
+        let usable: Vec<f64> = links.capacities().into_iter().map(|bits_per_s| bits_per_s / wire).collect();
+        let net = FluidNetwork::new(&usable)?.with_tolerance(tolerance);
         let (wires, free, by_flow, ended) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let circuits = links.optical_switch()?.map(Circuits::new);
-        Ok(Self { links, net, circuits, wires, free, by_flow, ending: 0, ended })
+        Ok(Self { links, net, wire, circuits, wires, free, by_flow, ending: 0, ended })
     }
 
     /// Starts `members` like flows of `bytes` each, each taking at most the cap.
@@ -132,7 +135,9 @@ impl ActiveFlows {
     /// What a circuit carries from now on.
     pub(super) fn set_circuit(&mut self, from: RackIdx, to: RackIdx, bits_per_s: BitsPerSec) {
         let link = self.links.circuit(from, to);
-        self.net.set_capacity(link, bits_per_s.as_f64()).expect("circuits are links with capacities of the network's");
+        self.net
+            .set_capacity(link, bits_per_s.as_f64() / self.wire)
+            .expect("circuits are links with capacities of the network's");
     }
 
     /// What moves over a circuit now, bits/s.
@@ -218,7 +223,9 @@ impl ActiveFlows {
         }
         let Some(changed) = self.links.set(link.as_str(), up) else { return false };
         for &(link, bits_per_s) in &changed {
-            self.net.set_capacity(link, bits_per_s).expect("links and their capacities come from one network");
+            self.net
+                .set_capacity(link, bits_per_s / self.wire)
+                .expect("links and their capacities come from one network");
         }
         for wire in 0..self.wires.len() as u32 {
             if matches!(self.wires[wire as usize].ends, Ends::Nodes(..)) && self.stands(wire) {
@@ -230,14 +237,14 @@ impl ActiveFlows {
 
     /// As [`Links::rack_use`], now.
     pub(super) fn rack_use(&mut self, rack: RackIdx) -> f64 {
-        let Self { links, net, .. } = self;
-        links.rack_use(rack, &mut |link| net.load(link))
+        let Self { links, net, wire, .. } = self;
+        links.rack_use(rack, &mut |link| net.load(link) * *wire)
     }
 
     /// As [`Links::tiers`], now.
     pub(super) fn tiers(&mut self) -> Vec<TierNow> {
-        let Self { links, net, .. } = self;
-        links.tiers(&mut |link| net.load(link))
+        let Self { links, net, wire, .. } = self;
+        links.tiers(&mut |link| net.load(link) * *wire)
     }
 
     /// Flows that wait for a link or node to come back.

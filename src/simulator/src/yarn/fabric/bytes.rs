@@ -1,6 +1,7 @@
 //! What went where: bytes by kind and by how far they came.
 
-use hintd_model::units::Bytes;
+use crate::report::RackBytes;
+use hintd_model::units::{Bytes, RackIdx};
 use serde::{Deserialize, Serialize};
 
 /// How far something lies from its reader.
@@ -62,5 +63,32 @@ impl FabricBytes {
             Locality::CrossRack => &mut self.cross_rack_shuffle,
         };
         *kind = kind.saturating_add(Bytes(bytes));
+    }
+}
+
+/// What crossed racks, by rack.
+#[derive(Debug, Clone)]
+pub(super) struct Crossed {
+    by_rack: Vec<RackBytes>,
+    /// Bytes that links carry for each byte.
+    wire: f64,
+}
+
+impl Crossed {
+    pub(super) fn new(racks: usize, wire: f64) -> Self {
+        Self { by_rack: vec![RackBytes::default(); racks], wire }
+    }
+
+    pub(super) fn add(&mut self, from: RackIdx, to: RackIdx, bytes: u64) {
+        if from == to {
+            return;
+        }
+        let carried = (bytes as f64 * self.wire).round() as u64;
+        self.by_rack[from.at()].out += carried;
+        self.by_rack[to.at()].into += carried;
+    }
+
+    pub(super) fn by_rack(&self) -> &[RackBytes] {
+        &self.by_rack
     }
 }

@@ -42,9 +42,11 @@ pub use bytes::{FabricBytes, Locality};
 pub use circuits::CircuitUse;
 pub use shuffle::Gathered;
 
+use crate::report::RackBytes;
 use crate::settings::SimSettings;
 use active_flows::{ActiveFlows, Owner};
 use background::Streams;
+use bytes::Crossed;
 use hintd_model::cluster::Snapshot;
 use hintd_model::network::{MaxMinError, OpticalProblem};
 use hintd_model::units::{Bytes, HostName, LinkName, Micros, NodeIdx, RackIdx};
@@ -179,6 +181,8 @@ pub struct Fabric {
     reads: Reads,
     streams: Streams,
     bytes: FabricBytes,
+    /// What crossed racks, by rack.
+    racks: Crossed,
     /// Arrived and not told yet.
     ready: Vec<Arrived>,
     /// Used again by every step.
@@ -192,15 +196,16 @@ impl Fabric {
     /// [`FabricError`].
     pub fn new(cluster: &Snapshot, settings: &SimSettings) -> Result<Self, FabricError> {
         let links = Links::new(cluster, settings.grain, settings.seed)?;
-        let nodes = links.nodes();
+        let (nodes, racks) = (links.nodes(), links.racks());
         let (fetches, seed) = (settings.fetches, settings.seed);
         let streams = Streams::new(&cluster.statics, &settings.background, &links, fetches, seed)?;
         Ok(Self {
-            wires: ActiveFlows::new(links, settings.rate_tolerance)?,
+            wires: ActiveFlows::new(links, settings.rate_tolerance, settings.delays.wire)?,
             shuffle: Shuffle::new(settings, nodes),
             reads: Reads::new(nodes, seed),
             streams,
             bytes: FabricBytes::default(),
+            racks: Crossed::new(racks, settings.delays.wire),
             ready: Vec::new(),
             owners: Vec::new(),
         })
@@ -371,7 +376,8 @@ impl Fabric {
         match owner {
             Owner::Background => {}
             Owner::Read(reader) => {
-                self.reads.ended(ReadNo(reader), &self.wires.links, &mut self.bytes, &mut self.ready);
+                let count = (&mut self.bytes, &mut self.racks);
+                self.reads.ended(ReadNo(reader), &self.wires.links, count, &mut self.ready);
             }
             Owner::Fetch { batch, source, group } => {
                 let (shuffle, mut out) = self.parts();
@@ -384,8 +390,8 @@ impl Fabric {
     }
 
     const fn parts(&mut self) -> (&mut Shuffle, Outside<'_>) {
-        let Self { wires, shuffle, bytes, ready, .. } = self;
-        (shuffle, Outside { wires, bytes, ready })
+        let Self { wires, shuffle, bytes, racks, ready, .. } = self;
+        (shuffle, Outside { wires, bytes, racks, ready })
     }
 
     /// Larger use of a rack's uplink and downlink now, per mille of its capacity, rounded; 0 where it has none.
@@ -422,6 +428,12 @@ impl Fabric {
     #[must_use]
     pub const fn bytes(&self) -> FabricBytes {
         self.bytes
+    }
+
+    /// What has left each rack so far and what came into it, as links carry it.
+    #[must_use]
+    pub fn rack_bytes(&self) -> &[RackBytes] {
+        self.racks.by_rack()
     }
 
     /// What stands still now: flows over links without capacity or without a way, and reads without a replica.

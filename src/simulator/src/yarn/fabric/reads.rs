@@ -1,7 +1,7 @@
 //! Remote reads of map input: from which replica, and what becomes of them when nodes are lost.
 
 use super::active_flows::{ActiveFlows, NO_WIRE, Owner};
-use super::bytes::{FabricBytes, Locality};
+use super::bytes::{Crossed, FabricBytes, Locality};
 use super::draw::draw;
 use super::links::{Ends, Links};
 use super::{Arrived, ReadNo};
@@ -94,8 +94,15 @@ impl Reads {
         }
     }
 
-    pub(super) fn ended(&mut self, reader: ReadNo, links: &Links, count: &mut FabricBytes, ready: &mut Vec<Arrived>) {
+    pub(super) fn ended(
+        &mut self,
+        reader: ReadNo,
+        links: &Links,
+        (count, racks): (&mut FabricBytes, &mut Crossed),
+        ready: &mut Vec<Arrived>,
+    ) {
         let read = self.under[reader.at()].take().expect("a flow goes with its read");
+        racks.add(links.rack(read.from), links.rack(read.node), read.bytes.0);
         count.add_input(far(read.from, read.node, links), read.bytes.0);
         ready.push(Arrived::Read(reader));
     }

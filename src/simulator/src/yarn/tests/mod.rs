@@ -4,6 +4,7 @@ mod astray;
 mod bad_input;
 mod circuits;
 mod classes;
+mod delays;
 mod failures;
 mod gathering;
 mod plans;

@@ -137,6 +137,7 @@ pub(super) fn job(number: usize, submit_s: f64, input: u64, shuffle: u64, output
         shuffle: Bytes(shuffle),
         output: Bytes(output),
         input_path,
+        blocks: None,
         user,
         maps,
         reduces,

@@ -7,7 +7,7 @@ use super::super::links::Ends;
 use super::batch::{Batch, Fetch, Seen};
 use super::gate::Gate;
 use super::job::Job;
-use super::{Outside, Shuffle, locality};
+use super::{Outside, Shuffle, locality, rack_of};
 use crate::settings::FlowGrain;
 use hintd_model::units::{Bytes, NodeIdx, RackIdx};
 use smallvec::{SmallVec, smallvec};
@@ -112,7 +112,10 @@ impl Shuffle {
         match fetch.on_node.as_slice() {
             [] => {
                 let far = locality(from, batch.place, self.grain, out.wires);
-                out.bytes.add_shuffle(far, batch.part(fetch.bytes, job.reduces));
+                let bytes = batch.part(fetch.bytes, job.reduces);
+                let [from, to] = [from, batch.place].map(|place| rack_of(place, self.grain, out.wires));
+                out.racks.add(from, to, bytes);
+                out.bytes.add_shuffle(far, bytes);
             }
             on_node => {
                 for (group, &own) in batch.groups.iter().zip(on_node) {

@@ -17,12 +17,12 @@ pub use gate::Gathered;
 use super::Arrived;
 use super::JobNo;
 use super::active_flows::ActiveFlows;
-use super::bytes::{FabricBytes, Locality};
+use super::bytes::{Crossed, FabricBytes, Locality};
 use super::draw::draw;
 use crate::settings::{Authority, FlowGrain, SimSettings};
 use batch::{Batch, Member};
 use gate::Gate;
-use hintd_model::units::{Bytes, NodeIdx};
+use hintd_model::units::{Bytes, NodeIdx, RackIdx};
 use job::Job;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -59,6 +59,7 @@ pub(super) struct Shuffle {
 pub(super) struct Outside<'a> {
     pub(super) wires: &'a mut ActiveFlows,
     pub(super) bytes: &'a mut FabricBytes,
+    pub(super) racks: &'a mut Crossed,
     pub(super) ready: &'a mut Vec<Arrived>,
 }
 
@@ -226,13 +227,17 @@ const fn share(bytes: u64, reduce: u32, reduces: u32) -> u64 {
 
 /// How far a reader is from a source.
 fn locality(source: u32, reader: u32, grain: FlowGrain, wires: &ActiveFlows) -> Locality {
-    let rack = |place: u32| match grain {
-        FlowGrain::Racks => place,
-        FlowGrain::Nodes => wires.links.rack(NodeIdx(place)).0,
-    };
+    let rack = |place: u32| rack_of(place, grain, wires);
     match (source == reader, rack(source) == rack(reader)) {
         (true, _) if grain == FlowGrain::Nodes => Locality::Node,
         (_, true) => Locality::Rack,
         _ => Locality::CrossRack,
+    }
+}
+
+fn rack_of(place: u32, grain: FlowGrain, wires: &ActiveFlows) -> RackIdx {
+    match grain {
+        FlowGrain::Racks => RackIdx(place),
+        FlowGrain::Nodes => wires.links.rack(NodeIdx(place)),
     }
 }

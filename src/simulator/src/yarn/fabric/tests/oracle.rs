@@ -209,7 +209,7 @@ fn plain(case: &Case) -> Vec<f64> {
     let settings = case.settings();
     let links = Links::new(&snapshot(case.racks, case.hosts), case.grain, settings.seed).unwrap();
     let net = FluidNetwork::new(&links.capacities()).unwrap();
-    let wires = ActiveFlows::new(links, 0.0).unwrap();
+    let wires = ActiveFlows::new(links, 0.0, 1.0).unwrap();
     let mut plain =
         Plain { case, wires, net, reduces: BTreeMap::new(), done: vec![], sources: vec![], complete: false };
     for (now_s, step) in case.steps() {

@@ -40,8 +40,9 @@ import org.slf4j.LoggerFactory;
  * and that its own rows name other places is no reason against it. What lies elsewhere is read over the network.
  *
  * <p>Maps of a job whose input was sent nowhere or lies elsewhere, and that is not gathered, stay by their blocks: their own
- * rows are left as they are, and {@code *} is strict until none came for {@code blocks-for-ms}. YARN relaxes {@code *} of a
- * small job after a heartbeat or two.
+ * rows are left as they are, and {@code *} is strict. YARN relaxes {@code *} of a small job after a heartbeat or two. Once none
+ * came for {@code blocks-for-ms}, all usable hosts of the racks that its rows name have rows, for what is read in a rack crosses
+ * no uplink; once none came for {@code block-racks-for-ms} more, they go elsewhere for good.
  */
 final class HomeKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(HomeKeeper.class);
@@ -247,6 +248,11 @@ final class HomeKeeper {
     return Math.min(Integer.toUnsignedLong(patienceMs == 0 ? PATIENCE_MS : patienceMs), settings.homesWaitMs);
   }
 
+  /** Without a container for so long, ms, it goes elsewhere. */
+  private long staysForMs(Stay stay, Settings settings) {
+    return stay.blocks ? settings.blocksForMs + settings.blockRacksForMs : waitMs(patienceMs, settings);
+  }
+
   /** There may be a reason to stay later. */
   private static final String NOT_YET = "";
 
@@ -300,7 +306,7 @@ final class HomeKeeper {
   private void decide(Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
     String why = stay.maps ? notMaps(key, stay, blacklisted, settings) : notReduces(key, stay);
     hold(key, stay, why == null, now);
-    boolean late = now - stay.since >= (stay.blocks ? settings.blocksForMs : waitMs(patienceMs, settings));
+    boolean late = now - stay.since >= staysForMs(stay, settings);
     if (NOT_YET.equals(why)) {
       if (late) {
         end(key, stay, "no_answer");
@@ -317,7 +323,9 @@ final class HomeKeeper {
     if (why != null || late || hosts.isEmpty() && !stay.blocks) {
       end(key, stay, why != null ? why : late ? "waited" : "no_nodes");
     } else {
-      stay(key, stay, target(key, stay, hosts, settings, now), mode == Mode.ON && !shadow, settings, now);
+      HomeRows.Target target =
+          stay.blocks ? nearBlocks(key, stay, blacklisted, settings, now) : target(key, stay, hosts, settings, now);
+      stay(key, stay, target, mode == Mode.ON && !shadow, settings, now);
     }
   }
 
@@ -391,10 +399,24 @@ final class HomeKeeper {
     return balance > 0;
   }
 
-  private HomeRows.Target target(Key key, Stay stay, TreeMap<String, String> hosts, Settings settings, long now) {
-    if (stay.blocks) {
-      return new HomeRows.Target(rows.names(key), new TreeMap<>());
+  /** Hosts of its blocks; once none came there for a while, all hosts of their racks, each for as many as its rack's row. */
+  private HomeRows.Target nearBlocks(
+      Key key, Stay stay, Collection<String> blacklisted, Settings settings, long now) {
+    TreeMap<String, Integer> added = new TreeMap<>();
+    if (now - stay.since >= settings.blocksForMs) {
+      Map<String, Integer> asked = rows.counts(key, new HashSet<>(cluster.racks().values()));
+      Predicate<String> takes = cluster.takes(rows.last(key).getCapability());
+      cluster.racks().forEach((host, rack) -> {
+        boolean usable = asked.containsKey(rack) && !blacklisted.contains(host) && !blacklisted.contains(rack);
+        if (usable && takes.test(host)) {
+          added.put(host, asked.get(rack));
+        }
+      });
     }
+    return new HomeRows.Target(rows.names(key), added);
+  }
+
+  private HomeRows.Target target(Key key, Stay stay, TreeMap<String, String> hosts, Settings settings, long now) {
     // Hosts of its blocks alone may never have room, whatever is set for hints.
     boolean early = !stay.narrowed || now - stay.began < Math.min(settings.hostsForMs, HOSTS_FOR_MAX_MS);
     early &= !(stay.maps && gathered); // few of a gathered job's blocks have hosts at home
@@ -454,8 +476,8 @@ final class HomeKeeper {
       counters.homes((used ? "" : "shadow_") + what, rows.outstanding(key));
       LOG.info(
           "hintd: {} of {}, {} containers, {} asked for {} alone, until none came for {} ms", key, attempt,
-          rows.outstanding(key), used ? "are" : "would be", stay.blocks ? "on hosts of their blocks" : "in " + homes,
-          stay.blocks ? settings.blocksForMs : waitMs(patienceMs, settings));
+          rows.outstanding(key), used ? "are" : "would be", stay.blocks ? "near their blocks" : "in " + homes,
+          staysForMs(stay, settings));
     }
     stay.kept = used;
     rows.keepTo(key, used ? target : null);

@@ -49,6 +49,8 @@ final class Settings {
   final long homesWaitMs;
   /** Maps whose input has no homes are asked for on hosts of their blocks alone until none came for so long, ms; 0: not at all. */
   final long blocksForMs;
+  /** And then, until none came for so much longer, in racks of their blocks alone, ms; 0: not at all. */
+  final long blockRacksForMs;
   /** Jobs that hintd gathers in a few racks go there, though their input lies elsewhere as well. */
   final boolean gathers;
   private final boolean homes;
@@ -74,7 +76,8 @@ final class Settings {
     mode = from.word("mode", Mode.SHADOW);
     holdMaxMs = from.number("hold-max-ms", 3_600_000, 0, 86_400_000);
     homesWaitMs = from.number("homes-wait-ms", 3_600_000, 0, 3_600_000);
-    blocksForMs = from.number("blocks-for-ms", 3_000, 0, 60_000);
+    blocksForMs = from.number("blocks-for-ms", 1_000, 0, 60_000);
+    blockRacksForMs = from.number("block-racks-for-ms", 4_000, 0, 60_000);
     gathers = from.flag("gathers", false);
     homes = from.flag("homes", true);
     homesOf = from.each("homes.", key -> from.flag(key, true));

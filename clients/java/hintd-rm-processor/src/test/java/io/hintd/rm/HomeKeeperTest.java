@@ -435,17 +435,50 @@ class HomeKeeperTest {
   }
 
   @Test
-  void mapsWhoseDataWasSentNowhereWaitForHostsOfTheirBlocksUntilNoneComesForThreeSeconds() throws Exception {
+  void mapsWhoseDataWasSentNowhereWaitForHostsOfTheirBlocksThenForTheirRacksUntilNoneComes() throws Exception {
     registerOther();
     assertEquals(rows(3, 3, "*=3!"), allocate(maps(3)), "their rows stay as they came");
     assertEquals(3, count("blocks"));
-    assertEquals("", pass(2));
-    keeper.delivered(MAPS, host(0, false), away(), now);
-    assertEquals("", pass(2), "no row of another host is added, for it would read from elsewhere");
-    assertEquals("*=2", pass(1), "none came for 3 s");
+    assertEquals(hosts(3, 3, 3, 3), pass(1), "none came for a second: all hosts of their racks");
+    keeper.delivered(MAPS, host(1, false), away(), now);
+    assertEquals(hosts(3, 0, 3, 0), allocate(), "one came: hosts of their blocks again");
+    assertEquals(hosts(2, 2, 2, 2), pass(1), "no more than are outstanding");
+    assertEquals("", pass(3));
+    assertEquals("*=2 " + hosts(3, 0, 3, 0), pass(1), "none came for 5 s");
     assertEquals(1, count("blocks_ended_waited"));
     assertEquals(0, count("narrowed") + count("at_home") + count("elsewhere"));
     assertEquals(rows(2, 2, "*=2"), allocate(maps(2)), "for good");
+  }
+
+  /** Rows of both hosts at home, and of both elsewhere. */
+  private String hosts(int home, int otherHome, int away, int otherAway) {
+    return told(Arrays.asList(
+        Yarn.row(MAPS, host(0, true), home), Yarn.row(MAPS, host(1, true), otherHome),
+        Yarn.row(MAPS, host(0, false), away), Yarn.row(MAPS, host(1, false), otherAway)));
+  }
+
+  @Test
+  void whoSaysSoWaitsForHostsOfBlocksAlone() throws Exception {
+    use("blocks-for-ms=3000", "block-racks-for-ms=0");
+    registerOther();
+    assertEquals(rows(3, 3, "*=3!"), allocate(maps(3)));
+    assertEquals("", pass(2));
+    keeper.delivered(MAPS, host(0, false), away(), now);
+    assertEquals("", pass(2), "no row of another host is added");
+    assertEquals("*=2", pass(1), "none came for 3 s");
+    assertEquals(1, count("blocks_ended_waited"));
+  }
+
+  @Test
+  void ofRacksOfBlocksOnlyHostsThatTakeContainersAreNamed() throws Exception {
+    registerOther();
+    allocate(maps(3));
+    cluster.unusable.add(host(1, true));
+    blacklisted = Collections.singleton(away());
+    String sent = pass(1);
+    assertFalse(sent.contains(host(1, true)) || sent.contains(host(1, false)), sent);
+    cluster.unusable.clear();
+    assertTrue(pass(1).contains(host(1, true) + "=3"));
   }
 
   /** A daemon whose policy gathers jobs, and that knows a run which shuffled sixteen times what it read. */
@@ -527,7 +560,7 @@ class HomeKeeperTest {
     registerOther();
     assertEquals(rows(3, 3, "*=3!"), allocate(maps(3)));
     cluster.unusable.add(host(0, true));
-    assertEquals("", pass(1), "the other replica's host can take all of them");
+    assertEquals("", allocate(), "the other replica's host can take all of them");
     blacklisted = Collections.singleton(host(0, false));
     assertEquals("*=3", pass(1));
     assertEquals(2, count("blocks_ended_no_rows"));

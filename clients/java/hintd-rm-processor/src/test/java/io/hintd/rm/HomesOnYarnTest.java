@@ -356,14 +356,36 @@ class HomesOnYarnTest {
   }
 
   @Test
-  void aJobWhoseBlocksLieOnBusyHostsGoesAnywhereAfterThreeSeconds() throws Exception {
+  void aJobWhoseBlocksLieOnBusyHostsStaysInTheirRacks() throws Exception {
     Job hog = new Job(600, 1024, 0).maps(ROOM, host(0)).maps(ROOM, away());
     run(8, () -> hog.waiting.isEmpty());
     Job job = elsewhere("3000");
     assertTrue(run(60, job::done) < 30, job::say);
     assertEquals(6, job.mapsAt.size(), job::say);
-    assertEquals(1, count("blocks_ended_waited"), job::say);
+    Map<String, String> racks = yarn.cluster.racks();
+    List<String> near = Arrays.asList(racks.get(host(0)), racks.get(away()));
+    assertTrue(job.mapsAt.stream().allMatch(host -> near.contains(racks.get(host))), job::say);
+    assertFalse(job.mapsAt.contains(host(0)) || job.mapsAt.contains(away()), job::say);
+    assertEquals(0, count("blocks_ended_waited"), job::say);
     assertTrue(job.longest <= 6_000, job::say);
+  }
+
+  @Test
+  void aJobWhoseBlocksLieInBusyRacksGoesAnywhereAfterAWhile() throws Exception {
+    Map<String, String> racks = yarn.cluster.racks();
+    List<String> near = Arrays.asList(racks.get(host(0)), racks.get(away()));
+    Job hog = new Job(600, 1024, 0);
+    racks.forEach((host, rack) -> {
+      if (near.contains(rack)) {
+        hog.maps(ROOM, host);
+      }
+    });
+    run(16, () -> hog.waiting.isEmpty());
+    Job job = elsewhere("3000");
+    assertTrue(run(60, job::done) < 30, job::say);
+    assertEquals(6, job.mapsAt.stream().filter(host -> !near.contains(racks.get(host))).count(), job::say);
+    assertEquals(1, count("blocks_ended_waited"), job::say);
+    assertTrue(job.longest <= 10_000, job::say);
   }
 
   @Test
