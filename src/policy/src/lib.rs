@@ -48,6 +48,7 @@ pub mod registry;
 pub mod sample;
 pub mod scale_up_out;
 pub mod terms;
+pub mod together;
 #[cfg(test)]
 mod toys;
 
@@ -68,6 +69,7 @@ pub use plan::Planner;
 pub use predict::Prediction;
 pub use problem::{Degraded, GroupProblem, Owner, PlaceProblem, Reason};
 pub use terms::{Terms, evaluate};
+pub use together::{PlaceTogether, Together};
 
 /// A scheduling policy: a name, what it is, and which capabilities it has.
 pub trait Policy: Send + Sync {

@@ -3,6 +3,7 @@
 use super::budget::{Budget, Work};
 use super::predict::Prediction;
 use super::problem::PlaceProblem;
+use super::together::PlaceTogether;
 use hintd_model::cluster::NodePair;
 use hintd_model::units::{BitsPerSec, BoxIdx, ChainIdx, DirectedLinkIdx, NodeIdx};
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,11 @@ pub trait Place: Send + Sync {
     /// hints are not kept back for the bytes' sake.
     fn weighs_bytes(&self) -> bool {
         true
+    }
+
+    /// Several requests as one, if it can.
+    fn as_together(&self) -> Option<&dyn PlaceTogether> {
+        None
     }
 
     /// Its predictions of performance, if it makes any.
