@@ -155,6 +155,7 @@ impl Busy {
             follows,
             generation: Arc::clone(&generation),
             read,
+            round: None,
             came,
         };
         match found {
