@@ -48,7 +48,6 @@ pub mod registry;
 pub mod sample;
 pub mod scale_up_out;
 pub mod terms;
-pub mod together;
 #[cfg(test)]
 mod toys;
 
@@ -64,12 +63,11 @@ pub use flow_index::{FlowIndex, JobSlot};
 pub use indexed_flows::IndexedFlows;
 pub use learn::Learn;
 pub use params::{ParamError, Params, PolicyTable};
-pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, Placement, Predict, Share};
+pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, PlaceTogether, Placement, Predict, Share, Together};
 pub use plan::Planner;
 pub use predict::Prediction;
 pub use problem::{Degraded, GroupProblem, Owner, PlaceProblem, Reason};
 pub use terms::{Terms, evaluate};
-pub use together::{PlaceTogether, Together};
 
 /// A scheduling policy: a name, what it is, and which capabilities it has.
 pub trait Policy: Send + Sync {

@@ -119,6 +119,35 @@ struct Supply {
     parts: Vec<Part>,
 }
 
+impl Supply {
+    fn count(&self) -> u64 {
+        self.parts.iter().map(|part| u64::from(part.count)).sum()
+    }
+}
+
+/// Where a supply may go, and how many of its containers each node has slots for; `None`: it has bounds of its own.
+type Reach = Option<Vec<(NodeIdx, u32)>>;
+
+/// Keeps the machines of least cost that together have slots for so many, each for whole tasks of so many slots.
+fn nearest(open: &mut Vec<(u32, u32)>, machines: &[Machine], slots: u32, far: u64) {
+    // Each has slots for a task at least.
+    let enough = usize::try_from(far).unwrap_or(usize::MAX);
+    if open.len() > enough {
+        open.select_nth_unstable(enough);
+        open.truncate(enough);
+    }
+    open.sort_unstable();
+    let mut reached = 0;
+    let is_beyond = |(_, at): &(u32, u32)| {
+        let before = reached;
+        reached += u64::from(machines[*at as usize].slots / slots * slots);
+        before >= far
+    };
+    if let Some(beyond) = open.iter().position(is_beyond) {
+        open.truncate(beyond);
+    }
+}
+
 /// All members, and the room that they share.
 struct Flow<'r> {
     first: &'r [Placement],
@@ -211,25 +240,15 @@ impl<'r> Flow<'r> {
     fn flow(&mut self, supplies: &[Supply], budget: &Budget<'_>) -> Option<(bool, bool)> {
         let unit = Unit::of(&self.snapshot.rules, supplies.iter().map(|supply| &supply.size));
         let weights: Vec<u32> = supplies.iter().map(|supply| unit.slots(&supply.size)).collect();
-        let counts = supplies.iter().map(|supply| supply.parts.iter().map(|part| u64::from(part.count)).sum::<u64>());
-        let wanted: u64 = counts.zip(&weights).map(|(count, slots)| count * u64::from(*slots)).sum();
-        let machines = self.machines(supplies, &unit, wanted);
+        let wanted: u64 = supplies.iter().zip(&weights).map(|(supply, slots)| supply.count() * u64::from(*slots)).sum();
         let plain = weights.iter().all(|slots| *slots == 1);
-        let reach = if plain { wanted } else { wanted.saturating_mul(2) };
-        let mut nearest: BTreeMap<(NodeIdx, usize), Vec<u32>> = BTreeMap::new();
-        let (mut jobs, mut arcs) = (Vec::with_capacity(supplies.len()), 0_usize);
-        for (supply, &slots) in supplies.iter().zip(&weights) {
-            if !budget.step() || !budget.work(LOOK_UP * machines.len() as u64) {
-                return None;
-            }
-            let key = (supply.root, supply.curve);
-            let near = nearest.entry(key).or_insert_with(|| self.nearest(key, &machines));
-            let bounds = self.bounds(supply, &machines, (near, reach, slots));
-            arcs += bounds.on_machine.iter().filter(|most| **most > 0).count();
-            if arcs > MOST_ARCS {
-                return None;
-            }
-            let count = supply.parts.iter().fold(0_u32, |sum, part| sum.saturating_add(part.count));
+        // What is split leaves slots over.
+        let far = if plain { wanted } else { wanted.saturating_mul(2) };
+        let (machines, reaches) = self.reaches(supplies, (&unit, &weights), (wanted, far), budget)?;
+        let mut jobs = Vec::with_capacity(supplies.len());
+        for ((supply, reach), &slots) in supplies.iter().zip(&reaches).zip(&weights) {
+            let bounds = self.bounds(supply, &machines, reach);
+            let count = u32::try_from(supply.count()).unwrap_or(u32::MAX);
             let waiting = vec![Waiting { wait_s: 0, count }];
             let curve = self.curves[supply.curve].1;
             jobs.push(RoundJob { curve, root: supply.root, waiting, running: vec![], bounds: Some(bounds), slots });
@@ -247,12 +266,50 @@ impl<'r> Flow<'r> {
         Some((placed, plain))
     }
 
-    /// Nodes that any of the supplies may go to, with what is left there.
+    /// Machines that any supply may use, and for each supply which: with bounds of its own (`None`) all that it may go to; else the
+    /// nearest ones that have so many slots together, where each machine has its own cost.
+    fn reaches(
+        &self,
+        supplies: &[Supply],
+        (unit, weights): (&Unit, &[u32]),
+        (wanted, far): (u64, u64),
+        budget: &Budget<'_>,
+    ) -> Option<(Vec<Machine>, Vec<Reach>)> {
+        let all = self.machines(supplies, unit, wanted);
+        let near_only = self.params.p_m == MOST_COST;
+        let mut used = vec![!near_only; all.len()];
+        let mut costs: BTreeMap<(NodeIdx, usize), Vec<u32>> = BTreeMap::new();
+        let mut reaches: Vec<Reach> = Vec::with_capacity(supplies.len());
+        let mut arcs = 0;
+        for (supply, &slots) in supplies.iter().zip(weights) {
+            if !budget.step() || !budget.work(LOOK_UP * all.len() as u64) {
+                return None;
+            }
+            let costs = costs.entry((supply.root, supply.curve)).or_insert_with(|| self.costs(supply, &all));
+            let open = self.open(supply, &all).into_iter().filter(|at| all[*at as usize].slots >= slots);
+            let mut near: Vec<(u32, u32)> = open.map(|at| (costs[at as usize], at)).collect();
+            let is_bound = self.is_bound(supply);
+            if near_only && !is_bound {
+                nearest(&mut near, &all, slots, far);
+            }
+            arcs += near.len();
+            if arcs > MOST_ARCS {
+                return None;
+            }
+            near.iter().for_each(|(_, at)| used[*at as usize] = true);
+            let most = |(_, at): (u32, u32)| (all[at as usize].node, all[at as usize].slots / slots);
+            reaches.push((!is_bound).then(|| near.into_iter().map(most).collect()));
+        }
+        let machines = all.into_iter().zip(used).filter(|(_, used)| *used).map(|(machine, _)| machine).collect();
+        Some((machines, reaches))
+    }
+
+    /// Nodes that any of the supplies may go to, with what is left there, ascending.
     fn machines(&self, supplies: &[Supply], unit: &Unit, wanted: u64) -> Vec<Machine> {
         let mut nodes: Vec<NodeIdx> = Vec::new();
         let mut seen: Vec<&[NodeIdx]> = Vec::new();
-        for part in supplies.iter().flat_map(|supply| &supply.parts) {
-            let candidates = &*self.members[part.member].asked.problem.groups[part.group].candidates;
+        for supply in supplies {
+            let candidates = self.candidates(supply);
             if !seen.iter().any(|known| std::ptr::eq(*known, candidates)) {
                 seen.push(candidates);
                 nodes.extend_from_slice(candidates);
@@ -268,38 +325,43 @@ impl<'r> Flow<'r> {
         nodes.into_iter().filter_map(machine).collect()
     }
 
-    /// Machines by what a task of that root and curve costs there, least first.
-    fn nearest(&self, (root, curve): (NodeIdx, usize), machines: &[Machine]) -> Vec<u32> {
-        let curve = self.curves[curve].1;
-        let latency = &self.members[0].asked.latency;
-        let cost = |at: u32| curve.cost(latency.rtt(root, machines[at as usize].node));
-        let mut order: Vec<(u32, u32)> = (0..machines.len() as u32).map(|at| (cost(at), at)).collect();
-        order.sort_unstable();
-        order.into_iter().map(|(_, at)| at).collect()
+    fn candidates(&self, supply: &Supply) -> &'r [NodeIdx] {
+        let Part { member, group, .. } = supply.parts[0];
+        &self.members[member].asked.problem.groups[group].candidates
     }
 
-    /// Where a supply may go: with bounds of its own anywhere within them; else to the nearest machines with so many slots, where
-    /// each machine has its own cost.
-    fn bounds(&self, supply: &Supply, machines: &[Machine], (near, reach, slots): (&[u32], u64, u32)) -> Bounds {
+    fn is_bound(&self, supply: &Supply) -> bool {
+        let Part { member, group, .. } = supply.parts[0];
+        self.members[member].asked.is_bound(group)
+    }
+
+    /// What a task of the supply costs on each machine.
+    fn costs(&self, supply: &Supply, machines: &[Machine]) -> Vec<u32> {
+        let (curve, latency) = (self.curves[supply.curve].1, &self.members[0].asked.latency);
+        machines.iter().map(|machine| curve.cost(latency.rtt(supply.root, machine.node))).collect()
+    }
+
+    /// Machines that are candidates of the supply; both are in order.
+    fn open(&self, supply: &Supply, machines: &[Machine]) -> Vec<u32> {
+        let mut candidates = self.candidates(supply).iter().peekable();
+        let mut open = Vec::with_capacity(machines.len());
+        for (at, machine) in (0_u32..).zip(machines) {
+            while candidates.next_if(|node| **node < machine.node).is_some() {}
+            if candidates.peek().is_some_and(|node| **node == machine.node) {
+                open.push(at);
+            }
+        }
+        open
+    }
+
+    fn bounds(&self, supply: &Supply, machines: &[Machine], reach: &Reach) -> Bounds {
         let Part { member, group, .. } = supply.parts[0];
         let of = &self.members[member];
-        let asked = &of.asked.problem.groups[group];
-        let may = |machine: &Machine| asked.candidates.binary_search(&machine.node).is_ok();
-        if of.asked.is_bound(group) {
-            return of.asked.bounds(group, machines, &of.filling);
-        }
+        let Some(reach) = reach else { return of.asked.bounds(group, machines, &of.filling) };
         let mut bounds = Bounds { on_machine: vec![0; machines.len()], in_rack: BTreeMap::<RackIdx, u32>::new() };
-        let mut reached = 0;
-        for &at in near {
-            let machine = &machines[at as usize];
-            let most = machine.slots / slots;
-            if most == 0 || !may(machine) {
-                continue;
-            }
-            bounds.on_machine[at as usize] = most;
-            reached += u64::from(most) * u64::from(slots);
-            if reached >= reach && self.params.p_m == MOST_COST {
-                break;
+        for (node, most) in reach {
+            if let Ok(at) = machines.binary_search_by_key(node, |machine| machine.node) {
+                bounds.on_machine[at] = *most;
             }
         }
         bounds
