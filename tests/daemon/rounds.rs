@@ -1,6 +1,6 @@
 //! Requests that are decided together (`placer.round`), over the wire.
 
-use crate::world::{SOON, World, first_said, leased, refusal, request};
+use crate::world::{SOON, World, first_said, leased, refusal, request, resource};
 use hintd_client::wire::v1;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -68,7 +68,7 @@ async fn many_clients_are_decided_in_one_round_and_each_gets_its_own_leases() {
     let done = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
     assert!(text.contains("decided in a round of 16, with 15 other requests: all of them cost "), "{text}");
-    assert_eq!(world.counter("hintd_rounds_total{policy=\"nomora\",result=\"decided\"}").await, 1);
+    assert_eq!((world.counter("rounds").await, world.counter("rounds_requests").await), (1, 16));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,14 +76,14 @@ async fn who_finds_no_room_beside_the_others_is_told_and_who_is_invalid_is_refus
     let world = rounds_of("round_requests = 3").await;
     let _beats = world.cluster(1, 2, 2_048).await;
     let mut invalid = near("bad", 3, 1, "r0n0");
-    invalid.input_paths.push("/nowhere".to_owned());
+    invalid.groups[0].resource = Some(resource(4_096, 1)); // no node is as large
     let ask = |wire: v1::RequestHintsRequest| {
         let client = world.client.clone();
         tokio::spawn(async move { client.request_hints(wire, LONG).await })
     };
     let asked = [near("one", 1, 3, "r0n0"), near("two", 2, 3, "r0n0"), invalid].map(ask);
     let [one, two, bad] = asked;
-    assert_eq!(refusal(bad.await.unwrap()).0, Code::NotFound);
+    assert_eq!(refusal(bad.await.unwrap()).0, Code::InvalidArgument);
     let answers = [one.await.unwrap().unwrap(), two.await.unwrap().unwrap()];
     assert!(answers.iter().all(|answer| round(answer).unwrap().requests == 2));
     let sets = answers.each_ref().map(|answer| answer.hints.as_ref().unwrap());

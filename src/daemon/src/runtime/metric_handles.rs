@@ -185,6 +185,8 @@ impl MetricHandles {
     /// Times and steps of one request.
     pub(super) fn round_decided(&self, policy: &'static str, requests: usize, took: Duration) {
         self.metrics.round_decided(policy, requests, took);
+        self.add("rounds", 1);
+        self.add("rounds_requests", requests as u64);
     }
 
     /// A round ended in a panic.

@@ -10,6 +10,8 @@ use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::network::latency::LatencyModel;
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
 use proptest::prelude::*;
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
 
 const UNIT: Resource = Resource::new(1024, 1);
@@ -357,4 +359,33 @@ fn a_round_that_is_stopped_keeps_to_room() {
         assert_sound(&problems, &found.placements);
         assert!(found.cost <= found.cost_in_turn);
     }
+}
+
+/// Twelve requests of four containers near hosts that are drawn, on 32 nodes in racks of eight of which half is taken, by three curves.
+fn busy(seed: u64) -> Case {
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let occupied = (0..32).map(|_| random.random_range(0..5)).collect();
+    let mut pair = || (random.random_range(0..32), random.random_range(0..32), random.random_range(5..900));
+    let rtts = (0..300).map(|_| pair()).collect();
+    let mut request = || {
+        let groups = vec![(4, random.random_range(1..3), 0)];
+        Drawn { root: Some(random.random_range(0..32)), groups, gang: false, queue: random.random_range(0..3), seed: 1 }
+    };
+    let requests = (0..12).map(|_| request()).collect();
+    Case { racks: 4, hosts: 8, occupied, rtts, dominant: false, requests }
+}
+
+#[test]
+fn rounds_gain_where_requests_meet() {
+    let (mut together_in_all, mut in_turn, mut better) = (0.0, 0.0, 0);
+    for seed in 0..200 {
+        let case = busy(seed);
+        let sample = case.sample();
+        let found = together(&case.problems(&sample));
+        together_in_all += found.cost;
+        in_turn += found.cost_in_turn;
+        better += usize::from(found.cost < found.cost_in_turn);
+    }
+    println!("cost of 200 rounds: {together_in_all:.0} together, {in_turn:.0} in turn; {better} rounds gain");
+    assert!(better > 100 && together_in_all < 0.95 * in_turn, "{better} of 200");
 }
