@@ -20,7 +20,7 @@ const FILES: [&str; 6] = [
 const PUBLISHED: &[&str] = &[
     // common.proto
     "Exclusion", "SourceAge", "PlanNote", "Blocked", "NearMiss", "Lack", "Refused", "HintRoute", "ChainPath",
-    "BoxStop", "Withheld", "TermsOfWhole",
+    "BoxStop", "Withheld", "TermsOfWhole", "RoundNote",
     // placement.proto
     "DecisionOutcome", "HintOutcome", "CameTo", "TermOutcome", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
     "RackHosts", "HomedGroup", "PredictedPerformance", "PredictedGroup", "PredictedPlace", "ProposedMove", "MoveAdvice",

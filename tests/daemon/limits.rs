@@ -48,7 +48,7 @@
 // hold.progress: tests/daemon/job_progress.rs
 // worth.keys: src/engine/worth/book/tests.rs
 // placer.steps: src/policy/budget.rs
-// placer.commit_retries: tests/daemon/contention.rs
+// placer.commit_retries: tests/daemon/contention.rs // placer.round_requests: src/daemon/src/runtime/rounds/tests.rs
 // history.keys: src/engine/history.rs // history.runs: src/engine/history.rs
 // plan.kept: src/engine/tests/plans.rs
 // plan.time: src/engine/tests/ugly_networks/planning.rs

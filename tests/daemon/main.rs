@@ -41,6 +41,7 @@ mod program;
 mod replay;
 mod resource_manager;
 mod resource_manager_apps;
+mod rounds;
 mod searches;
 mod shells;
 mod slow_peers;

@@ -71,6 +71,7 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
         lines.push(format!("\nexpected gain over the default placement: {} %", output::digits(gain * 100.0)));
     }
     lines.extend(set.terms_of_whole.as_ref().map(whole_text));
+    lines.extend(set.round.as_ref().map(round_text));
     for (count, what) in
         [(set.without_room, "containers find no room now"), (set.next_wave, "containers wait for a later wave")]
     {
@@ -140,6 +141,17 @@ fn whole_text(whole: &v1::TermsOfWhole) -> String {
         earlier => format!(", beside {earlier} that were asked for before"),
     };
     format!("cost and gain are of all {} containers that are placed as one{earlier}", whole.containers)
+}
+
+/// Whom it was decided with, and what that was worth.
+fn round_text(round: &v1::RoundNote) -> String {
+    let [together, in_turn] = [round.cost, round.cost_in_turn].map(output::digits);
+    let others = round.requests.saturating_sub(1);
+    let with = if others == 1 { "1 other request".to_owned() } else { format!("{others} other requests") };
+    format!(
+        "decided in a round of {}, with {with}: all of them cost {together}, one after the other {in_turn}",
+        round.requests
+    )
 }
 
 /// Why there are no hints.
@@ -348,6 +360,15 @@ mod tests {
             said(98, 2).contains("of all 98 containers that are placed as one, beside 2 that were asked for before")
         );
         assert!(!text(&set(None)).contains("placed as one"));
+    }
+
+    #[test]
+    fn a_round_is_told_with_what_it_was_worth() {
+        let round = |requests| v1::RoundNote { requests, cost: 12.5, cost_in_turn: 14.25 };
+        let said = |round| text(&v1::HintSet { round, ..v1::HintSet::default() });
+        let line = "decided in a round of 7, with 6 other requests: all of them cost 12.5, one after the other 14.25";
+        assert!(said(Some(round(7))).lines().any(|said| said == line), "{}", said(Some(round(7))));
+        assert!(said(Some(round(2))).contains("with 1 other request:") && !said(None).contains("round"));
     }
 
     #[test]

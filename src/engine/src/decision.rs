@@ -24,6 +24,17 @@ pub struct TermsOfWhole {
     pub earlier: u64,
 }
 
+/// A round of requests that were decided together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RoundNote {
+    /// How many, with this one.
+    pub requests: u32,
+    /// What all of them cost by the policy's objective, containers without a place included.
+    pub cost: f64,
+    /// What they would cost if each were placed in its turn.
+    pub cost_in_turn: f64,
+}
+
 /// One answered request. Holds names, not indexes: it outlives snapshots and processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
@@ -65,6 +76,9 @@ pub struct Decision {
     /// Terms, baseline and gain are of more than what is asked for now; `None`: of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms_of_whole: Option<TermsOfWhole>,
+    /// The requests that it was decided with; `None`: it was decided alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<RoundNote>,
     /// How the search ended.
     pub ended: Ended,
     /// Relative distance to a proven bound.

@@ -14,6 +14,7 @@
 //! - `answers`, `attempts`: idempotency by request id; remembered requests; `packed`, `packed_answer`: answers in few bytes.
 //! - `proof`: tokens and nonces that attempts are held by, and what callers show.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
+//! - `rounds`: when requests that gather are decided together.
 //! - `monitor`, `release`, `history`: silence, expected ends, recurring jobs; `arrivals`: where containers came.
 //! - `prediction`: which recurring jobs come, from runs that finished; for planners.
 //! - `plans`: plans of recurring jobs, one of them in force; where data of planned jobs goes.
@@ -78,6 +79,7 @@ pub mod refusal;
 mod release;
 mod remembered_bytes;
 mod results;
+pub mod rounds;
 pub mod routes;
 pub mod settings;
 mod task_events;
@@ -96,7 +98,7 @@ pub use circuits::messages::{
     CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, ReportTaken, WantedCircuit,
     WantedCircuits,
 };
-pub use decision::{ChainPath, Decision, Hint, LearnedFrom, Mode, TermValues, TermsOfWhole};
+pub use decision::{ChainPath, Decision, Hint, LearnedFrom, Mode, RoundNote, TermValues, TermsOfWhole};
 pub use dispatching::late_of;
 pub use dispatching::{DetachedDispatcher, DispatchSettings, ImmediateRequest};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
@@ -110,7 +112,8 @@ pub use history::{EdgeHistory, LearnedGroup, LearnedRun};
 pub use listing::LeaseFilter;
 pub use packed_answer::{PackedAnswer, PackedExplained};
 pub use placer::{
-    Guard, PlacerSettings, Proposal, SelectedPolicy, check_keys, is_chained, may_wait, propose, propose_waiting,
+    Guard, PlacerSettings, Proposal, RoundMember, SelectedPolicy, check_keys, is_chained, may_wait, propose,
+    propose_together, propose_waiting,
 };
 pub use plans::{KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun, ValidatedPlan};
 pub use proof::{NonceHash, Proof, Shown, Token};

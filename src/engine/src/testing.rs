@@ -88,6 +88,7 @@ pub(crate) fn answer(id: &str, digest: u64) -> Arc<Answer> {
         baseline: None,
         expected_gain: None,
         terms_of_whole: None,
+        round: None,
         withheld: None,
         ended: Ended::Complete,
         gap: None,

@@ -63,7 +63,7 @@ pub use flow_index::{FlowIndex, JobSlot};
 pub use indexed_flows::IndexedFlows;
 pub use learn::Learn;
 pub use params::{ParamError, Params, PolicyTable};
-pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, Placement, Predict, Share};
+pub use place::{ChosenRoute, Ended, Objective, Place, PlaceError, PlaceTogether, Placement, Predict, Share, Together};
 pub use plan::Planner;
 pub use predict::Prediction;
 pub use problem::{Degraded, GroupProblem, Owner, PlaceProblem, Reason};

@@ -49,6 +49,11 @@ pub trait Place: Send + Sync {
         true
     }
 
+    /// Several requests as one, if it can.
+    fn as_together(&self) -> Option<&dyn PlaceTogether> {
+        None
+    }
+
     /// Its predictions of performance, if it makes any.
     fn as_predict(&self) -> Option<&dyn Predict> {
         None
@@ -58,6 +63,25 @@ pub trait Place: Send + Sync {
     fn reads_latency(&self) -> bool {
         false
     }
+}
+
+/// Decides where the containers of several requests go.
+pub trait PlaceTogether: Send + Sync {
+    /// One placement for each problem, in their order. All are of one snapshot and its leases, and together they are within its room.
+    /// Their cost is never above that of placing one after the other; one problem alone is placed as [`Place`] places it.
+    /// A gang that has to be whole and is not takes no room from the others.
+    fn place_together(&self, problems: &[PlaceProblem<'_>], budget: &mut Budget<'_>) -> Together;
+}
+
+/// What requests of a round come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Together {
+    /// By problem.
+    pub placements: Vec<Placement>,
+    /// What all of them cost by the policy's objective, containers without a place included.
+    pub cost: f64,
+    /// What they would cost if each were placed in its turn.
+    pub cost_in_turn: f64,
 }
 
 /// Predicts the performance of containers by where they are.

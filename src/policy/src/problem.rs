@@ -344,6 +344,38 @@ impl PlaceProblem<'_> {
         (load / 10_000) << 16 | (node.0 ^ self.seed as u32).wrapping_mul(0x9e37_79b1) >> 16
     }
 
+    /// The same problem where this is leased, which is at least what was leased before: candidates that have no room left are
+    /// none, and counts are cut to what fits.
+    #[must_use]
+    pub fn beside<'b>(&'b self, leases: &'b Overlay) -> PlaceProblem<'b> {
+        let mut problem = PlaceProblem { leases, loads: None, ..self.clone() };
+        let snapshot = self.snapshot;
+        for at in 0..problem.groups.len() {
+            let group = &self.groups[at];
+            let open = |node: &_| snapshot.rules.feasible(&group.size, &snapshot.room(*node, leases));
+            if !group.candidates.iter().all(open) {
+                problem.groups[at].candidates = group.candidates.iter().copied().filter(open).collect::<Arc<[_]>>();
+            }
+        }
+        problem.cut();
+        problem
+    }
+
+    /// Cuts counts to what could fit now, each group by itself, so that no policy walks through containers in vain.
+    pub fn cut(&mut self) {
+        for at in 0..self.groups.len() {
+            let group = &self.groups[at];
+            // With a candidate for each container there is nothing to cut, and no need to count.
+            if group.count as usize <= group.candidates.len() {
+                continue;
+            }
+            let rules = &self.snapshot.rules;
+            let on = |&node| rules.how_many(&group.size, &self.room(node)).min(group.max_per_node);
+            let fits = group.candidates.iter().fold(0_u32, |sum, node| sum.saturating_add(on(node)));
+            self.groups[at].count = group.count.min(fits.max(1));
+        }
+    }
+
     /// Containers of all groups.
     #[must_use]
     pub fn containers(&self) -> u64 {

@@ -24,6 +24,8 @@ struct Answer<'a> {
     expected_gain: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     terms_of_whole: Option<&'a v1::TermsOfWhole>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round: Option<&'a v1::RoundNote>,
     ended: &'static str,
     gap: Option<f64>,
     steps: u64,
@@ -111,6 +113,7 @@ impl<'a> From<&'a v1::HintSet> for Answer<'a> {
             baseline: set.baseline.as_ref(),
             expected_gain: set.expected_gain,
             terms_of_whole: set.terms_of_whole.as_ref(),
+            round: set.round.as_ref(),
             ended: ended(set.ended()),
             gap: set.gap,
             steps: set.steps,

@@ -7,6 +7,7 @@ use super::{Config, Log, chains, latency, network, page, plan, rebalance, record
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
 use hintd_engine::holding::HoldSettings;
+use hintd_engine::rounds::RoundSettings;
 use hintd_engine::{DispatchSettings, EngineSettings, Guard, Mode, SourceAges};
 use hintd_model::cluster::{Calculator, Resource, SizeRules, Source};
 use hintd_model::units::Micros;
@@ -334,6 +335,7 @@ fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (Placer, PoolOptio
         fallbacks: section.bounded(reader, "fallbacks", DEFAULT_FALLBACKS, 0..=16),
         baseline: section.get(reader, "baseline", true),
         guard: guard(&mut section, reader),
+        round: round(&mut section, reader),
     };
     if placer.deadline_default > placer.deadline_max {
         let message = format!(
@@ -345,6 +347,13 @@ fn placer(root: &mut Section<'_>, reader: &mut Reader<'_>) -> (Placer, PoolOptio
     }
     section.finish(reader);
     (placer, pool)
+}
+
+fn round(section: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<RoundSettings> {
+    let every = section.bounded(reader, "round", Duration::ZERO, Duration::ZERO..=10 * SECOND);
+    // As many as a closed loop of many clients has under way; a round of more takes longer than it gathers.
+    let requests = section.bounded(reader, "round_requests", 64, 2..=4_096);
+    (every > Duration::ZERO).then_some(RoundSettings { every: micros(every), requests })
 }
 
 fn guard(section: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<Guard> {

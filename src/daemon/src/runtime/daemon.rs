@@ -21,6 +21,7 @@ use super::records::Recorder;
 use super::registries::FeedRegistries;
 use super::reload::LastReload;
 use super::replace::{self, BackgroundQueue, FollowEvent};
+use super::rounds::{self, Rounds};
 use super::servers::Servers;
 use super::shuffle_progress::ShuffleProgress;
 use super::training::Training;
@@ -65,6 +66,8 @@ pub(super) struct Inner {
     pub(super) engine_handle: EngineHandle,
     pub(super) shared: Arc<Shared>,
     pub(super) pool: Pool,
+    /// Requests that gather to be decided together.
+    pub(super) rounds: Rounds,
     pub(super) recorder: Recorder,
     pub(super) settings: ArcSwap<Settings>,
     pub(super) clock: Clock,
@@ -252,6 +255,7 @@ impl Daemon {
             engine_handle,
             shared,
             pool,
+            rounds: Rounds::default(),
             recorder,
             settings: ArcSwap::from_pointee(settings),
             clock,
@@ -286,6 +290,7 @@ impl Daemon {
         }));
         daemon.follow_network();
         tokio::spawn(replace::run(daemon.clone(), waiting));
+        tokio::spawn(rounds::run(daemon.clone()));
         tokio::spawn(super::planning::run(daemon.clone()));
         tokio::spawn(super::training::run(daemon.clone()));
         tokio::spawn(super::network_file::run(daemon.clone()));

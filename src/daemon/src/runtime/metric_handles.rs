@@ -183,6 +183,17 @@ impl MetricHandles {
     }
 
     /// Times and steps of one request.
+    pub(super) fn round_decided(&self, policy: &'static str, requests: usize, took: Duration) {
+        self.metrics.round_decided(policy, requests, took);
+        self.add("rounds", 1);
+        self.add("rounds_requests", requests as u64);
+    }
+
+    /// A round ended in a panic.
+    pub(super) fn round_panicked(&self, policy: &'static str) {
+        self.metrics.round_panicked(policy);
+    }
+
     pub(super) fn request(&self, policy: &'static str, stages: &[(Stage, Duration)], steps: Option<u64>) {
         let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
         let handles = policies.entry(policy).or_insert_with(|| self.metrics.requests(policy)).clone();

@@ -40,6 +40,7 @@ pub mod refused_table;
 pub mod registries;
 mod reload;
 mod replace;
+mod rounds;
 pub mod servers;
 pub mod shuffle_progress;
 pub mod shuffle_turn;

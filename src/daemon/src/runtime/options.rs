@@ -5,6 +5,7 @@
 use super::registries::RegistryLimits;
 use crate::telemetry::spans::SpanOptions;
 use hintd_engine::prediction::PredictionSettings;
+use hintd_engine::rounds::RoundSettings;
 use hintd_engine::{EngineSettings, Guard, Mode, Refusal};
 use hintd_model::cluster::{Resource, SizeRules};
 use hintd_model::network::latency::probes::Fanout;
@@ -291,6 +292,8 @@ pub struct Placer {
     pub baseline: bool,
     /// Keeps back hints that would do no good; `None`: all are given.
     pub guard: Option<Guard>,
+    /// Requests of policies that can are decided together; `None`: each alone.
+    pub round: Option<RoundSettings>,
 }
 
 /// Streams to applications.

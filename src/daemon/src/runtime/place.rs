@@ -5,20 +5,22 @@ use super::commits::{CommitClaim, PendingCommit, UnrecordedDecision};
 use super::daemon::Daemon;
 use super::options::Settings;
 use super::pool::JobContext;
+use super::rounds::{OpenRound, RoundAnswer, Waiter};
 use super::unpacking::Turn;
 use crate::telemetry::metrics::Stage;
 use crate::telemetry::spans::RequestSpan;
-use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
+use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome, RoundSeat};
 use hintd_engine::{
     Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, PlacerSettings, PlannedRun, Proof,
     Proposal, Refusal, SelectedPolicy, Standing, Token, is_chained, late_of, may_wait, propose, propose_waiting,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId, Timestamp};
-use hintd_policy::Policy;
+use hintd_policy::{Place, Policy};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
 
 /// The policy whose placement others are compared with: what YARN does by itself.
 const BASELINE: &str = "capacity";
@@ -44,6 +46,8 @@ struct RequestContext {
     recorded: bool,
     /// The daemon's own: for tasks that were asked for before.
     again: bool,
+    /// It may be decided together with others.
+    gathers: bool,
     /// Its run takes its place in the plan in force, where it is answered at once.
     claims_planned_run: bool,
     /// What is known of its paths, where somebody is asked.
@@ -76,19 +80,23 @@ impl From<Refusal> for Refused {
 }
 
 /// What a search was made of.
-struct SearchInputs {
-    generation: Arc<Generation>,
-    placer: PlacerSettings,
-    now: Timestamp,
+pub(super) struct SearchInputs {
+    pub(super) generation: Arc<Generation>,
+    pub(super) placer: PlacerSettings,
+    pub(super) now: Timestamp,
     /// At which look the deadline ended it.
-    stopped: Option<u64>,
+    pub(super) stopped: Option<u64>,
+    /// The round that it was part of.
+    pub(super) round: Option<RoundSeat>,
 }
 
-struct SearchOutcome {
-    inputs: SearchInputs,
+pub(super) struct SearchOutcome {
+    pub(super) inputs: SearchInputs,
     /// Boxed: a request waits with it for its commit.
-    found: Result<Box<Proposal>, Refusal>,
-    ended: Instant,
+    pub(super) found: Result<Box<Proposal>, Refusal>,
+    pub(super) ended: Instant,
+    /// Held until the commit is over, where it was part of a round.
+    pub(super) open: Option<Arc<OpenRound>>,
 }
 
 /// What became of a search.
@@ -149,10 +157,10 @@ impl Daemon {
         let answer = async {
             if asked.what_if {
                 let mut context = self.request_context(&request, decision, deadline, follows)?;
-                (context.recorded, context.claims_planned_run) = (false, false);
+                (context.recorded, context.claims_planned_run, context.gathers) = (false, false, false);
                 (context.standing, context.span) = (Standing::Outside, asked.span);
                 self.add_known(&mut context).await?;
-                return Ok(RequestAnswer::first(self.what_if(&context).await?));
+                return Ok(RequestAnswer::first(self.what_if(&mut context).await?));
             }
             self.check_ready()?;
             let proof = self.listed_proof(request.attempt, asked.proof).await?;
@@ -207,7 +215,7 @@ impl Daemon {
 
     /// The path of a request up to its commit. A dispatcher decides on a dispatcher instance set apart, on the pool: the engine's thread
     /// only copies its State.
-    async fn what_if(&self, context: &RequestContext) -> Result<Arc<Answer>, Refusal> {
+    async fn what_if(&self, context: &mut RequestContext) -> Result<Arc<Answer>, Refusal> {
         let mut proposal = self.propose(context, 0).await?.found?;
         proposal.elapsed = micros(context.began.elapsed());
         let decision = if proposal.waits() {
@@ -233,7 +241,7 @@ impl Daemon {
         deadline: Instant,
     ) -> Result<Arc<Answer>, Refusal> {
         let mut context = self.request_context(request, decision, deadline, false)?;
-        context.again = true;
+        (context.again, context.gathers) = (true, false);
         self.add_known(&mut context).await?;
         let placed = self.place_and_commit(&mut context, digest).await;
         match placed.map_err(|refused| refused.refusal)? {
@@ -253,7 +261,8 @@ impl Daemon {
                 Refusal::DeadlineExceeded(_) => self.late(context, refusal),
                 other => other.into(),
             })?;
-            let SearchOutcome { inputs, found, ended } = searched;
+            // The next round begins when what this one placed is committed.
+            let SearchOutcome { inputs, found, ended, open: _open } = searched;
             let mut proposal = match found {
                 Ok(proposal) => proposal,
                 Err(refusal) => return Err(self.refused(context, inputs, refusal)),
@@ -352,6 +361,8 @@ impl Daemon {
         };
         // In shadow, and without hints, nobody follows the plan.
         let (again, claims_planned_run) = (false, mode == Mode::On && standing.withheld().is_none());
+        // Who is leased nothing would take room from the others.
+        let gathers = claims_planned_run && settings.placer.round.is_some() && decides_together(&settings, policy);
         let (located, planned, at_once) = (None, None, None);
         Ok(RequestContext {
             proof: Proof::Trusted,
@@ -365,6 +376,7 @@ impl Daemon {
             follows,
             recorded,
             again,
+            gathers,
             claims_planned_run,
             located,
             planned,
@@ -422,6 +434,7 @@ impl Daemon {
             placer: placer(&context.settings, unloaded),
             now: self.0.clock.now(),
             stopped: None,
+            round: None,
         };
         self.refused(context, inputs, refusal)
     }
@@ -435,9 +448,59 @@ impl Daemon {
         Refused { refusal, recorded }
     }
 
+    /// A search with others that came at about the same time; `None`: it is to be searched alone.
+    async fn propose_together(
+        &self,
+        context: &mut RequestContext,
+        conflicts: u32,
+    ) -> Option<Result<SearchOutcome, Refusal>> {
+        let round = context.settings.placer.round.filter(|_| context.gathers)?;
+        let (joined, deadline) = (Instant::now(), context.deadline);
+        let left = deadline.saturating_duration_since(joined);
+        // A good part of its time is left when it is decided: how busy the machine is then nobody knows.
+        let until = deadline - reserve(left, self.0.pool.commit_time()).max(left / RESERVE_DIVISOR);
+        if !self.0.rounds.has_time(until, &round) {
+            return None;
+        }
+        let place = match self.0.pool.admit(left) {
+            Ok(place) => place,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let (answer, wait) = oneshot::channel();
+        let waiter = Waiter {
+            request: Arc::clone(&context.request),
+            settings: Arc::clone(&context.settings),
+            policy: context.policy,
+            located: context.located.clone(),
+            planned: context.planned.clone(),
+            recorded: context.recorded,
+            began: context.began,
+            deadline,
+            joined,
+            place,
+            answer,
+        };
+        self.0.rounds.join(waiter, until, round);
+        match wait.await {
+            Ok(RoundAnswer::Searched(searched, started)) => {
+                self.note_search(context, &searched, joined..started, conflicts);
+                Some(Ok(*searched))
+            }
+            Ok(RoundAnswer::Refused(refusal)) => Some(Err(refusal)),
+            // Nor does it gather again.
+            Ok(RoundAnswer::Alone) | Err(_) => {
+                context.gathers = false;
+                None
+            }
+        }
+    }
+
     /// One search on the pool, on the generation of the moment that it begins: on that of its queueing it would find
     /// what others took meanwhile, lose its commit, and queue again.
-    async fn propose(&self, context: &RequestContext, conflicts: u32) -> Result<SearchOutcome, Refusal> {
+    async fn propose(&self, context: &mut RequestContext, conflicts: u32) -> Result<SearchOutcome, Refusal> {
+        if let Some(found) = self.propose_together(context, conflicts).await {
+            return found;
+        }
         let daemon = self.clone();
         let request = Arc::clone(&context.request);
         let settings = Arc::clone(&context.settings);
@@ -451,10 +514,7 @@ impl Daemon {
                 return Err(passed(began, deadline));
             }
             let (generation, now) = (daemon.generation(), daemon.0.clock.now());
-            let left = deadline - started;
-            // At least as much as commits take now; but half is for the search, which may be worth more than it looks.
-            let reserve = (left / RESERVE_DIVISOR).min(RESERVE_MAX).max(turn.commits.min(left / 2));
-            let search_until = deadline - reserve;
+            let search_until = deadline - reserve(deadline - started, turn.commits);
             let placer = PlacerSettings { located, planned, withhold, ..placer(&settings, turn) };
             // Lost tasks are to have a place, whether or not it is better than YARN's.
             let placer = PlacerSettings { guard: placer.guard.filter(|_| !again), ..placer };
@@ -464,16 +524,21 @@ impl Daemon {
             let found = search(&generation, &request, &settings, mode, &placer, now, &mut stop);
             let found = found.and_then(|proposal| within_bytes(proposal, settings.limits.answer_bytes)).map(Box::new);
             let stopped = probe.stopped();
-            let inputs = SearchInputs { generation, placer, now, stopped };
+            let inputs = SearchInputs { generation, placer, now, stopped, round: None };
             let ended = Instant::now();
-            Ok((SearchOutcome { inputs, found, ended }, started))
+            Ok((SearchOutcome { inputs, found, ended, open: None }, started))
         };
         let (searched, started) = self.0.pool.run(deadline, job).await??;
-        context.searched(&searched, queued..started, conflicts);
-        let (waited, took) = (started - queued, searched.ended - started);
+        self.note_search(context, &searched, queued..started, conflicts);
+        Ok(searched)
+    }
+
+    fn note_search(&self, context: &RequestContext, searched: &SearchOutcome, queued: Range<Instant>, conflicts: u32) {
+        let (waited, took) = (queued.end - queued.start, searched.ended - queued.end);
+        context.searched(searched, queued, conflicts);
+        let policy = context.policy;
         self.metrics().request(policy, &[(Stage::Queue, waited), (Stage::Place, took)], None);
         tracing::debug!(policy, conflicts, generation = searched.inputs.generation.number, ?waited, ?took, "placed");
-        Ok(searched)
     }
 }
 
@@ -497,7 +562,7 @@ impl RequestContext {
 
     fn seen(&self, inputs: SearchInputs, read: Option<Vec<Arc<Dataset>>>, came: RequestOutcome) -> DecidedRequest {
         let (policy, baseline) = policies(&self.settings, self.policy);
-        let SearchInputs { generation, placer, now, stopped } = inputs;
+        let SearchInputs { generation, placer, now, stopped, round } = inputs;
         DecidedRequest {
             request: Arc::clone(&self.request),
             queue_named: self.settings.queues.contains_key(self.request.queue.as_str()),
@@ -511,6 +576,7 @@ impl RequestContext {
             follows: self.follows,
             generation,
             read,
+            round,
             came,
         }
     }
@@ -523,7 +589,18 @@ pub(super) fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn
     (found, built.get(BASELINE).unwrap_or(found))
 }
 
-fn placer(settings: &Settings, turn: JobContext) -> PlacerSettings {
+/// Whether the policy decides several requests as one.
+fn decides_together(settings: &Settings, policy: &str) -> bool {
+    policies(settings, policy).0.as_place().and_then(Place::as_together).is_some()
+}
+
+/// What of the time left is for commit and disk: at least as much as commits take now; but half is for the search, which may
+/// be worth more than it looks.
+pub(super) fn reserve(left: Duration, commits: Duration) -> Duration {
+    (left / RESERVE_DIVISOR).min(RESERVE_MAX).max(commits.min(left / 2))
+}
+
+pub(super) fn placer(settings: &Settings, turn: JobContext) -> PlacerSettings {
     PlacerSettings {
         steps: turn.steps(settings.placer.steps),
         fallbacks: settings.placer.fallbacks,
@@ -540,7 +617,11 @@ fn placer(settings: &Settings, turn: JobContext) -> PlacerSettings {
     }
 }
 
-fn chosen<'s>(settings: &'s Settings, name: &'s str, mode: Mode) -> (&'s Arc<dyn Policy>, SelectedPolicy<'s>) {
+pub(super) fn chosen<'s>(
+    settings: &'s Settings,
+    name: &'s str,
+    mode: Mode,
+) -> (&'s Arc<dyn Policy>, SelectedPolicy<'s>) {
     let (policy, baseline) = policies(settings, name);
     (policy, SelectedPolicy { policy: &**policy, baseline: &**baseline, mode, name })
 }
@@ -572,7 +653,7 @@ fn search(
 }
 
 /// A proposal whose answer is no larger than it may be. Refused before anything is leased.
-fn within_bytes(proposal: Proposal, most: usize) -> Result<Proposal, Refusal> {
+pub(super) fn within_bytes(proposal: Proposal, most: usize) -> Result<Proposal, Refusal> {
     let bytes = proposal.answer_bytes();
     if bytes <= most {
         return Ok(proposal);
@@ -586,7 +667,7 @@ fn token() -> Token {
     Token(format!("{:032x}", rand::random::<u128>()).into())
 }
 
-fn passed(began: Instant, deadline: Instant) -> Refusal {
+pub(super) fn passed(began: Instant, deadline: Instant) -> Refusal {
     Refusal::DeadlineExceeded(micros(deadline.saturating_duration_since(began)))
 }
 

@@ -97,6 +97,7 @@ mod tests {
             fallbacks: 1,
             guard: None,
             baseline: false,
+            round: None,
         };
         let left = |ms, header: &str| {
             let mut metadata = MetadataMap::new();

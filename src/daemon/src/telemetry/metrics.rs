@@ -32,11 +32,11 @@ pub use super::labels::{
 use super::log_writer::LOG_LINES_DROPPED;
 use super::placers::{PLACER_STUCK, QUEUE_DEPTH};
 use super::plans::{HOMED_CONTAINERS, INPUT_HOMES, PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT, REPLICAS};
+use super::rounds;
 use super::routes::{
     BOXES, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS, ROUTES,
 };
 use super::sdn::{SDN_ASKED, SDN_CONNECTED, SDN_EVENTS, SDN_RULES};
-use super::worth::{WORTH_AWAITED, WORTH_HIGH, WORTH_LOW, WORTH_RATIO, WORTH_RUNS, WORTH_STOPPED};
 
 /// Upper bounds for durations, in seconds: from a lookup (100 µs) to a request past all patience.
 pub const SECONDS_BUCKETS: [f64; 16] =
@@ -97,7 +97,7 @@ pub(super) const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'s
 /// Every metric there is.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
     let others = [super::instance::ROWS, super::routes::OF_LINKS, super::slow_peers::ROWS, super::spans::ROWS];
-    OF_WORK.iter().chain(others.into_iter().flatten())
+    OF_WORK.iter().chain(others.into_iter().flatten()).chain(rounds::ROWS).chain(super::worth::ROWS)
 }
 
 /// Metrics of what the daemon does.
@@ -132,17 +132,6 @@ const OF_WORK: &[Metric] = &[
         Unit::Count,
         "Pairs of hosts that talk, by how: installed, default, cut; under chains: chained, bypassing, broken.",
     ),
-    metric(
-        WORTH_RATIO,
-        Kind::Gauge,
-        Unit::Count,
-        "Completion times of hinted applications / held-out ones; NaN: too few.",
-    ),
-    metric(WORTH_LOW, Kind::Gauge, Unit::Count, "Where the ratio's 95 % interval begins."),
-    metric(WORTH_HIGH, Kind::Gauge, Unit::Count, "Where the ratio's 95 % interval ends."),
-    metric(WORTH_RUNS, Kind::Gauge, Unit::Count, "Applications that succeeded and are compared, by queue and side."),
-    metric(WORTH_STOPPED, Kind::Gauge, Unit::Count, "Recurring keys without hints, for these made them slower."),
-    metric(WORTH_AWAITED, Kind::Gauge, Unit::Count, "Applications that are compared and have not ended."),
     metric(BOXES, Kind::Gauge, Unit::Count, "Middleboxes declared, by whether flows can pass them: usable, down."),
     metric(MOVES, Kind::Counter, Unit::Count, "Moves of running containers: proposed, held for a round, followed."),
     metric(ROUTE_CHANGES, Kind::Counter, Unit::Count, "Routes told to watchers, by cause and phase."),
@@ -234,6 +223,7 @@ impl Metrics {
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
             .and_then(|builder| builder.set_buckets_for_metric(Matcher::Full(SEARCH_STEPS.to_owned()), &STEPS_BUCKETS))
+            .and_then(|it| it.set_buckets_for_metric(Matcher::Full(rounds::REQUESTS.to_owned()), &rounds::BUCKETS))
             .expect("bucket lists are not empty")
             .build_recorder();
         describe(&recorder);
@@ -351,7 +341,7 @@ impl Metrics {
         self.0.recorder.register_gauge(&key(name, labels), &METADATA)
     }
 
-    fn histogram(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Histogram {
+    pub(super) fn histogram(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Histogram {
         self.0.recorder.register_histogram(&key(name, labels), &METADATA)
     }
 }
@@ -526,7 +516,8 @@ mod tests {
     /// Records everything at least once.
     fn busy() -> Metrics {
         let metrics = Metrics::new();
-        [super::super::spans::record, super::super::slow_peers::record].iter().for_each(|record| record(&metrics));
+        let others = [super::super::spans::record, super::super::slow_peers::record, rounds::record];
+        others.iter().for_each(|record| record(&metrics));
         let requests = metrics.requests("container");
         Stage::ALL.iter().for_each(|&stage| requests.stage(stage, 3 * MS));
         requests.steps(1000);

@@ -19,6 +19,7 @@ pub mod placers;
 pub mod plans;
 pub mod process;
 pub mod rate_limited_log;
+mod rounds;
 pub mod routes;
 pub mod sdn;
 pub mod slow_peers;

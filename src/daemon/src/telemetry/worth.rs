@@ -1,15 +1,30 @@
 //! Metrics of what hints are worth: completion times of hinted applications ÷ those of held-out ones, by queue.
 
-use super::metrics::Metrics;
-use metrics::Gauge;
+use super::metrics::{Kind, Metric, Metrics, metric};
+use metrics::{Gauge, Unit};
 use std::collections::BTreeSet;
 
-pub(super) const WORTH_RATIO: &str = "hintd_worth_ratio";
-pub(super) const WORTH_LOW: &str = "hintd_worth_ratio_low";
-pub(super) const WORTH_HIGH: &str = "hintd_worth_ratio_high";
-pub(super) const WORTH_RUNS: &str = "hintd_worth_applications";
-pub(super) const WORTH_STOPPED: &str = "hintd_worth_stopped_keys";
-pub(super) const WORTH_AWAITED: &str = "hintd_worth_awaited_applications";
+const WORTH_RATIO: &str = "hintd_worth_ratio";
+const WORTH_LOW: &str = "hintd_worth_ratio_low";
+const WORTH_HIGH: &str = "hintd_worth_ratio_high";
+const WORTH_RUNS: &str = "hintd_worth_applications";
+const WORTH_STOPPED: &str = "hintd_worth_stopped_keys";
+const WORTH_AWAITED: &str = "hintd_worth_awaited_applications";
+
+/// Their entries in the list of all.
+pub(super) const ROWS: &[Metric] = &[
+    metric(
+        WORTH_RATIO,
+        Kind::Gauge,
+        Unit::Count,
+        "Completion times of hinted applications / held-out ones; NaN: too few.",
+    ),
+    metric(WORTH_LOW, Kind::Gauge, Unit::Count, "Where the ratio's 95 % interval begins."),
+    metric(WORTH_HIGH, Kind::Gauge, Unit::Count, "Where the ratio's 95 % interval ends."),
+    metric(WORTH_RUNS, Kind::Gauge, Unit::Count, "Applications that succeeded and are compared, by queue and side."),
+    metric(WORTH_STOPPED, Kind::Gauge, Unit::Count, "Recurring keys without hints, for these made them slower."),
+    metric(WORTH_AWAITED, Kind::Gauge, Unit::Count, "Applications that are compared and have not ended."),
+];
 
 /// Queues with series of their own: they stay as long as the process does.
 const QUEUES_MAX: usize = 256;

@@ -126,6 +126,7 @@ impl LeaseHandler<'_> {
             baseline: None,
             expected_gain: None,
             terms_of_whole: None,
+            round: None,
             withheld: None,
             ended: Ended::Complete,
             gap: None,

@@ -111,7 +111,7 @@ pub(crate) fn compile<'a>(
         seed: request.seed.unwrap_or_else(|| seed_of(request.id.as_str())),
         degraded,
     };
-    cut(&mut problem);
+    problem.cut();
     Ok(Compiled { problem, groups: wishes, notes, learnt, read })
 }
 
@@ -316,21 +316,6 @@ const EDGES_ASSUMED: &str = "edges_assumed";
 /// 0 means no bound; of two bounds the tighter holds.
 fn tightest(bounds: [u32; 2]) -> u32 {
     bounds.into_iter().filter(|&bound| bound > 0).min().unwrap_or(u32::MAX)
-}
-
-/// Cuts counts to what candidates have room for now.
-fn cut(problem: &mut PlaceProblem<'_>) {
-    for at in 0..problem.groups.len() {
-        let group = &problem.groups[at];
-        // With a candidate for each container there is nothing to cut, and no need to count.
-        if group.count as usize <= group.candidates.len() {
-            continue;
-        }
-        let rules = &problem.snapshot.rules;
-        let on = |&node: &NodeIdx| rules.how_many(&group.size, &problem.room(node)).min(group.max_per_node);
-        let fits = group.candidates.iter().fold(0_u32, |sum, node| sum.saturating_add(on(node)));
-        problem.groups[at].count = group.count.min(fits.max(1));
-    }
 }
 
 /// FNV-1a: small, and the same on every machine.

@@ -8,6 +8,7 @@
 //! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
 //! - `parts`: groups that are asked for in parts, placed as one.
 //! - `guard`: hints that would do no good are kept back.
+//! - `together`: requests of one round.
 //! - `rate`: two placements under two objectives.
 //! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
 
@@ -24,11 +25,12 @@ mod rate;
 mod scan;
 mod sources;
 mod terms;
+mod together;
 mod wait;
 mod waiting;
 
 use super::adherence::Trial;
-use super::decision::{Decision, Mode, TermValues, Withheld, WithheldReason};
+use super::decision::{Decision, Mode, RoundNote, TermValues, Withheld, WithheldReason};
 use super::dispatching::{DispatchRequest, ImmediateRequest};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, PATHS_CUT_SHORT, ProposedFlows, TOO_MANY_PAIRS, shares};
@@ -57,6 +59,7 @@ pub use guard::Guard;
 pub(crate) use hints::Hints;
 pub(crate) use rate::{Rates, Side, rate};
 pub use scan::SnapshotScans;
+pub use together::{RoundMember, propose_together};
 pub(crate) use waiting::seed_of;
 pub use waiting::{is_chained, may_wait, propose_waiting};
 
@@ -188,16 +191,9 @@ pub fn propose(
     if chosen.mode == Mode::Off {
         return Ok(proposal(generation, request, blank(generation, request, chosen), Vec::new()));
     }
-    check_keys(&request.groups)?;
-    // In shadow nothing is given that could be kept back.
-    let place = match settings.withhold.filter(|_| chosen.mode == Mode::On) {
-        Some(reason) => Err(reason),
-        None => Ok(placing(chosen)?),
-    };
     let names = Names::of(request);
-    let mut compiled = compile(generation, (request, names.both()), settings, now)?;
-    large::check_sizes(&compiled)?;
-    match place.and_then(|place| context.approach(place, &mut compiled)) {
+    let Begun { compiled, approach } = context.begin(&names)?;
+    match approach {
         Err(reason) => Ok(context.not_searched(compiled, reason)),
         Ok(approach) => context.searched(compiled, &approach, stop),
     }
@@ -210,6 +206,13 @@ struct ProposalContext<'a> {
     chosen: &'a SelectedPolicy<'a>,
     settings: &'a PlacerSettings,
     now: Timestamp,
+}
+
+/// A request that is compiled.
+struct Begun<'a> {
+    compiled: Compiled<'a>,
+    /// How it is searched; else why it is not.
+    approach: Result<Approach<'a>, WithheldReason>,
 }
 
 /// What a placement is searched and judged by.
@@ -233,6 +236,21 @@ struct Found {
 }
 
 impl<'a> ProposalContext<'a> {
+    /// Compiles the request; refused is what no search could answer.
+    fn begin(&self, names: &'a Names) -> Result<Begun<'a>, Refusal> {
+        let Self { generation, request, chosen, settings, now } = *self;
+        check_keys(&request.groups)?;
+        // In shadow nothing is given that could be kept back.
+        let place = match settings.withhold.filter(|_| chosen.mode == Mode::On) {
+            Some(reason) => Err(reason),
+            None => Ok(placing(chosen)?),
+        };
+        let mut compiled = compile(generation, (request, names.both()), settings, now)?;
+        large::check_sizes(&compiled)?;
+        let approach = place.and_then(|place| self.approach(place, &mut compiled));
+        Ok(Begun { compiled, approach })
+    }
+
     /// How it is searched; else why it is not: no place is known to be better than another.
     fn approach(&self, place: &'a dyn Place, compiled: &mut Compiled<'_>) -> Result<Approach<'a>, WithheldReason> {
         let planned = plan(compiled, self.request, self.chosen.policy, self.settings, self.now);
@@ -258,12 +276,25 @@ impl<'a> ProposalContext<'a> {
         approach: &Approach<'_>,
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<Proposal, Refusal> {
-        let found = self.find(&compiled, approach.place, stop)?;
+        let (in_all, met_cut_short) = search(&compiled, approach.place, self.settings, stop)?;
+        self.placed(compiled, approach, (in_all, met_cut_short), None, stop)
+    }
+
+    /// The answer by a placement; `round`: the requests that it was decided with.
+    fn placed(
+        &self,
+        compiled: Compiled<'_>,
+        approach: &Approach<'_>,
+        (in_all, met_cut_short): (Placement, bool),
+        round: Option<RoundNote>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Proposal, Refusal> {
+        let found = self.find(&compiled, in_all, met_cut_short)?;
         let under = {
             let (budget, flows) = (Budget::new(0, stop), &self.generation.flows);
             chained::check(&compiled, self.request, &found.placement, flows, self.settings, &budget)?
         };
-        let mut draft = blank(self.generation, self.request, self.chosen);
+        let mut draft = Decision { round, ..blank(self.generation, self.request, self.chosen) };
         draft.terms = terms::of(&compiled, &found.in_all);
         draft.terms_of_whole =
             parts::terms_of_whole(self.request, &compiled.problem, [&found.in_all, &found.placement]);
@@ -275,14 +306,8 @@ impl<'a> ProposalContext<'a> {
         Ok(self.with_hints(compiled, &found, under, draft, stop))
     }
 
-    /// Searches; refuses what could only wait where its caller does not.
-    fn find(
-        &self,
-        compiled: &Compiled<'_>,
-        place: &dyn Place,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Result<Found, Refusal> {
-        let (in_all, met_cut_short) = search(compiled, place, self.settings, stop)?;
+    /// What a search came to; refused is what could only wait where its caller does not.
+    fn find(&self, compiled: &Compiled<'_>, in_all: Placement, met_cut_short: bool) -> Result<Found, Refusal> {
         let placement = parts::hinted(&compiled.problem, &in_all, compiled.groups.iter().map(|wish| wish.count));
         let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
         let gang_waits = self.request.gang == Gang::All && !whole;
@@ -523,10 +548,7 @@ fn search(
     stop: &mut dyn FnMut() -> bool,
 ) -> Result<(Placement, bool), Refusal> {
     let problem = &compiled.problem;
-    let cut =
-        |(group, wish): (&GroupProblem, &compile::GroupDemand)| group.candidates.is_empty() || group.count < wish.count;
-    let short = problem.gang == Gang::All && problem.groups.iter().zip(&compiled.groups).any(cut);
-    if short || problem.groups.iter().all(|group| group.candidates.is_empty()) {
+    if is_in_vain(compiled) {
         return Ok((nowhere(problem), false));
     }
     let mut budget = Budget::new(settings.steps, stop);
@@ -540,6 +562,15 @@ fn search(
         }
     })?;
     Ok((hints::within(compiled, placement), budget.met_cut_short_paths()))
+}
+
+/// Whether a search could only fail: there is no room for any container, or less than a gang that has to be whole wants.
+fn is_in_vain(compiled: &Compiled<'_>) -> bool {
+    let problem = &compiled.problem;
+    let cut =
+        |(group, wish): (&GroupProblem, &compile::GroupDemand)| group.candidates.is_empty() || group.count < wish.count;
+    let short = problem.gang == Gang::All && problem.groups.iter().zip(&compiled.groups).any(cut);
+    short || problem.groups.iter().all(|group| group.candidates.is_empty())
 }
 
 /// Nothing is placed.
@@ -587,6 +618,7 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &SelectedPolicy
         baseline: None,
         expected_gain: None,
         terms_of_whole: None,
+        round: None,
         ended: Ended::Complete,
         gap: None,
         steps: 0,

@@ -7,10 +7,11 @@
 //!
 //! # Code map
 //! - `columns`: the columns of nodes, in pieces; `frame`: all that decisions of one generation read.
-//! - `record`: one decision; `replay`: made again, or by another policy; `predict`: what its containers' performance was predicted as.
+//! - `facts`: what each read of its own, and rounds of several. `record`: one decision; `replay`: made again, or by another policy; `predict`: what its containers' performance was predicted as.
 //! - `store`: all of them; `shares`: whose go first; `tally`, `memory_size`: their bytes.
 
 mod columns;
+mod facts;
 mod frame;
 pub(crate) mod memory_size;
 mod predict;
@@ -20,6 +21,7 @@ mod shares;
 mod store;
 mod tally;
 
+pub use facts::{RoundInputs, RoundSeat};
 pub use predict::{PredictedGroup, PredictedPerformance, PredictedPlace};
 pub use record::{DecidedRequest, Probe, Record, RequestOutcome};
 pub use replay::{Difference, ObjectiveComparison, PolicyComparison, ReplayResult};

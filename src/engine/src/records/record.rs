@@ -1,18 +1,17 @@
 //! One decision's record: what it was made of, and what came of it.
 
+use super::facts::{Facts, RoundSeat};
 use super::frame::Frame;
 use super::memory_size;
 use super::shares::Path;
 use super::tally::Tally;
 use crate::answers::Answer;
-use crate::arrivals::Arrived;
 use crate::decision::{Decision, Mode};
 use crate::dispatching::{DetachedDispatcher, StoredDispatcher};
-use crate::generation::{Generation, HeldContainers};
-use crate::history::JobHistory;
+use crate::generation::Generation;
 use crate::placer::{PlacerSettings, Proposal};
 use crate::refusal::Refusal;
-use hintd_model::cluster::{Application, Dataset, HintRequest, Overlay, Shards, Snapshot, dataset};
+use hintd_model::cluster::{Dataset, HintRequest, Overlay, Shards, Snapshot};
 use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
 use hintd_policy::Policy;
 use std::sync::Arc;
@@ -67,6 +66,8 @@ pub struct DecidedRequest {
     pub generation: Arc<Generation>,
     /// Input paths that were found, as [`Proposal::paths_read`] has them; `None`: to be looked up.
     pub read: Option<Vec<Arc<Dataset>>>,
+    /// The round that it was decided in; `None`: it was decided alone.
+    pub round: Option<RoundSeat>,
     /// What came of it.
     pub came: RequestOutcome,
 }
@@ -107,11 +108,8 @@ pub struct Record {
     pub(super) stopped: Option<u64>,
     pub(super) follows: bool,
     frame: Arc<Frame>,
-    held: Option<Arc<[HeldContainers]>>,
-    application: Option<Arc<Application>>,
-    arrived: Option<Arc<Arrived>>,
-    history: Option<Arc<JobHistory>>,
-    read: Vec<Arc<Dataset>>,
+    facts: Facts,
+    pub(super) round: Option<RoundSeat>,
     pub(super) came: StoredOutcome,
     /// Bytes that it shares with none.
     own: usize,
@@ -166,20 +164,16 @@ impl Record {
             follows,
             generation,
             read,
+            round,
             came,
         } = seen;
-        let history = request.recurring_key.as_ref().and_then(|key| generation.history.get(key)).cloned();
-        let read = read.unwrap_or_else(|| found(&request, history.as_deref(), &generation.snapshot));
         let came = match came {
             RequestOutcome::Answered { answer, draft, .. } => StoredOutcome::Answered { answer, draft, dispatcher },
             RequestOutcome::Refused { decision, at, refusal } => StoredOutcome::Refused { decision, at, refusal },
         };
         let mut record = Self {
-            held: generation.held.get(&request.attempt).cloned(),
-            application: generation.snapshot.applications.get(&request.attempt).cloned(),
-            arrived: generation.arrived.get(&request.attempt).cloned(),
-            history,
-            read,
+            facts: Facts::of(&generation, &request, read),
+            round,
             frame,
             came,
             own: 0,
@@ -272,9 +266,8 @@ impl Record {
             }
             StoredOutcome::Refused { refusal, .. } => 256 + refusal.blocked().len() * 640,
         };
-        let anchors = self.held.as_ref().map_or(0, |held| size_of_val(&**held));
         let own = size_of::<Self>() + memory_size::request(&self.request) + memory_size::notes(&self.settings);
-        own + came + anchors + self.read.len() * size_of::<usize>()
+        own + came + self.facts.own()
     }
 
     /// Whether measured latency was kept with it, or there was none.
@@ -304,17 +297,11 @@ impl Record {
                 frame.hold(tally);
             }
         }
-        for read in self.read.iter() {
-            tally.hold(read, || memory_size::dataset(read));
-        }
-        for known in self.application.iter() {
-            tally.hold(known, || memory_size::application(known));
-        }
-        for known in self.arrived.iter() {
-            tally.hold(known, || memory_size::arrived(known));
-        }
-        for known in self.history.iter() {
-            tally.hold(known, || memory_size::job_history(known));
+        self.facts.hold(tally);
+        if let Some(RoundSeat { inputs, .. }) = &self.round
+            && tally.hold(inputs, || inputs.bytes())
+        {
+            inputs.hold(tally);
         }
         for (group, bytes) in self.groups() {
             tally.hold(group, || bytes);
@@ -329,17 +316,11 @@ impl Record {
                 frame.release(tally);
             }
         }
-        for read in self.read.iter() {
-            tally.release(read);
-        }
-        for known in self.application.iter() {
-            tally.release(known);
-        }
-        for known in self.arrived.iter() {
-            tally.release(known);
-        }
-        for known in self.history.iter() {
-            tally.release(known);
+        self.facts.release(tally);
+        if let Some(RoundSeat { inputs, .. }) = &self.round
+            && tally.release(inputs)
+        {
+            inputs.release(tally);
         }
         for (group, _) in self.groups() {
             tally.release(group);
@@ -354,30 +335,27 @@ impl Record {
         dispatcher.into_iter().flat_map(StoredDispatcher::shared)
     }
 
-    /// The generation as this decision read it: of paths, applications, leases and history only its own.
+    /// The generation as this decision read it: of paths, applications, leases and history only its own, or its round's.
     pub(super) fn generation(&self, live: Option<&Snapshot>) -> Generation {
-        let (mut snapshot, leases) = self.frame.thaw(live);
-        snapshot.datasets = Arc::new(self.read.iter().map(|read| (Arc::clone(&read.path), Arc::clone(read))).collect());
-        snapshot.applications.set(&self.request.attempt, self.application.clone());
-        let (mut held, mut history, mut arrived) = (Shards::default(), Shards::default(), Shards::default());
-        held.set(&self.request.attempt, self.held.clone());
-        arrived.set(&self.request.attempt, self.arrived.clone());
-        if let Some(key) = &self.request.recurring_key {
-            history.set(key, self.history.clone());
-        }
-        Generation {
+        let (snapshot, leases) = self.frame.thaw(live);
+        let mut generation = Generation {
             plan: None,              // dispatcher instances carry theirs
             stopped: Arc::default(), // it was made with whether its hints are kept back
             number: self.frame.number,
             snapshot: Arc::new(snapshot),
             scans: Arc::default(),
             leases,
-            held,
-            arrived,
-            history,
+            held: Shards::default(),
+            arrived: Shards::default(),
+            history: Shards::default(),
             releases: self.frame.releases.clone(),
             flows: Arc::clone(&self.frame.flows),
+        };
+        if let Some(round) = &self.round {
+            round.inputs.thaw(&mut generation);
         }
+        self.facts.thaw(&self.request, &mut generation);
+        generation
     }
 
     /// The dispatcher instance that decided, as it was before; `None`: no dispatcher decided, or its State does not read back.
@@ -388,13 +366,4 @@ impl Record {
         let (snapshot, leases): (Snapshot, Overlay) = frame.thaw(live);
         dispatcher.thaw(Arc::new(snapshot), leases)
     }
-}
-
-/// Paths of a request that nobody says were read: those that there are.
-fn found(request: &HintRequest, history: Option<&JobHistory>, snapshot: &Snapshot) -> Vec<Arc<Dataset>> {
-    let own = request.groups.iter().flat_map(|group| &group.input_paths).chain(&request.input_paths);
-    let known = history
-        .into_iter()
-        .flat_map(|job| job.input_paths.iter().chain(job.groups.values().flat_map(|group| &group.input_paths)));
-    own.chain(known).flat_map(|path| dataset::below(&snapshot.datasets, path)).cloned().collect()
 }

@@ -4,7 +4,9 @@ use super::record::{Probe, Record, StoredOutcome};
 use crate::decision::{Decision, TermValues};
 use crate::dispatching::DetachedDispatcher;
 use crate::generation::Generation;
-use crate::placer::{Rates, Row, SelectedPolicy, Side, is_chained, may_wait, propose, propose_waiting, rate};
+use crate::placer::{
+    Rates, Row, SelectedPolicy, Side, is_chained, may_wait, propose, propose_together, propose_waiting, rate,
+};
 use crate::refusal::Refusal;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{DecisionId, Micros, Timestamp};
@@ -139,7 +141,8 @@ impl Record {
             }
         };
         let chained = is_chained(&generation, &self.request, &self.settings.chains);
-        let waited = |chosen: &SelectedPolicy<'_>| self.waits(chosen) && !chained;
+        // What is not placed by a search of its own is rated as it came out.
+        let waited = |chosen: &SelectedPolicy<'_>| self.waits(chosen) && !chained || self.is_of_round(chosen);
         let recorded = self.make(&generation, (&self.policy, &self.name), self.dispatcher(live), &mut self.stop());
         let recorded = recorded.map(|(_, rows)| rows).unwrap_or_default();
         let (mut again, mut likewise) = (self.stop(), stop_at(probe.stopped()));
@@ -170,6 +173,12 @@ impl Record {
         SelectedPolicy { policy: &**policy, baseline: &*self.baseline, mode: self.mode, name }
     }
 
+    /// Whether it is decided with the others of its round.
+    fn is_of_round(&self, chosen: &SelectedPolicy<'_>) -> bool {
+        let decides = chosen.policy.as_place().and_then(Place::as_together).is_some();
+        self.round.is_some() && decides
+    }
+
     /// The recorded probe: it says to stop from the same look on.
     fn stop(&self) -> impl FnMut() -> bool + use<> {
         stop_at(self.stopped)
@@ -194,6 +203,12 @@ impl Record {
         }
         let chosen = self.chosen(policy, name);
         let chained = is_chained(generation, &self.request, &self.settings.chains);
+        if let Some(round) = self.round.as_ref().filter(|_| self.is_of_round(&chosen)) {
+            let made = propose_together(generation, &chosen, &round.inputs.members(), self.now, stop);
+            let proposal = made.into_iter().nth(round.at).expect("it was one of the round")?;
+            let placed = proposal.rows.iter().filter(|row| row.lease).cloned().collect();
+            return Ok((proposal.preview(), placed));
+        }
         if chained || !self.waits(&chosen) {
             let proposal = propose(generation, &self.request, &chosen, &self.settings, self.now, stop)?;
             return Ok((proposal.preview(), proposal.rows));

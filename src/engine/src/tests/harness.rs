@@ -4,7 +4,7 @@ use crate::journal::{Op, Table};
 use crate::testing::request;
 use crate::{
     Answer, CommitOutcome, Counter, Effect, Engine, EngineSettings, Generation, Mode, PlacerSettings, Proof, Proposal,
-    Refusal, Released, Rows, SelectedPolicy, TaskEvent, TaskWhat, Token, propose,
+    Refusal, Released, RoundMember, Rows, SelectedPolicy, TaskEvent, TaskWhat, Token, propose, propose_together,
 };
 use hintd_model::cluster::{
     Change, Heartbeat, HintRequest, NamedContainer, NamedResource, NodeState, Registration, SizeRules,
@@ -114,6 +114,19 @@ impl EngineHarness {
             name: self.policy.name(),
         };
         propose(&self.engine.generation(), request, &chosen, &self.placer, self.now, stop)
+    }
+
+    /// Requests of one round.
+    pub(super) fn propose_together(&self, requests: &[Arc<HintRequest>]) -> Vec<Result<Proposal, Refusal>> {
+        let chosen = SelectedPolicy {
+            policy: &*self.policy,
+            baseline: &*self.baseline,
+            mode: self.mode,
+            name: self.policy.name(),
+        };
+        let member = |request| RoundMember { request, settings: &self.placer };
+        let members: Vec<RoundMember<'_>> = requests.iter().map(member).collect();
+        propose_together(&self.engine.generation(), &chosen, &members, self.now, &mut || false)
     }
 
     pub(super) fn commit(&mut self, proposal: Proposal) -> CommitOutcome {

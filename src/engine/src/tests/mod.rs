@@ -21,6 +21,7 @@ mod plans;
 mod plans_left;
 mod rebalance;
 mod records;
+mod rounds;
 mod shuffles;
 mod silence;
 mod tokens;

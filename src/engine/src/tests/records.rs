@@ -156,6 +156,7 @@ impl Busy {
             follows,
             generation: Arc::clone(&generation),
             read,
+            round: None,
             came,
         };
         match found {

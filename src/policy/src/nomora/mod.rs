@@ -13,6 +13,7 @@
 //!
 //! # Code map
 //! `curve`: performance by latency; `fit`: one from measurements. `round`: many jobs by one flow; `taker` reads it. `request`: a request's groups as rounds.
+//! `together`: requests of one round.
 //! `predict`: performance of a placement's containers and elsewhere. `migrate`: what runs and would perform better elsewhere. `params`.
 
 pub mod curve;
@@ -29,12 +30,18 @@ mod round_tests;
 mod taker;
 #[cfg(test)]
 mod tests;
+mod together;
+#[cfg(test)]
+mod together_tests;
 
 pub use params::NomoraParams;
 
 use crate::advise::{Move, Rebalance, RebalanceProblem};
 use crate::predict::Prediction;
-use crate::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement, Predict};
+use crate::{
+    Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, PlaceTogether, Placement, Predict,
+    Together,
+};
 use hintd_model::units::Micros;
 
 /// Its name.
@@ -85,8 +92,19 @@ impl Place for Nomora {
     fn reads_latency(&self) -> bool {
         true
     }
+
+    fn as_together(&self) -> Option<&dyn PlaceTogether> {
+        Some(self)
+    }
+
     fn as_predict(&self) -> Option<&dyn Predict> {
         Some(self)
+    }
+}
+
+impl PlaceTogether for Nomora {
+    fn place_together(&self, problems: &[PlaceProblem<'_>], budget: &mut Budget<'_>) -> Together {
+        together::place(&self.params, problems, budget)
     }
 }
 

@@ -62,13 +62,13 @@ pub(super) enum Root {
 
 /// A request with what the policy knows of it.
 pub(super) struct Asked<'p, 's> {
-    params: &'p NomoraParams,
+    pub(super) params: &'p NomoraParams,
     pub(super) problem: &'p PlaceProblem<'s>,
     pub(super) curve_name: &'p str,
     pub(super) curve: Curve,
     pub(super) latency: Measured<'p>,
     /// Groups as they are served.
-    order: Vec<usize>,
+    pub(super) order: Vec<usize>,
     pub(super) root: Option<Root>,
 }
 
@@ -234,7 +234,7 @@ impl<'p, 's> Asked<'p, 's> {
         };
         let job = |count, bounds| {
             let waiting = vec![Waiting { wait_s: 0, count }];
-            RoundJob { curve: &self.curve, root, waiting, running: Vec::new(), bounds }
+            RoundJob { curve: &self.curve, root, waiting, running: Vec::new(), bounds, slots: 1 }
         };
         // Groups without bounds are one supply.
         let (free, bound): (Vec<usize>, Vec<usize>) = (0..left.len()).partition(|at| whole(left[*at].group));
@@ -275,13 +275,13 @@ impl<'p, 's> Asked<'p, 's> {
         }
     }
 
-    fn is_bound(&self, group: usize) -> bool {
+    pub(super) fn is_bound(&self, group: usize) -> bool {
         let asked = &self.problem.groups[group];
         asked.max_per_node != u32::MAX || asked.max_per_rack != u32::MAX
     }
 
     /// What a group may still have on machines and in racks.
-    fn bounds(&self, group: usize, machines: &[Machine], filling: &PlacementBuilder<'_, '_>) -> Bounds {
+    pub(super) fn bounds(&self, group: usize, machines: &[Machine], filling: &PlacementBuilder<'_, '_>) -> Bounds {
         let asked = &self.problem.groups[group];
         let on = |machine: &Machine| match asked.candidates.binary_search(&machine.node) {
             Ok(_) => asked.max_per_node.saturating_sub(filling.on_node(group, machine.node)),

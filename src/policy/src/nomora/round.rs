@@ -35,6 +35,9 @@ const MOST_WAIT: f64 = 1e9;
 /// What one of cost is to the solver: staying is half a unit cheaper, so that nothing moves without a gain.
 const UNIT: i64 = 2;
 
+/// How many times finer costs are where tasks take several slots, at most: each slot carries its part of the task's cost.
+const FINEST: i64 = 1 << 16;
+
 /// A machine with room in the round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
@@ -88,6 +91,9 @@ pub struct RoundJob<'a> {
     pub running: Vec<RunningTasks>,
     /// Bounds of the tasks that wait.
     pub bounds: Option<Bounds>,
+    /// Slots that each of its tasks takes, at least 1. A flow may put parts of a task of several slots on different
+    /// machines: such a task is left out of the answer, and waits.
+    pub slots: u32,
 }
 
 /// What is decided together.
@@ -148,7 +154,7 @@ pub struct RoundAnswer {
     pub jobs: Vec<JobAnswer>,
     /// Machines, by position, one for each root that is placed; those that wait for longest go first.
     pub roots: Vec<u32>,
-    /// Σ cost of all arcs that are used.
+    /// Σ cost of all arcs that are used; where tasks take several slots, no answer costs less.
     pub cost: i128,
     /// Nothing costs less; false: the round was cut short.
     pub optimal: bool,
@@ -338,6 +344,18 @@ pub(super) enum Meaning {
     Roots,
 }
 
+impl Meaning {
+    /// Whose tasks; `None`: roots.
+    pub(super) const fn source(self) -> Option<Source> {
+        match self {
+            Self::Machine(source, _) | Self::Rack(source, _) | Self::Stay(source) | Self::Anywhere(source) => {
+                Some(source)
+            }
+            Self::Roots => None,
+        }
+    }
+}
+
 /// The network in the making.
 struct Builder<'r, 'a> {
     round: &'r Round<'a>,
@@ -351,7 +369,23 @@ struct Builder<'r, 'a> {
     /// By machine that has a vertex.
     machine: Vec<Option<NodeId>>,
     meanings: Vec<(ArcId, Meaning)>,
-    tasks: i64,
+    /// Of all tasks, in slots.
+    supply: i64,
+    /// How many times finer than [`UNIT`] costs are.
+    finer: i64,
+}
+
+/// What all slots of tasks can share costs by: 1 where each task takes one.
+fn finer(jobs: &[RoundJob<'_>]) -> i64 {
+    let common = |a: i64, b: i64| a / gcd(a, b) * b;
+    jobs.iter().fold(1, |finer, job| common(finer, i64::from(job.slots)).min(FINEST))
+}
+
+const fn gcd(mut a: i64, mut b: i64) -> i64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    if a == 0 { 1 } else { a }
 }
 
 impl<'r, 'a> Builder<'r, 'a> {
@@ -365,8 +399,9 @@ impl<'r, 'a> Builder<'r, 'a> {
         let (sink, anywhere) = (problem.add_node(0)?, problem.add_node(0)?);
         let rack = racks.list.iter().map(|_| problem.add_node(0)).collect::<Result<Vec<_>, _>>()?;
         let machine = vec![None; round.machines.len()];
+        let (meanings, finer) = (Vec::new(), finer(&round.jobs));
         let mut builder =
-            Self { round, model, racks, costs, problem, sink, anywhere, rack, machine, meanings: vec![], tasks: 0 };
+            Self { round, model, racks, costs, problem, sink, anywhere, rack, machine, meanings, supply: 0, finer };
         for (at, slots) in racks.slots.iter().enumerate() {
             builder.arc(anywhere, builder.rack[at], *slots, 0)?;
         }
@@ -374,25 +409,37 @@ impl<'r, 'a> Builder<'r, 'a> {
     }
 
     fn arc(&mut self, from: NodeId, to: NodeId, capacity: i64, cost: i64) -> Result<ArcId, ProblemError> {
-        self.problem.add_arc(ArcRow { from, to, capacity, cost: UNIT * cost })
+        self.problem.add_arc(ArcRow { from, to, capacity, cost })
     }
 
+    /// Slots that each task of the source takes.
+    fn slots(&self, source: Source) -> i64 {
+        i64::from(self.round.jobs[source.job as usize].slots)
+    }
+
+    /// What a slot of a task carries of what the task costs, in half units.
+    fn part(&self, halves: i64, slots: i64) -> i64 {
+        (halves * self.finer + slots / 2) / slots
+    }
+
+    /// An arc for so many tasks at this cost.
     fn mean(
         &mut self,
         (from, to): (NodeId, NodeId),
-        capacity: u32,
+        tasks: u32,
         cost: i64,
         meaning: Meaning,
     ) -> Result<(), ProblemError> {
-        let arc = self.arc(from, to, i64::from(capacity), cost)?;
+        let slots = meaning.source().map_or(1, |source| self.slots(source));
+        let arc = self.arc(from, to, i64::from(tasks) * slots, self.part(UNIT * cost, slots))?;
         self.meanings.push((arc, meaning));
         Ok(())
     }
 
     /// Tasks stay on their machine at this cost.
     fn stay(&mut self, from: NodeId, at: u32, count: u32, cost: i64, source: Source) -> Result<(), ProblemError> {
-        let to = self.machine(at)?;
-        let row = ArcRow { from, to, capacity: i64::from(count), cost: UNIT * cost - 1 };
+        let (to, slots) = (self.machine(at)?, self.slots(source));
+        let row = ArcRow { from, to, capacity: i64::from(count) * slots, cost: self.part(UNIT * cost - 1, slots) };
         let arc = self.problem.add_arc(row)?;
         self.meanings.push((arc, Meaning::Stay(source)));
         Ok(())
@@ -410,17 +457,19 @@ impl<'r, 'a> Builder<'r, 'a> {
         Ok(node)
     }
 
-    /// A vertex of so many tasks, which may stay out at these costs.
-    fn tasks(&mut self, waiting: &[Waiting]) -> Result<Option<(NodeId, u32)>, ProblemError> {
+    /// A vertex of so many tasks of so many slots each, which may stay out at these costs.
+    fn tasks(&mut self, waiting: &[Waiting], slots: i64) -> Result<Option<(NodeId, u32)>, ProblemError> {
         let count = waiting.iter().fold(0, |sum: u32, waiting| sum.saturating_add(waiting.count));
         if count == 0 {
             return Ok(None);
         }
-        let node = self.problem.add_node(i64::from(count))?;
-        self.tasks += i64::from(count);
+        let supply = i64::from(count) * slots;
+        let node = self.problem.add_node(supply)?;
+        self.supply += supply;
         for Waiting { wait_s, count } in waiting {
             let waited = (self.model.omega * *wait_s as f64).min(MOST_WAIT) as i64;
-            self.arc(node, self.sink, i64::from(*count), waited + i64::from(self.model.gamma))?;
+            let cost = self.part(UNIT * (waited + i64::from(self.model.gamma)), slots);
+            self.arc(node, self.sink, i64::from(*count) * slots, cost)?;
         }
         Ok(Some((node, count)))
     }
@@ -436,7 +485,8 @@ impl<'r, 'a> Builder<'r, 'a> {
     fn job(&mut self, at: u32) -> Result<(), ProblemError> {
         let round = self.round;
         let job = &round.jobs[at as usize];
-        if let Some((node, count)) = self.tasks(&job.waiting)? {
+        let slots = i64::from(job.slots);
+        if let Some((node, count)) = self.tasks(&job.waiting, slots)? {
             let source = Source { job: at, running: None };
             match &job.bounds {
                 Some(bounds) => self.bounded(node, source, bounds)?,
@@ -445,7 +495,8 @@ impl<'r, 'a> Builder<'r, 'a> {
         }
         for (running, tasks) in (0..).zip(&job.running) {
             let source = Source { job: at, running: Some(running) };
-            let Some((node, count)) = self.tasks(&[Waiting { wait_s: 0, count: tasks.count }])? else { continue };
+            let waiting = Waiting { wait_s: 0, count: tasks.count };
+            let Some((node, count)) = self.tasks(&[waiting], slots)? else { continue };
             let off = (self.model.beta * tasks.ran_s as f64).min(MOST_WAIT) as i64;
             let own = i64::from(self.costs[at as usize].machine[tasks.machine as usize]);
             self.stay(node, tasks.machine, count, (own - off).max(0), source)?;
@@ -462,34 +513,39 @@ impl<'r, 'a> Builder<'r, 'a> {
             self.mean((node, to), count, cost, Meaning::Rack(source, rack))?;
         }
         for &machine in costs.machine_arcs.iter().filter(|machine| has != Some(**machine)) {
-            let slots = self.round.machines[machine as usize].slots;
+            let most = self.most(source, machine);
             let (to, cost) = (self.machine(machine)?, i64::from(costs.machine[machine as usize]));
-            self.mean((node, to), count.min(slots), cost, Meaning::Machine(source, machine))?;
+            self.mean((node, to), count.min(most), cost, Meaning::Machine(source, machine))?;
         }
         self.mean((node, self.anywhere), count, i64::from(costs.anywhere), Meaning::Anywhere(source))
+    }
+
+    /// Tasks of a source that a machine has slots for.
+    fn most(&self, source: Source, machine: u32) -> u32 {
+        self.round.machines[machine as usize].slots / self.round.jobs[source.job as usize].slots
     }
 
     /// Arcs of tasks with bounds: one to each machine that they may go to, through a vertex for each rack, at the cost of the
     /// cheapest way that free tasks would have there.
     fn bounded(&mut self, node: NodeId, source: Source, bounds: &Bounds) -> Result<(), ProblemError> {
-        let (racks, model) = (self.racks, self.model);
+        let (racks, model, slots) = (self.racks, self.model, self.slots(source));
         let costs = &self.costs[source.job as usize];
         for (at, members) in racks.members.iter().enumerate() {
             let open: Vec<u32> = members.iter().copied().filter(|at| bounds.on_machine[*at as usize] > 0).collect();
             let most = bounds
                 .in_rack
                 .get(&racks.list[at])
-                .map_or(racks.slots[at], |most| i64::from(*most).min(racks.slots[at]));
+                .map_or(racks.slots[at], |most| (i64::from(*most) * slots).min(racks.slots[at]));
             if open.is_empty() || most == 0 {
                 continue;
             }
             let rack = self.problem.add_node(0)?;
             self.arc(node, rack, most, 0)?;
             for machine in open {
-                let slots = self.round.machines[machine as usize].slots.min(bounds.on_machine[machine as usize]);
+                let tasks = self.most(source, machine).min(bounds.on_machine[machine as usize]);
                 let cost = i64::from(costs.least(model, machine as usize, at));
                 let to = self.machine(machine)?;
-                self.mean((rack, to), slots, cost, Meaning::Machine(source, machine))?;
+                self.mean((rack, to), tasks, cost, Meaning::Machine(source, machine))?;
             }
         }
         Ok(())
@@ -497,7 +553,7 @@ impl<'r, 'a> Builder<'r, 'a> {
 
     fn roots(&mut self) -> Result<(), ProblemError> {
         let round = self.round;
-        if let Some((node, count)) = self.tasks(&round.roots)? {
+        if let Some((node, count)) = self.tasks(&round.roots, 1)? {
             self.mean((node, self.anywhere), count, 0, Meaning::Roots)?;
         }
         Ok(())
@@ -512,7 +568,7 @@ impl<'r, 'a> Builder<'r, 'a> {
         for (at, left) in left.into_iter().enumerate() {
             self.arc(self.rack[at], self.sink, left, 0)?;
         }
-        self.problem.set_supply(self.sink, -self.tasks)
+        self.problem.set_supply(self.sink, -self.supply)
     }
 }
 
@@ -560,7 +616,7 @@ pub fn solve(round: &Round<'_>, model: &CostModel, work: &dyn Fn(u64) -> bool) -
     }
     builder.roots()?;
     builder.finish()?;
-    let Builder { problem, meanings, .. } = builder;
+    let Builder { problem, meanings, finer, .. } = builder;
     let arcs = problem.arcs().count();
     // The solver asks every 64 pivots; each searches a block of arcs.
     let each = 64 * (arcs.isqrt().max(16) as u64);
@@ -570,7 +626,7 @@ pub fn solve(round: &Round<'_>, model: &CostModel, work: &dyn Fn(u64) -> bool) -
     let stay = meanings.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Stay(_)));
     let stay: i64 = stay.map(|(arc, _)| flow.flows[arc.at()]).sum();
     let answer = RoundAnswer {
-        cost: (flow.cost + i128::from(stay)) / i128::from(UNIT),
+        cost: (flow.cost + i128::from(stay)) / i128::from(UNIT * finer),
         optimal: flow.optimal,
         size: (problem.supplies().len(), arcs),
         steps: flow.steps,

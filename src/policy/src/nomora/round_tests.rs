@@ -53,6 +53,7 @@ impl Case {
             waiting: job.waiting.clone(),
             running: job.running.clone(),
             bounds: job.bounds.clone(),
+            slots: 1,
         });
         let (machines, roots) = (&self.machines[..], self.roots.clone());
         let round = Round { machines, jobs: jobs.collect(), roots, latency: &self.latency, seed };
@@ -380,6 +381,7 @@ fn jobs_of_one_root_and_curve_share_their_costs_and_the_probe_is_looked_at_while
         waiting: vec![Waiting { wait_s: 0, count: 1 }],
         running: vec![],
         bounds: Some(Bounds { on_machine: vec![1; 96], in_rack: BTreeMap::new() }),
+        slots: 1,
     };
     let latency = Counted(std::cell::Cell::new(0));
     let jobs = (0..20).map(job).collect();
@@ -409,6 +411,7 @@ fn racks_without_preferred_machines_are_one_capacity() {
         waiting: vec![Waiting { wait_s: 0, count: 300 }],
         running: vec![],
         bounds: None,
+        slots: 1,
     };
     let jobs = vec![job(7), job(100)];
     let round = Round { machines: &machines, jobs, roots: vec![], latency: &ByRack, seed: 1 };

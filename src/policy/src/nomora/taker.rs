@@ -39,7 +39,10 @@ impl<'r, 'a> Taker<'r, 'a> {
             self.stay();
         }
         // What was cut short sends more into a machine or rack than goes out: nobody gets more than is free.
-        let carries = meanings.iter().map(|(arc, meaning)| (flow.flows[arc.at()] as u32, *meaning));
+        let slots = |meaning: &Meaning| meaning.source().map_or(1, |source| i64::from(self.slots(source)));
+        // Parts of a task are none.
+        let carries = meanings.iter().map(|(arc, meaning)| (flow.flows[arc.at()] / slots(meaning), *meaning));
+        let carries = carries.map(|(count, meaning)| (count as u32, meaning));
         let carries: Vec<(u32, Meaning)> = carries.filter(|(count, _)| *count > 0).collect();
         let counts = |source: Source| flow.optimal || source.running.is_none();
         for &(count, meaning) in &carries {
@@ -69,7 +72,7 @@ impl<'r, 'a> Taker<'r, 'a> {
             match meaning {
                 Meaning::Anywhere(source) if counts(source) => {
                     for _ in 0..count {
-                        let Some(machine) = draw.next(&self.free) else { break };
+                        let Some(machine) = draw.next(&self.free, self.slots(source)) else { break };
                         self.put(source, machine, 1);
                     }
                 }
@@ -78,7 +81,7 @@ impl<'r, 'a> Taker<'r, 'a> {
         }
         for &(count, _) in carries.iter().filter(|(_, meaning)| matches!(meaning, Meaning::Roots)) {
             for _ in 0..count {
-                let Some(machine) = draw.next(&self.free) else { break };
+                let Some(machine) = draw.next(&self.free, 1) else { break };
                 self.free[machine as usize] -= 1;
                 self.roots.push(machine);
             }
@@ -90,15 +93,21 @@ impl<'r, 'a> Taker<'r, 'a> {
         for (job, answers) in self.round.jobs.iter().zip(&mut self.running) {
             for (tasks, answer) in job.running.iter().zip(answers) {
                 answer.stay = tasks.count;
-                self.free[tasks.machine as usize] = self.free[tasks.machine as usize].saturating_sub(tasks.count);
+                let free = &mut self.free[tasks.machine as usize];
+                *free = free.saturating_sub(tasks.count.saturating_mul(job.slots));
             }
         }
     }
 
-    /// As many as are free, of so many; how many.
+    fn slots(&self, source: Source) -> u32 {
+        self.round.jobs[source.job as usize].slots
+    }
+
+    /// As many as there are slots for, of so many; how many.
     fn put(&mut self, source: Source, machine: u32, count: u32) -> u32 {
-        let count = count.min(self.free[machine as usize]);
-        self.free[machine as usize] -= count;
+        let slots = self.slots(source);
+        let count = count.min(self.free[machine as usize] / slots);
+        self.free[machine as usize] -= count * slots;
         if count == 0 {
             return 0;
         }
@@ -132,7 +141,7 @@ impl<'r, 'a> Taker<'r, 'a> {
     }
 }
 
-/// Machines with a free slot, drawn evenly.
+/// Machines with free slots, drawn evenly.
 struct Draw {
     random: ChaCha8Rng,
     open: Vec<u32>,
@@ -144,13 +153,19 @@ impl Draw {
         Self { random: ChaCha8Rng::seed_from_u64(seed), open }
     }
 
-    fn next(&mut self, free: &[u32]) -> Option<u32> {
+    /// One with so many free.
+    fn next(&mut self, free: &[u32], slots: u32) -> Option<u32> {
         while !self.open.is_empty() {
             let at = self.random.random_range(0..self.open.len());
-            if free[self.open[at] as usize] > 0 {
-                return Some(self.open[at]);
+            match free[self.open[at] as usize] {
+                0 => _ = self.open.swap_remove(at),
+                left if left >= slots => return Some(self.open[at]),
+                _ => {
+                    let wide: Vec<u32> = self.open.iter().copied().filter(|at| free[*at as usize] >= slots).collect();
+                    let any = (!wide.is_empty()).then(|| wide[self.random.random_range(0..wide.len())]);
+                    return any;
+                }
             }
-            self.open.swap_remove(at);
         }
         None
     }

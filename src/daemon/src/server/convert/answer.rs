@@ -5,7 +5,7 @@ use hintd_client::wire::v1;
 use hintd_engine::decision::{
     AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, LearnedFrom, NearMiss, Pending,
 };
-use hintd_engine::{Decision, ExplainedLease, Hint, Mode, Refusal, TermValues, TermsOfWhole};
+use hintd_engine::{Decision, ExplainedLease, Hint, Mode, Refusal, RoundNote, TermValues, TermsOfWhole};
 use hintd_model::units::{Calendar, DecisionId, Timestamp};
 use hintd_policy::Ended;
 
@@ -29,6 +29,11 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
         terms_of_whole: decision
             .terms_of_whole
             .map(|TermsOfWhole { containers, earlier }| v1::TermsOfWhole { containers, earlier }),
+        round: decision.round.map(|RoundNote { requests, cost, cost_in_turn }| v1::RoundNote {
+            requests,
+            cost,
+            cost_in_turn,
+        }),
         ended: ended(decision.ended).into(),
         gap: decision.gap,
         steps: decision.steps,

@@ -228,6 +228,7 @@ fn recorded(harness: &EngineHarness, policy: &str, stop_at: u64) -> Option<Arc<R
         follows: false,
         generation,
         read: None,
+        round: None,
         came: RequestOutcome::Refused { decision, at: harness.now, refusal },
     };
     let mut records = Records::new(RecordSettings::default());

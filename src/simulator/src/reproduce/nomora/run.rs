@@ -366,7 +366,14 @@ impl Cluster<'_> {
                 count: tasks.count,
             });
             let (waiting, running) = (waiting.collect(), running.collect());
-            round.jobs.push(RoundJob { curve: job.curve, root: NodeIdx(root), waiting, running, bounds: None });
+            round.jobs.push(RoundJob {
+                curve: job.curve,
+                root: NodeIdx(root),
+                waiting,
+                running,
+                bounds: None,
+                slots: 1,
+            });
             asked.push(at);
         }
         let answer = solve(&round, model, &|_| true)?;

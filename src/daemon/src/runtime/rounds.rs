@@ -1,0 +1,280 @@
+//! Rounds: requests that gather for a short while and are decided together, where `placer.round` says so and their policy can.
+//!
+//! [`Gathering`] says when, [`propose_together`] what; here are the lock, the task that waits, and the thread of the pool. A
+//! request that gathers has its place in the pool's queue already, so that no more gather than may wait. What a round gives it goes
+//! through a commit of its own. Where nobody waits for a request any more, or its time is over when its round begins, the round is
+//! decided without it. A round that ends in a panic is none: each of its requests is searched alone, and only the one that brings
+//! the panic is hurt by it.
+
+use super::daemon::Daemon;
+use super::options::Settings;
+use super::place::{SearchInputs, SearchOutcome, chosen, passed, placer, reserve, within_bytes};
+use super::pool::{JobContext, PlaceInQueue, QueueView};
+use hintd_engine::records::{Probe, RoundInputs, RoundSeat};
+use hintd_engine::rounds::{Gathering, Gathers, RoundSettings};
+use hintd_engine::{Mode, PlacerSettings, PlannedRun, Proposal, Refusal, RoundMember, propose_together};
+use hintd_model::cluster::HintRequest;
+use hintd_model::units::{Micros, Timestamp};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, oneshot};
+
+/// Requests that gather, of one daemon.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    gathering: Mutex<State>,
+    /// Something may be due earlier than the task thinks.
+    changed: Notify,
+    /// What times count from.
+    since: Instant,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    gathering: Gathering<Waiter>,
+    /// The task is gone: nothing gathers any more.
+    closed: bool,
+}
+
+/// A request that gathers.
+pub(super) struct Waiter {
+    pub(super) request: Arc<HintRequest>,
+    pub(super) settings: Arc<Settings>,
+    pub(super) policy: &'static str,
+    pub(super) located: Option<Arc<[String]>>,
+    pub(super) planned: Option<Arc<PlannedRun>>,
+    /// Whether it is to be recorded.
+    pub(super) recorded: bool,
+    pub(super) began: Instant,
+    pub(super) deadline: Instant,
+    /// When it came here.
+    pub(super) joined: Instant,
+    pub(super) place: PlaceInQueue,
+    pub(super) answer: oneshot::Sender<RoundAnswer>,
+}
+
+/// What a round comes to for one request.
+pub(super) enum RoundAnswer {
+    /// It was searched for, from then on.
+    Searched(Box<SearchOutcome>, Instant),
+    /// It was not.
+    Refused(Refusal),
+    /// It is to be searched alone.
+    Alone,
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiter").field("request", &self.request.id).finish_non_exhaustive()
+    }
+}
+
+impl Gathers for Waiter {
+    fn is_gone(&self) -> bool {
+        self.answer.is_closed()
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        self.policy == other.policy && Arc::ptr_eq(&self.settings, &other.settings)
+    }
+}
+
+/// Held by all who have something of a round, until it is committed or can't be: then the next one may begin.
+#[derive(Debug)]
+pub(super) struct OpenRound(Daemon);
+
+impl Drop for OpenRound {
+    fn drop(&mut self) {
+        let rounds = &self.0.0.rounds;
+        rounds.lock().gathering.ended();
+        rounds.changed.notify_one();
+    }
+}
+
+impl Default for Rounds {
+    fn default() -> Self {
+        Self { gathering: Mutex::default(), changed: Notify::new(), since: Instant::now() }
+    }
+}
+
+impl Rounds {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing under this lock can panic half way through a change.
+        self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn time(&self, at: Instant) -> Timestamp {
+        Timestamp(micros(at.saturating_duration_since(self.since)).0)
+    }
+
+    /// Whether a request that is to be decided by `until` has the time for a round, and there are any.
+    pub(super) fn has_time(&self, until: Instant, settings: &RoundSettings) -> bool {
+        let state = self.lock();
+        !state.closed && state.gathering.has_time(self.time(Instant::now()), self.time(until), settings)
+    }
+
+    /// One more gathers; where nothing does any more it is told to go alone.
+    pub(super) fn join(&self, waiter: Waiter, until: Instant, settings: RoundSettings) {
+        let (now, until) = (self.time(waiter.joined), self.time(until));
+        let mut state = self.lock();
+        if state.closed {
+            drop(state);
+            let _ = waiter.answer.send(RoundAnswer::Alone);
+            return;
+        }
+        state.gathering.join(waiter, now, until, settings);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let next = self.lock().gathering.next()?;
+        Some(self.since + Duration::from_micros(next.0))
+    }
+
+    fn begin(&self) -> Vec<Waiter> {
+        self.lock().gathering.begin(self.time(Instant::now()))
+    }
+
+    /// Requests that gather.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().gathering.waiting()
+    }
+}
+
+/// Begins rounds as they are due. At a shutdown all that gathers is decided at once.
+pub(super) async fn run(daemon: Daemon) {
+    let rounds = &daemon.0.rounds;
+    while !daemon.stopping().is_cancelled() {
+        let next = rounds.next();
+        let due = async {
+            match next {
+                Some(next) => tokio::time::sleep_until(next.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = daemon.stopping().cancelled() => {}
+            () = rounds.changed.notified() => {}
+            () = due => {}
+        }
+        loop {
+            let round = rounds.begin();
+            if round.is_empty() {
+                break;
+            }
+            daemon.decide_round(round);
+        }
+    }
+    rounds.lock().closed = true;
+    loop {
+        let round = rounds.lock().gathering.flush();
+        if round.is_empty() {
+            return;
+        }
+        daemon.decide_round(round);
+    }
+}
+
+impl Daemon {
+    /// Has a round decided on the pool.
+    fn decide_round(&self, round: Vec<Waiter>) {
+        let open = Arc::new(OpenRound(self.clone()));
+        let until = round.iter().map(|waiter| waiter.deadline).max().unwrap_or_else(Instant::now);
+        let daemon = self.clone();
+        self.0.pool.run_placed(until, move |queue| decide(&daemon, round, &open, &queue));
+    }
+}
+
+/// A round on a thread of the pool.
+fn decide(daemon: &Daemon, round: Vec<Waiter>, open: &Arc<OpenRound>, queue: &QueueView) {
+    let started = Instant::now();
+    let round: Vec<Waiter> = round.into_iter().filter_map(|waiter| in_time(waiter, started, queue)).collect();
+    let Some(first) = round.first() else { return };
+    let policy = first.policy;
+    let searched = catch_unwind(AssertUnwindSafe(|| search(daemon, &round, started, queue)));
+    let took = started.elapsed();
+    match searched {
+        Ok(found) => {
+            daemon.metrics().round_decided(policy, round.len(), took);
+            daemon.0.rounds.lock().gathering.decided(round.len(), micros(took));
+            queue.took(took / u32::try_from(round.len()).unwrap_or(u32::MAX));
+            for (Waiter { answer, place, .. }, mut outcome) in round.into_iter().zip(found) {
+                outcome.open = Some(Arc::clone(open));
+                drop(place);
+                let _ = answer.send(RoundAnswer::Searched(Box::new(outcome), started)); // its caller may be gone
+            }
+        }
+        Err(_) => {
+            tracing::error!(policy, requests = round.len(), "a round panicked; its requests are decided one by one");
+            daemon.metrics().round_panicked(policy);
+            round.into_iter().for_each(|waiter| drop(waiter.answer.send(RoundAnswer::Alone)));
+        }
+    }
+}
+
+/// A request that still has time; others are told.
+fn in_time(waiter: Waiter, now: Instant, queue: &QueueView) -> Option<Waiter> {
+    if waiter.is_gone() {
+        return None;
+    }
+    let left = waiter.deadline.saturating_duration_since(now);
+    let refusal = if left.is_zero() {
+        Some(passed(waiter.began, waiter.deadline))
+    } else {
+        queue.in_vain(left, now - waiter.joined)
+    };
+    match refusal {
+        None => Some(waiter),
+        Some(refusal) => {
+            let _ = waiter.answer.send(RoundAnswer::Refused(refusal)); // its caller may be gone
+            None
+        }
+    }
+}
+
+/// The pure part: all on one generation.
+fn search(daemon: &Daemon, round: &[Waiter], started: Instant, queue: &QueueView) -> Vec<SearchOutcome> {
+    let (generation, now) = (daemon.generation(), daemon.0.clock.now());
+    let turn_of = |waiter: &Waiter| queue.turn(waiter.deadline.saturating_duration_since(waiter.joined));
+    let settings_of = |waiter: &Waiter| PlacerSettings {
+        located: waiter.located.clone(),
+        planned: waiter.planned.clone(),
+        ..placer(&waiter.settings, turn_of(waiter))
+    };
+    let placers: Vec<PlacerSettings> = round.iter().map(settings_of).collect();
+    let members: Vec<RoundMember<'_>> = round
+        .iter()
+        .zip(&placers)
+        .map(|(waiter, settings)| RoundMember { request: &waiter.request, settings })
+        .collect();
+    let search_until = |waiter: &Waiter| {
+        let JobContext { commits, .. } = turn_of(waiter);
+        waiter.deadline - reserve(waiter.deadline.saturating_duration_since(started), commits)
+    };
+    let until = round.iter().map(search_until).min().unwrap_or(started);
+    let mut probe = Probe::default();
+    let (_, policy) = chosen(&round[0].settings, round[0].policy, Mode::On);
+    let found = propose_together(&generation, &policy, &members, now, &mut || probe.look(Instant::now() >= until));
+    let together = round.len() > 1 && round.iter().any(|waiter| waiter.recorded);
+    let inputs = together.then(|| Arc::new(RoundInputs::new(&generation, &members)));
+    let (stopped, ended) = (probe.stopped(), Instant::now());
+    let outcome = |(at, (found, settings)): (usize, (Result<Proposal, Refusal>, PlacerSettings))| {
+        let most = round[at].settings.limits.answer_bytes;
+        let round = inputs.as_ref().map(|inputs| RoundSeat { inputs: Arc::clone(inputs), at });
+        let inputs = SearchInputs { generation: Arc::clone(&generation), placer: settings, now, stopped, round };
+        let found = found.and_then(|proposal| within_bytes(proposal, most)).map(Box::new);
+        SearchOutcome { inputs, found, ended, open: None }
+    };
+    drop(members);
+    found.into_iter().zip(placers).enumerate().map(outcome).collect()
+}
+
+fn micros(span: Duration) -> Micros {
+    Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

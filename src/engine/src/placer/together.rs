@@ -1,0 +1,178 @@
+//! Requests of one round: decided together on one generation, each answered by itself.
+//!
+//! A request that is refused, or kept back, or has nothing to search for, is answered as if it were alone, and the others as if it
+//! were not there. Who gets less than was asked for is told why and for how long beside what the others of the round take.
+
+use super::{
+    Approach, Begun, Names, PlacerSettings, Proposal, ProposalContext, SelectedPolicy, hints, is_in_vain, parts,
+    readable,
+};
+use crate::decision::RoundNote;
+use crate::generation::Generation;
+use crate::refusal::Refusal;
+use hintd_model::cluster::{Gang, HintRequest, Overlay};
+use hintd_model::units::Timestamp;
+use hintd_policy::{Budget, PlaceProblem, Placement};
+use std::sync::Arc;
+
+/// A request of a round.
+#[derive(Debug, Clone, Copy)]
+pub struct RoundMember<'a> {
+    /// What is asked.
+    pub request: &'a Arc<HintRequest>,
+    /// Its own settings.
+    pub settings: &'a PlacerSettings,
+}
+
+/// Decides where the containers of all members should go: together, where the policy can. One result for each, in their order.
+pub fn propose_together(
+    generation: &Generation,
+    chosen: &SelectedPolicy<'_>,
+    members: &[RoundMember<'_>],
+    now: Timestamp,
+    stop: &mut dyn FnMut() -> bool,
+) -> Vec<Result<Proposal, Refusal>> {
+    let names: Vec<Names> = members.iter().map(|member| Names::of(member.request)).collect();
+    let contexts = members.iter().map(|member| ProposalContext {
+        generation,
+        request: member.request,
+        chosen,
+        settings: member.settings,
+        now,
+    });
+    let contexts: Vec<ProposalContext<'_>> = contexts.collect();
+    let begun: Vec<Result<Begun<'_>, Refusal>> =
+        contexts.iter().zip(&names).map(|(context, names)| context.begin(names)).collect();
+    let mut round = Round::decide(&contexts, &begun, stop);
+    let answer = |(at, (begun, context)): (usize, (Result<Begun<'_>, Refusal>, &ProposalContext<'_>))| {
+        let Begun { compiled, approach } = begun?;
+        let approach = match approach {
+            Err(reason) => return Ok(context.not_searched(compiled, reason)),
+            Ok(approach) => approach,
+        };
+        match round.placed[at].take() {
+            None => context.searched(compiled, &approach, stop),
+            Some(placed) if placed.is_whole => {
+                context.placed(compiled, &approach, (placed.in_all, false), round.note, stop)
+            }
+            Some(placed) => {
+                drop(compiled);
+                beside(context, &mut round, placed, stop)
+            }
+        }
+    };
+    begun.into_iter().zip(&contexts).enumerate().map(answer).collect()
+}
+
+/// What a round gives one of its requests.
+struct Placed {
+    /// Of whole groups, as [`super::Found::in_all`].
+    in_all: Placement,
+    /// It has what it asked for.
+    is_whole: bool,
+    /// What it takes: nothing, of a gang that has to be whole and is not.
+    taken: Taken,
+}
+
+/// Room that a request takes, by node.
+type Taken = Vec<(hintd_model::units::NodeIdx, hintd_model::cluster::Resource)>;
+
+/// What a round came to.
+struct Round {
+    /// By request; `None`: it is answered as if it were alone.
+    placed: Vec<Option<Placed>>,
+    /// What was leased before, and what the round takes.
+    leases: Overlay,
+    note: Option<RoundNote>,
+}
+
+impl Round {
+    fn decide(
+        contexts: &[ProposalContext<'_>],
+        begun: &[Result<Begun<'_>, Refusal>],
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Self {
+        let mut round = Self { placed: begun.iter().map(|_| None).collect(), leases: Overlay::default(), note: None };
+        let ready = |(at, begun): (usize, &Result<Begun<'_>, Refusal>)| {
+            let begun = begun.as_ref().ok()?;
+            (begun.approach.is_ok() && !is_in_vain(&begun.compiled)).then_some(at)
+        };
+        let together: Vec<usize> = begun.iter().enumerate().filter_map(ready).collect();
+        let place = contexts.first().and_then(|context| context.chosen.policy.as_place());
+        let Some((place, decides)) = place.and_then(|place| Some((place, place.as_together()?))) else { return round };
+        if together.len() < 2 {
+            return round;
+        }
+        let compiled = |at: usize| begun[at].as_ref().ok().map(|begun| &begun.compiled);
+        let problems: Vec<PlaceProblem<'_>> =
+            together.iter().filter_map(|&at| Some(readable(place, &compiled(at)?.problem).into_owned())).collect();
+        let steps = together.iter().fold(0, |sum: u64, &at| sum.saturating_add(contexts[at].settings.steps));
+        let found = decides.place_together(&problems, &mut Budget::new(steps, stop));
+        round.leases = contexts[0].generation.leases.clone();
+        for (&at, placement) in together.iter().zip(found.placements) {
+            let Some(compiled) = compiled(at) else { continue };
+            let in_all = hints::within(compiled, placement);
+            let hinted = parts::hinted(&compiled.problem, &in_all, compiled.groups.iter().map(|wish| wish.count));
+            let is_whole = compiled.groups.iter().enumerate().all(|(group, wish)| hinted.placed(group) == wish.count);
+            let is_of_use = is_whole || compiled.problem.gang == Gang::UpTo;
+            let taken = if is_of_use { taken(&compiled.problem, &hinted) } else { Taken::new() };
+            round.take(&taken);
+            round.placed[at] = Some(Placed { in_all, is_whole, taken });
+        }
+        let requests = u32::try_from(together.len()).unwrap_or(u32::MAX);
+        round.note = Some(RoundNote { requests, cost: found.cost, cost_in_turn: found.cost_in_turn });
+        round
+    }
+
+    fn take(&mut self, taken: &Taken) {
+        for (node, size) in taken {
+            self.leases.set(*node, self.leases.leased(*node).plus(size));
+        }
+    }
+
+    /// What was leased before, and what others of the round take.
+    fn without(&self, taken: &Taken) -> Overlay {
+        let mut leases = self.leases.clone();
+        for (node, size) in taken {
+            leases.set(*node, leases.leased(*node).minus(size));
+        }
+        leases
+    }
+}
+
+fn taken(problem: &PlaceProblem<'_>, hinted: &Placement) -> Taken {
+    let shares = hinted.groups.iter().zip(&problem.groups);
+    let row = |(shares, group): (&Vec<hintd_policy::Share>, &hintd_policy::GroupProblem)| {
+        let size = group.size;
+        let each = shares.iter().map(move |share| (share.node, size.times(u64::from(share.count))));
+        each.collect::<Taken>()
+    };
+    shares.flat_map(row).collect()
+}
+
+/// The answer of a request that did not get all that it asked for, as if the others of its round had theirs already: why, and for
+/// how long, is then told as for any other. A gang that has to be whole is searched for once more, in what they leave.
+fn beside(
+    context: &ProposalContext<'_>,
+    round: &mut Round,
+    placed: Placed,
+    stop: &mut dyn FnMut() -> bool,
+) -> Result<Proposal, Refusal> {
+    let generation = Generation { leases: round.without(&placed.taken), ..context.generation.clone() };
+    let context = ProposalContext { generation: &generation, ..*context };
+    let names = Names::of(context.request);
+    let Begun { compiled, approach } = context.begin(&names)?;
+    let approach: Approach<'_> = match approach {
+        Err(reason) => return Ok(context.not_searched(compiled, reason)),
+        Ok(approach) => approach,
+    };
+    if compiled.problem.gang == Gang::UpTo {
+        let in_all = hints::within(&compiled, placed.in_all);
+        return context.placed(compiled, &approach, (in_all, false), round.note, stop);
+    }
+    let mut proposal = context.searched(compiled, &approach, stop)?;
+    proposal.draft.round = round.note;
+    let leased = proposal.rows.iter().filter(|row| row.lease);
+    round.take(&leased.map(|row| (row.node, row.size.times(u64::from(row.count)))).collect());
+    Ok(proposal)
+}
