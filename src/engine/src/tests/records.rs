@@ -413,6 +413,7 @@ fn refusals_of_one_user_under_many_applications_leave_what_was_decided() {
             baseline: Arc::clone(&policy),
             mode: Mode::On,
             settings: PlacerSettings::default(),
+            round: None,
             now: busy.harness.now,
             stopped: None,
             follows: false,

@@ -196,6 +196,7 @@ fn recorded(harness: &EngineHarness, requests: &[Arc<HintRequest>], until: u64) 
         };
         records.take(DecidedRequest {
             request: Arc::clone(&requests[at]),
+            queue_named: false,
             policy: Arc::clone(&policy),
             name: "nomora".into(),
             baseline: Arc::clone(&baseline),
