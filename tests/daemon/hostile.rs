@@ -412,6 +412,8 @@ async fn who_watches_and_follows_and_reads_nothing_holds_little_and_may_come_bac
     assert_eq!(world.counter("connections_unread").await, 0, "what is not to be sent yet keeps no connection busy");
     let pair = v1::HostPair { src: "r0n0".into(), dst: "r0n1".into(), class: String::new() };
     let watch = v1::WatchRequest { watcher: "w".into(), pairs: vec![pair], ..Default::default() };
+    // A window of one byte: where it is 0, what is not ready at once is not even encoded.
+    let mut raw = Raw::connect(&world.running().grpc.to_string(), 1).await;
     let _watch = raw.begin("/hintd.v1.Routes/Watch", framed(&watch), true).await.unwrap();
     world.until("the connection was closed", |status| counter(status, "connections_unread") == 1).await;
     let mut back = world.client.watch(watch).await.unwrap();

@@ -364,9 +364,9 @@ mod tests {
 
     #[test]
     fn a_round_is_told_with_what_it_was_worth() {
-        let round = |requests| v1::RoundNote { requests, cost: 12.5, cost_in_turn: 14.25 };
+        let round = |requests| v1::RoundNote { requests, cost: 12.5, cost_in_turn: 14.5 };
         let said = |round| text(&v1::HintSet { round, ..v1::HintSet::default() });
-        let line = "decided in a round of 7, with 6 other requests: all of them cost 12.5, one after the other 14.25";
+        let line = "decided in a round of 7, with 6 other requests: all of them cost 12.5, one after the other 14.5";
         assert!(said(Some(round(7))).lines().any(|said| said == line), "{}", said(Some(round(7))));
         assert!(said(Some(round(2))).contains("with 1 other request:") && !said(None).contains("round"));
     }
