@@ -1,12 +1,12 @@
 //! What the engine answers: a decision in names, ready for the wire, the journal and explain.
 
+pub use super::hint::Hint;
+
 use super::plans::PlanNote;
 use super::routes::NamedStop;
 use hintd_model::cluster::resource::MEMORY_NAME;
 use hintd_model::cluster::{Ask, HintRequest};
-use hintd_model::units::{
-    AttemptId, DecisionId, HostName, LeaseId, Micros, QueueName, RackPath, RequestId, SnapshotVersion,
-};
+use hintd_model::units::{AttemptId, DecisionId, HostName, Micros, QueueName, RequestId, SnapshotVersion};
 use hintd_model::units::{BitsPerSec, Bytes, LinkName, Timestamp};
 use hintd_policy::Ended;
 use hintd_policy::problem::Reason;
@@ -154,31 +154,6 @@ impl WithheldReason {
             Self::Slower => "slower",
         }
     }
-}
-
-/// Where some containers of one group should go.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Hint {
-    /// Group name.
-    pub group: Arc<str>,
-    /// Number of the first of these containers within the group.
-    pub first_index: u32,
-    /// How many.
-    pub count: u32,
-    /// Preferred host.
-    pub host: HostName,
-    /// Next best, best first.
-    pub fallbacks: Vec<HostName>,
-    /// Racks of host and fallbacks, host's first.
-    pub racks: Vec<RackPath>,
-    /// One per container; empty: no room, or shadow mode.
-    pub leases: Vec<LeaseId>,
-    /// When the leases end.
-    pub expires: Option<Timestamp>,
-    /// Where there was no room: expected wait, if it can be told.
-    pub expected_wait: Option<Micros>,
-    /// 0..1: falls with missing and old inputs.
-    pub confidence: f64,
 }
 
 /// What earlier runs of the same recurring job told of traffic.

@@ -3,7 +3,7 @@
 use super::arrivals::ArrivedView;
 use super::history::HistoryView;
 use super::placer::SnapshotScans;
-use super::plans::KeptPlan;
+use super::plans::kept::KeptPlan;
 use super::worth::StoppedKeys;
 use hintd_model::cluster::{Overlay, Resource, Shards, Snapshot};
 use hintd_model::units::{AttemptId, NodeIdx, Timestamp};

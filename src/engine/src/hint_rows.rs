@@ -2,7 +2,7 @@
 //!
 //! Up to 0.1.0 every hint repeated its group's name; such rows are read as well.
 
-use super::decision::Hint;
+use super::hint::Hint;
 use hintd_model::units::{HostName, LeaseId, Micros, RackPath, Timestamp};
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor, value};
 use serde::{Deserialize, Serialize, Serializer};
@@ -50,7 +50,7 @@ struct ReadRow {
 }
 
 pub(crate) fn serialize<S: Serializer>(hints: &[Hint], serializer: S) -> Result<S::Ok, S::Error> {
-    let names = super::answer_size::GroupNames::of(hints);
+    let names = super::group_names::GroupNames::of(hints);
     let rows = hints.iter().map(|hint| WrittenRow {
         group: names.index(&hint.group) as usize,
         first_index: hint.first_index,

@@ -56,6 +56,8 @@ mod facts;
 mod flow_updates;
 pub mod flows;
 pub mod generation;
+mod group_names;
+mod hint;
 mod hint_rows;
 pub mod history;
 pub mod holding;
@@ -92,7 +94,6 @@ pub mod worth;
 pub use adherence::{
     DecisionOutcome, HintOutcome, Miss, Outcomes, PLACES_KEPT, Tally, TallyKey, Term, TermCompared, TermSums,
 };
-pub use answer_size::GroupNames;
 pub use answers::Answer;
 pub use circuits::messages::{
     CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, ReportTaken, WantedCircuit,
@@ -108,6 +109,7 @@ pub use flows::settings::{ChainSettings, RouteSettings};
 pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};
 pub use generation::{Generation, Release};
+pub use group_names::GroupNames;
 pub use history::{EdgeHistory, LearnedGroup, LearnedRun};
 pub use listing::LeaseFilter;
 pub use packed_answer::{PackedAnswer, PackedExplained};

@@ -1,12 +1,12 @@
 //! The engine's settings: a plain struct that configuration fills and a reload replaces.
 
-use super::dispatching::DispatchSettings;
+use super::dispatching::settings::DispatchSettings;
 use super::flows::settings::RouteSettings;
 use super::holding::HoldSettings;
-use super::plans::PlanSettings;
+use super::plans::settings::PlanSettings;
 use super::rebalance::RebalanceSettings;
-use super::records::RecordSettings;
-use super::worth::WorthSettings;
+use super::records::settings::RecordSettings;
+use super::worth::settings::WorthSettings;
 use hintd_model::cluster::Source;
 use hintd_model::network::chains::ChainsDocument;
 use hintd_model::network::latency::LatencySettings;

@@ -9,7 +9,7 @@ use crate::effects::{Counter, Effect, Effects};
 use crate::engine::Engine;
 use crate::flows::settings::RouteSettings;
 use crate::ledger::Ledger;
-use crate::plans::KeptPlan;
+use crate::plans::kept::KeptPlan;
 use crate::refusal::Refusal;
 use crate::routes::Watchers;
 use hintd_model::cluster::Snapshot;

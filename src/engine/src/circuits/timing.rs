@@ -9,7 +9,7 @@ use crate::effects::{Counter, Effect, Effects, FollowBody};
 #[cfg(test)]
 use crate::engine::Engine;
 use crate::ledger::Ledger;
-use crate::plans::KeptPlan;
+use crate::plans::kept::KeptPlan;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{Bytes, RackIdx, Timestamp};
 use hintd_policy::dispatch::{ShuffleAdvice, ShuffleAsk};

@@ -6,6 +6,7 @@
 //! - `planned`: a dispatcher instance and the plan in force.
 //! - `immediate`: requests that wait for nothing, and their runs in the plan in force.
 //! - `detached`: a dispatcher instance as it was at one moment, for what-if and replay.
+//! - `settings`: what operators set.
 //! - `layout`: launches to hints, rows of leases and ask tables.
 //! - `racks`: how busy racks are, from counters or from the model of running flows.
 //! - `shuffles`: what jobs have shuffled, by rack.
@@ -30,11 +31,12 @@ mod offers;
 mod planned;
 mod racks;
 mod serve;
+pub(crate) mod settings;
 mod shuffles;
 
 use crate::effects::Effects;
 use crate::ledger::Ledger;
-use crate::plans::KeptPlan;
+use crate::plans::kept::KeptPlan;
 use crate::settings::EngineSettings;
 use crate::{Answer, Decision};
 pub use detached::DetachedDispatcher;
@@ -49,21 +51,9 @@ use hintd_policy::plan::{JobProgress, PlanCounts};
 pub(crate) use immediate::AskHandler;
 pub use immediate::ImmediateRequest;
 use racks::RackUses;
+pub use settings::DispatchSettings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Settings of dispatch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DispatchSettings {
-    /// A task that waits for longer while the cluster has room for it gets an ordinary placement.
-    pub max_wait: Micros,
-}
-
-impl Default for DispatchSettings {
-    fn default() -> Self {
-        Self { max_wait: Micros::from_secs(5) }
-    }
-}
 
 /// What a request wants from a dispatcher: made on the pool, taken in by the engine.
 #[derive(Clone)]

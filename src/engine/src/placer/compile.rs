@@ -1,5 +1,6 @@
 //! Compiling: a request in names against one generation, to a problem in dense columns.
 
+use super::nearest::nearest;
 use super::scan::{Filter, Scanner};
 use super::sources::Sources;
 use super::{PlacerSettings, input_blocks};
@@ -322,11 +323,3 @@ fn tightest(bounds: [u32; 2]) -> u32 {
 pub(crate) fn seed_of(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
-
-/// The known name that `name` was probably meant to be.
-pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
-    hintd_model::solve::nearest(name, known.take(NEAREST_LOOKED_AT)).map(str::to_owned)
-}
-
-/// Names looked at for a suggestion: an error should not cost more than an answer.
-const NEAREST_LOOKED_AT: usize = 2_000;

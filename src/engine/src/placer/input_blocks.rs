@@ -6,7 +6,7 @@ use hintd_model::cluster::{Dataset, HintRequest, Snapshot, Source, dataset};
 use hintd_policy::problem::{EdgeProblem, InputBlock, InputBlocks};
 use std::sync::Arc;
 
-use super::compile::nearest;
+use super::nearest::nearest;
 use super::sources::Sources;
 
 /// Inputs of a request's groups; each list of paths is looked up once.

@@ -20,6 +20,7 @@ mod guard;
 mod hints;
 mod input_blocks;
 mod large;
+mod nearest;
 mod parts;
 mod rate;
 mod scan;

@@ -1,7 +1,8 @@
 //! Plans of recurring jobs in the daemon: kept by name, one of them in force, followed by policies that dispatch.
 //!
 //! # Code map
-//! - here: what is kept, which plan is in force and which were before it; rows of the journal.
+//! - `settings`: what operators set. `kept`: one plan that is kept, and its row of the journal.
+//! - here: all that are kept, which plan is in force and which were before it; rows of the journal.
 //! - `validate`: whether a plan can be kept and put in force on this cluster now.
 //! - `serve`: calls of operators, and what policies are told.
 //! - `note`: how a run, and an answer's hints, stand to the plan in force.
@@ -16,64 +17,33 @@
 
 pub mod homes;
 pub mod input_homes;
+pub(crate) mod kept;
 mod make;
 mod note;
 pub mod replicas;
 mod runs;
 mod serve;
+pub(crate) mod settings;
 mod validate;
 
+pub use kept::{KeptPlan, SCHEDULE};
 pub use make::{GeneratedPlan, PlanRequest, make, none_expected, standings};
 pub(crate) use note::{HintedContainers, run_key, stage_of};
 pub use note::{PlanNote, PlannedRun};
 pub(crate) use runs::RunTracker;
 pub use serve::{PlanChange, PlanView};
 pub(crate) use serve::{PlanHandler, PlanReader, PlanState};
+pub use settings::PlanSettings;
 pub use validate::{ValidatedPlan, validate_plan};
 
+use self::kept::{KEPT, kept_key};
 use super::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
 use super::refusal::Refusal;
 use hintd_model::solve::nearest;
-use hintd_model::units::{Micros, Timestamp};
-use hintd_policy::plan::{JobName, Plan};
+use hintd_model::units::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Settings of plans.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanSettings {
-    /// How long after its planned end a task still waits for its planned racks before it goes anywhere.
-    pub patience: Micros,
-    /// Plans kept; beyond it the oldest goes that has expired or that the daemon made itself, but for the one in force and the
-    /// one before it.
-    pub kept_max: usize,
-    /// Whether anything goes by the plan in force; else all is as if none were.
-    pub follow: bool,
-}
-
-impl Default for PlanSettings {
-    fn default() -> Self {
-        Self { patience: Micros::from_secs(60), kept_max: 32, follow: true }
-    }
-}
-
-/// A plan with what is known of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct KeptPlan {
-    /// What operators call it.
-    pub name: Arc<str>,
-    /// When it was kept.
-    pub kept_at: Timestamp,
-    /// Where it is from: `operator`, or `schedule` for the daemon's own.
-    pub origin: Arc<str>,
-    /// What was of note when it was kept, in words.
-    pub warnings: Vec<String>,
-    /// It.
-    pub plan: Arc<Plan>,
-    /// Position of each job.
-    by_job: BTreeMap<JobName, u32>,
-}
 
 /// A plan that was put in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,16 +52,6 @@ pub struct Activation {
     pub name: Arc<str>,
     /// When it came into force, the first time.
     pub since: Timestamp,
-}
-
-/// How a row of the journal says it.
-#[derive(Serialize, Deserialize)]
-struct KeptRow<P> {
-    kept_at: Timestamp,
-    origin: Arc<str>,
-    #[serde(default)]
-    warnings: Vec<String>,
-    plan: P,
 }
 
 /// All plans.
@@ -105,67 +65,9 @@ pub(crate) struct Plans {
 /// Activations that can be rolled back.
 const ACTIVATIONS_MAX: usize = 16;
 /// First parts of keys.
-const KEPT: &str = "kept";
 const ACTIVATIONS: &str = "activations";
-/// [`KeptPlan::origin`] of plans that the daemon made at its times.
-pub const SCHEDULE: &str = "schedule";
 /// Letters of a plan's name.
 const NAME_MAX: usize = 128;
-
-impl KeptPlan {
-    pub(super) fn new(
-        name: Arc<str>,
-        plan: Arc<Plan>,
-        kept_at: Timestamp,
-        origin: &str,
-        warnings: Vec<String>,
-    ) -> Self {
-        let by_job = (0_u32..).zip(&plan.jobs).map(|(at, job)| (job.job.clone(), at)).collect();
-        Self { name, kept_at, origin: origin.into(), warnings, plan, by_job }
-    }
-
-    /// Position of the job in the plan.
-    #[must_use]
-    pub fn position(&self, job: &JobName) -> Option<u32> {
-        self.by_job.get(job).copied()
-    }
-
-    /// Whether runs of that job are planned.
-    #[must_use]
-    pub fn has_key(&self, key: &Arc<str>) -> bool {
-        let first = JobName { key: Arc::clone(key), run: 0 };
-        self.by_job.range(first..).next().is_some_and(|(job, _)| job.key == *key)
-    }
-
-    /// Keys of its jobs, ascending, each once.
-    pub fn keys(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.by_job.keys().filter(|job| job.run == 0).map(|job| &job.key)
-    }
-
-    /// Paths that jobs of that key read, as far as the plan says them.
-    pub fn input_paths(&self, key: &Arc<str>) -> impl Iterator<Item = &Arc<str>> {
-        let first = JobName { key: Arc::clone(key), run: 0 };
-        let runs = self.by_job.range(first..).take_while(move |(job, _)| job.key == *key);
-        runs.flat_map(|(_, at)| &self.plan.jobs[*at as usize].input_paths)
-    }
-
-    /// Whether no more jobs are expected by it.
-    #[must_use]
-    pub fn has_expired(&self, now: Timestamp) -> bool {
-        self.plan.until <= now
-    }
-
-    fn put(&self) -> Op {
-        let Self { kept_at, origin, warnings, plan, .. } = self;
-        let row = KeptRow { kept_at: *kept_at, origin: Arc::clone(origin), warnings: warnings.clone(), plan: &**plan };
-        let value = serde_json::to_vec(&row).expect("plans are numbers, texts and lists of them");
-        Op::put(Table::Plans, kept_key(&self.name), value)
-    }
-}
-
-fn kept_key(name: &str) -> Vec<u8> {
-    KeyBuilder::new().text(KEPT).text(name).build()
-}
 
 /// Whether operators may call a plan so.
 ///
@@ -189,10 +91,8 @@ impl Plans {
         let read = |error: serde_json::Error| error.to_string();
         match parts.as_slice() {
             [KeyPart::Text(kind), KeyPart::Text(name)] if kind == KEPT => {
-                let row: KeptRow<Plan> = serde_json::from_slice(value).map_err(read)?;
-                let name: Arc<str> = name.as_str().into();
-                let kept = KeptPlan::new(Arc::clone(&name), Arc::new(row.plan), row.kept_at, &row.origin, row.warnings);
-                self.kept.insert(name, Arc::new(kept));
+                let kept = KeptPlan::read(name.as_str().into(), value).map_err(read)?;
+                self.kept.insert(Arc::clone(&kept.name), Arc::new(kept));
             }
             [KeyPart::Text(kind)] if kind == ACTIVATIONS => {
                 self.activations = serde_json::from_slice(value).map_err(read)?;

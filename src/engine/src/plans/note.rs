@@ -1,6 +1,6 @@
 //! How a run, and an answer's hints, stand to the plan in force; what a request that is answered at once is placed by.
 
-use super::KeptPlan;
+use super::kept::KeptPlan;
 use crate::prediction::derived_key;
 use hintd_model::cluster::{HintRequest, Snapshot};
 use hintd_model::units::{NodeIdx, RackIdx, RackPath, Timestamp};

@@ -4,7 +4,7 @@
 //! its key says, is that path or a folder above it, dates and numbers in both left out. What nobody is planned to read is
 //! HDFS's to place, and the answer says why.
 
-use super::KeptPlan;
+use super::kept::KeptPlan;
 use crate::generation::Generation;
 use crate::history::JobHistory;
 use crate::placer::seed_of;

@@ -1,6 +1,7 @@
 //! What operators do with plans, and what policies that dispatch are told.
 
-use super::{KeptPlan, PlanSettings, Plans, ValidatedPlan, check_name};
+use super::kept::KeptPlan;
+use super::{PlanSettings, Plans, ValidatedPlan, check_name};
 use crate::dispatching::DispatchHandler;
 use crate::effects::Counter;
 use crate::engine::Engine;

@@ -1,7 +1,8 @@
 //! What is known of applications under way, of queues and of recurring keys; and which keys are stopped.
 
 use super::compare::{KEY_LEVEL, QUEUE_LEVEL, Ratio, Sample, Verdict};
-use super::{Arm, Part, StoppedKeys, WorthSettings, is_plain};
+use super::standing::is_plain;
+use super::{Arm, Part, StoppedKeys, WorthSettings};
 use crate::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
 use hintd_model::cluster::HintRequest;
 use hintd_model::units::{ApplicationId, Micros, Timestamp};

@@ -2,7 +2,7 @@
 //! times are compared with those of hinted ones.
 //!
 //! # Code map
-//! - Here: settings, and on which side an application is. `compare`: samples, and the interval of their ratio.
+//! - Here: on which side an application is; `standing`: how a request stands; `settings`: what operators set. `compare`: samples, and the interval of their ratio.
 //! - `book`: applications under way, what is known of queues and recurring keys, and which keys are stopped; `serve`: the
 //!   engine's calls.
 //!
@@ -15,13 +15,15 @@
 pub mod book;
 pub mod compare;
 pub mod serve;
+pub(crate) mod settings;
+pub(crate) mod standing;
+
+pub use settings::WorthSettings;
 
 use super::decision::WithheldReason;
-use super::generation::Generation;
-use hintd_model::cluster::{Constraints, Gang, HintRequest};
 use hintd_model::units::ApplicationId;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The name that stands for all queues that have none of their own.
@@ -29,28 +31,6 @@ const OTHER_QUEUES: &str = "*";
 
 /// Keys that are stopped.
 pub type StoppedKeys = BTreeSet<Arc<str>>;
-
-/// Who is held out, and when that tells something.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WorthSettings {
-    /// The share of its applications that are held out, 0 to 0.5, by queue of the configuration; `*`: all others.
-    pub holdout: BTreeMap<Arc<str>, f64>,
-    /// Of the draw: another seed draws others.
-    pub seed: u64,
-    /// Runs on either side below which nothing is told; at least 2.
-    pub runs: u64,
-    /// The part by which a key's hinted runs must be slower, at the lower end of the interval, for it to be stopped.
-    pub margin: f64,
-    /// Recurring keys that are compared at one time; beyond it the longest unseen one goes, those that run first.
-    pub keys: usize,
-}
-
-impl Default for WorthSettings {
-    /// Nobody is held out.
-    fn default() -> Self {
-        Self { holdout: BTreeMap::new(), seed: 0, runs: 8, margin: 0.02, keys: 10_000 }
-    }
-}
 
 /// Whether an application gets hints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -126,22 +106,6 @@ impl WorthSettings {
         }
     }
 
-    /// How a request stands. What YARN can't do by itself is not kept back: a gang, bounds, traffic under chains of
-    /// middleboxes, a job of the plan in force.
-    #[must_use]
-    pub fn standing_of(&self, request: &HintRequest, generation: &Generation) -> Standing {
-        let chained = generation.snapshot.topology.chains.is_some();
-        let key = request.recurring_key.as_ref();
-        let planned = || {
-            let jobs = generation.plan.iter().flat_map(|kept| &kept.plan.jobs);
-            key.is_some_and(|key| jobs.into_iter().any(|planned| planned.job.key == *key))
-        };
-        if !is_plain(request) || chained || planned() {
-            return Standing::Outside;
-        }
-        self.standing((request.attempt.application, request.queue.as_str()), key, &generation.stopped)
-    }
-
     /// Whether somebody is held out anywhere.
     #[must_use]
     pub fn is_on(&self) -> bool {
@@ -152,13 +116,6 @@ impl WorthSettings {
         let found = self.holdout.get_key_value(queue).or_else(|| self.holdout.get_key_value(OTHER_QUEUES));
         found.map(|(queue, share)| (queue, *share))
     }
-}
-
-/// Whether YARN can do by itself what a request asks for: no gang, and no bounds.
-pub(crate) fn is_plain(request: &HintRequest) -> bool {
-    let free = |constraints: &Constraints| *constraints == Constraints::default();
-    let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
-    request.gang == Gang::UpTo && !bound
 }
 
 /// A number from 0 to below 1 for an application, the same wherever and whenever it is asked for. A larger share holds out
@@ -179,6 +136,7 @@ const fn mix(value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn application(sequence: u32) -> ApplicationId {
         ApplicationId { cluster_timestamp: 1_700_000_000_000, sequence }
