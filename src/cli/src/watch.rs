@@ -9,6 +9,7 @@ use clap::Args;
 use hintd_client::view;
 use hintd_client::wire::v1;
 use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 use tokio_stream::StreamExt as _;
 
 /// What to watch.
@@ -45,10 +46,13 @@ pub struct WatchArgs {
     /// End after so many updates; 0: never
     #[arg(long, default_value_t = 0)]
     count: u64,
-    /// End after so many seconds; 0: never
+    /// End so many seconds after the first update, or after the start where the watch is resumed; 0: never
     #[arg(long, default_value_t = 0)]
     seconds: u64,
 }
+
+/// How long the first update may take at least where `--seconds` is given: it comes at once from a daemon that is well.
+const FIRST_WITHIN: Duration = Duration::from_secs(10);
 
 /// Routes and rules shown of one update.
 const SHOWN: usize = 20;
@@ -67,14 +71,7 @@ fn pair(text: &str) -> Result<v1::HostPair, String> {
 /// # Errors
 /// [`Failure`] where no daemon answers, it refuses the watch, or ends it.
 pub fn run(args: WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let limit = (args.seconds > 0).then(|| Duration::from_secs(args.seconds));
-    block_on(async {
-        let watching = watch(&args, daemon, output);
-        match limit {
-            None => watching.await,
-            Some(limit) => tokio::time::timeout(limit, watching).await.unwrap_or(Ok(())),
-        }
-    })
+    block_on(watch(&args, daemon, output))
 }
 
 async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
@@ -90,9 +87,23 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
         nonce: Vec::new(),
     };
     let mut updates = client.watch(request).await?;
+    let limit = (args.seconds > 0).then(|| Duration::from_secs(args.seconds));
+    // Who resumes hears nothing until something changes; all others hear at once how things stand.
+    let mut until = limit.map(|limit| Instant::now() + args.resume_after.map_or(limit.max(FIRST_WITHIN), |_| limit));
     let mut seen = 0;
-    while let Some(update) = updates.next().await {
-        let update = update?;
+    loop {
+        let next = match until {
+            None => updates.next().await,
+            Some(until) => match timeout_at(until, updates.next()).await {
+                Ok(next) => next,
+                Err(_) if seen > 0 || args.resume_after.is_some() => return Ok(()),
+                Err(_) => return Err(Failure::work("the daemon sent no update in time")),
+            },
+        };
+        let update = next.ok_or_else(|| Failure::work("the daemon ended the watch"))??;
+        if seen == 0 && args.resume_after.is_none() {
+            until = limit.map(|limit| Instant::now() + limit);
+        }
         if output.is_json() {
             output.row(&output::sorted(&update)?)?;
         } else {
@@ -112,7 +123,6 @@ async fn watch(args: &WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<
             return Ok(());
         }
     }
-    Err(Failure::work("the daemon ended the watch"))
 }
 
 /// What is waited for where the first update has no way for a pair: nothing else may come for as long as there is none.
