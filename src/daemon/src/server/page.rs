@@ -137,10 +137,14 @@ pub struct RecentLinks {
     network: Mutex<Option<(Instant, Arc<NetworkFound>)>>,
 }
 
-/// As the doctor has it: an answer, or why there is none.
-type NetworkFound = Result<v1::NetworkResponse, String>;
+/// As the doctor has them: answers, or why there are none.
+#[derive(Debug)]
+struct NetworkFound {
+    network: Result<v1::NetworkResponse, String>,
+    racks: Result<v1::RacksResponse, String>,
+}
 
-/// The network by rack takes a while where there are many hosts, and seldom changes.
+/// The network by rack, and who believes what of racks, take a while where there are many hosts, and seldom change.
 const NETWORK_KEPT: Duration = Duration::from_secs(10);
 
 /// Browsers ask for one rack after the other: each answer may be of links that were worked out so long before.
@@ -168,14 +172,17 @@ impl RecentLinks {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The network by rack, of [`NETWORK_KEPT`] before at most.
+    /// The network and racks, of [`NETWORK_KEPT`] before at most.
     fn network(&self, daemon: &Daemon, now: Instant) -> Arc<NetworkFound> {
         let mut kept = self.network.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = kept.as_ref().filter(|(at, _)| now.saturating_duration_since(*at) < NETWORK_KEPT);
         if let Some((_, network)) = recent {
             return Arc::clone(network);
         }
-        let network = Arc::new(Ok(convert::network_view(daemon.network_in_force())));
+        let network = Arc::new(NetworkFound {
+            network: Ok(convert::network_view(daemon.network_in_force())),
+            racks: Ok(convert::racks(&daemon.rack_audit(), true)),
+        });
         *kept = Some((now, Arc::clone(&network)));
         network
     }
@@ -200,9 +207,10 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
             links.iter().filter(|link| !link.up).map(|link| link_view(&registries, link)).collect();
         let down = Ok(v1::LinksResponse { total: u32::try_from(down.len()).unwrap_or(u32::MAX), links: down });
         let applications_total = attempts.len();
+        let found = recent.network(&of, looked);
         PageDocument {
             at_ms: now.as_millis(),
-            attention: findings::attention(&status, &recent.network(&of, looked), &down),
+            attention: findings::attention(findings::all(&status, &found.racks, &found.network, &down)),
             status,
             network: network_map(&generation, &registries, &links),
             racks: racks(&generation, age),

@@ -23,7 +23,8 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, users: u32) 
         b_to_a_bits_per_s: whole(user.each[1]),
         above_measured: is_measured && (0..2).any(|way| user.each[way] > link.load[way]),
     };
-    let down = told.down.as_ref();
+    // What is told is newer than the snapshot: a link that is up there has been down since no time.
+    let down = told.down.as_ref().filter(|_| !link.up);
     v1::LinkView {
         id: link.link.to_string(),
         a: link.ends[0].to_string(),
