@@ -181,6 +181,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_link_that_is_down_says_since_when() {
+        let down = DownLink { since: Instant::now(), said_by: "ryu".into() };
+        let told = LinkTold { down: Some(down), measured: None };
+        let since = |up| {
+            let link = LinkUse {
+                link: "l1".into(),
+                ends: ["s1", "s2"].map(Arc::from),
+                capacity: hintd_model::units::BitsPerSec(100),
+                up,
+                load: [0.0; 2],
+                source: LoadSource::Modelled,
+                modelled: [0.0; 2],
+                task_pairs: [0; 2],
+                users: Vec::new(),
+            };
+            let view = link_view(&link, &told, 0);
+            (view.down_ms.is_some(), view.down_by)
+        };
+        assert_eq!([true, false].map(since), [(false, String::new()), (true, "ryu".to_owned())]);
+    }
+
+    #[test]
     fn a_drain_of_nothing_is_refused_and_names_are_taken_over() {
         let of = |links: &[&str], switches: &[&str]| v1::WhatIfNetworkRequest {
             drain_links: links.iter().map(|&name| name.to_owned()).collect(),
