@@ -30,9 +30,8 @@ impl Engine {
         if silent.is_empty() {
             return silent;
         }
-        let applications = &self.current_snapshot().applications;
-        let runs = |attempt: &AttemptId| applications.get(attempt).is_some_and(|of| !of.containers.is_empty());
-        let (alive, silent) = silent.into_iter().partition::<Vec<_>, _>(runs);
+        let running = self.with_containers();
+        let (alive, silent) = silent.into_iter().partition::<Vec<_>, _>(|attempt| running.contains(attempt));
         alive.into_iter().for_each(|attempt| self.attempt_alive(attempt, now));
         silent
     }
