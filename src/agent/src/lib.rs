@@ -19,6 +19,7 @@ mod probes;
 mod report;
 
 use clap::Parser;
+use hintd_client::shown_address;
 use probes::{Histogram, Target};
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -161,7 +162,8 @@ async fn own_advertise(bound: SocketAddr, daemon: &str) -> Result<SocketAddr, St
     let ip = if bound.ip().is_unspecified() { own_address(daemon).await? } else { bound.ip() };
     if ip.to_canonical().is_loopback() {
         return Err(format!(
-            "other nodes can't measure this one at {ip}, by which it reaches {daemon}: give --address as they have it, or --advertise"
+            "other nodes can't measure this one at {ip}, by which it reaches {}: give --address as they have it, or --advertise",
+            shown_address(daemon)
         ));
     }
     Ok(SocketAddr::new(ip, bound.port()))
@@ -169,8 +171,9 @@ async fn own_advertise(bound: SocketAddr, daemon: &str) -> Result<SocketAddr, St
 
 /// The address of this node that packets to hintd carry; none is sent.
 async fn own_address(daemon: &str) -> Result<std::net::IpAddr, String> {
+    let shown = shown_address(daemon);
     let why =
-        |error| format!("no address of this node to be measured at, by the way to {daemon}: {error}: give --advertise");
+        |error| format!("no address of this node to be measured at, by the way to {shown}: {error}: give --advertise");
     let daemon = tokio::net::lookup_host(daemon).await.map_err(why)?.next();
     let daemon = daemon.ok_or_else(|| "hintd's address names no host: give --advertise".to_owned())?;
     let any: SocketAddr = if daemon.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
@@ -215,6 +218,8 @@ mod tests {
             let said = own_advertise(bound.parse().unwrap(), "127.0.0.1:8470").await.unwrap_err();
             assert!(said.starts_with(&format!("other nodes can't measure this one at {says},")), "{said}");
         }
+        let said = own_advertise("0.0.0.0:8471".parse().unwrap(), "ann:hunter2@h:8470").await.unwrap_err();
+        assert!(said.contains("by the way to (left out)@h:8470: ") && !said.contains("hunter2"), "{said}");
         let own = "192.0.2.7:8471".parse().unwrap();
         assert_eq!(own_advertise(own, "127.0.0.1:8470").await, Ok(own));
     }

@@ -3,7 +3,7 @@
 use super::probes::Target;
 use super::{Measured, Wanted, say};
 use hintd_client::wire::v1;
-use hintd_client::{Client, ClientError, SteadyFeed};
+use hintd_client::{Client, ClientError, SteadyFeed, shown_address};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -31,7 +31,7 @@ pub(super) struct Reporter {
 impl Reporter {
     /// To the daemon at `address`, from this node: its name, where it is measured, and the number that it drew.
     pub(super) fn new(address: &str, host: String, advertise: SocketAddr, instance: u64) -> Result<Self, String> {
-        let client = Client::lazy(address).map_err(|error| format!("--address {address}: {error}"))?;
+        let client = Client::lazy(address).map_err(|error| format!("--address {}: {error}", shown_address(address)))?;
         Ok(Self { client, host, advertise, instance, said: String::new() })
     }
 

@@ -83,7 +83,7 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
     let mut lines = vec![format!("what became of it ({state})"), output::table(header, 4, rows)];
     if !outcome.terms.is_empty() {
         let rows = outcome.terms.iter().map(|term| {
-            let value = |value: f64| in_units(&term.term, value);
+            let value = |value: f64| output::in_units(&term.term, value);
             let default = term.default_placement.map_or_else(absent, value);
             [term.term.clone(), value(term.hinted), value(term.realised), default]
         });
@@ -103,7 +103,7 @@ fn came_to(hint: &v1::HintOutcome) -> String {
     if more > 0 {
         said += &format!(" and {more} more hosts");
     }
-    let told = [(hint.came_to_unknown, "to hosts no longer kept"), (hint.never, "nobody told of")];
+    let told = [(hint.came_to_unknown, "to hosts not kept"), (hint.never, "nobody told of")];
     for (count, what) in told.iter().filter(|(count, _)| *count > 0) {
         said += &format!("{}{count} {what}", if said.is_empty() { "" } else { "; " });
     }
@@ -167,7 +167,7 @@ fn cost_rows(view: &v1::AdherenceView) -> Vec<[String; 10]> {
         [policy, queue, mode, cost, decisions, hinted, realised, expected, gained, followed]
     };
     let term = |term: &v1::TermAdherence| {
-        let value = |value: f64| in_units(&term.term, value);
+        let value = |value: f64| output::in_units(&term.term, value);
         let gains = [term.expected_gain, term.realised_gain, term.had_followed].map(percent);
         let [expected, gained, followed] = gains;
         row(&term.term, term.decisions, [value(term.hinted), value(term.realised), expected, gained, followed])
@@ -183,10 +183,6 @@ fn cost_rows(view: &v1::AdherenceView) -> Vec<[String; 10]> {
 
 const fn hinted(view: &v1::AdherenceView) -> u64 {
     view.on_host + view.in_rack + view.elsewhere + view.never
-}
-
-fn in_units(term: &str, value: f64) -> String {
-    if term.ends_with("_bytes") { output::bytes(value) } else { output::digits(value) }
 }
 
 fn share(part: u64, of: u64) -> String {

@@ -3,6 +3,7 @@
 use super::context::{self, Context};
 use super::failure::Failure;
 use clap::Args;
+use hintd::config::shown_url;
 use hintd_client::{AdminClient, Client, ClientError, ClientOptions};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -159,8 +160,9 @@ impl DaemonArgs {
     pub fn for_operators(&self) -> Result<(), Failure> {
         match (&self.address, &self.admin_socket) {
             (Some(address), None) => Err(Failure::Input(format!(
-                "--address {address}: this command asks the daemon over its admin socket, on the same machine only: leave \
-                 --address out, or name the socket by --admin-socket"
+                "--address {}: this command asks the daemon over its admin socket, on the same machine only: leave \
+                 --address out, or name the socket by --admin-socket",
+                shown_url(address)
             ))),
             _ => Ok(()),
         }
@@ -271,7 +273,7 @@ pub async fn client(address: &str) -> Result<Client, Failure> {
 async fn client_with(address: &str, options: &ClientOptions) -> Result<Client, Failure> {
     Client::connect_with(address, options).await.map_err(|error| match error {
         ClientError::Address { source, .. } => {
-            Failure::Input(format!("\"{address}\" is no address as in {ADDRESS}: {source}"))
+            Failure::Input(format!("\"{}\" is no address as in {ADDRESS}: {source}", shown_url(address)))
         }
         error => nobody(&error, "--address or HINTD_ADDRESS name another"),
     })

@@ -6,10 +6,11 @@ use super::failure::Failure;
 use super::output::Output;
 use crate::emulate::hdfs::Namespace;
 use crate::emulate::shared::Behavior;
+use crate::emulate::tally::Tally;
 use crate::emulate::{Cluster, ClusterShape, Emulation, EmulationEvent, Fault, Script, Workload};
 use clap::Args;
 use serde_json::json;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How busy the jobs keep the cluster.
 const LOAD: f64 = 0.5;
@@ -26,7 +27,8 @@ const KEEP: Duration = Duration::from_secs(365 * 86_400);
     a real cluster's are. The daemon must not ask a ResourceManager or controller, nor have a network file. Jobs are those of\n\
     the small trace that `hintctl demo` runs.\n\
     It ends once its jobs have ended and its faults have come, 25 s after the last of both at most. Then its nodes are silent,\n\
-    and the daemon calls them STALE and LOST; a link that is down stays so. With --keep nodes go on reporting until Ctrl-C."
+    and the daemon calls them STALE and LOST; a link that is down stays so. With --keep nodes go on reporting until\n\
+    Ctrl-C, and after its last job the trace begins again: the same jobs and input, as new applications."
 )]
 pub struct EmulateArgs {
     /// Nodes, a multiple of the racks
@@ -47,7 +49,7 @@ pub struct EmulateArgs {
     /// After so many seconds it comes back
     #[arg(long, value_name = "SECONDS", requires = "fail_link_at")]
     repair_links_at: Option<u64>,
-    /// Go on once all jobs have ended, until Ctrl-C: nodes report, links have traffic of others
+    /// Go on until Ctrl-C: nodes report, links have traffic of others, and the trace's jobs come again under new ids
     #[arg(long)]
     keep: bool,
 }
@@ -64,7 +66,7 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     let jobs = small_trace()?;
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, LOAD)
         .map_err(|error| Failure::Input(format!("{:#}", anyhow::Error::from(error))))?;
-    let script = script(args, &cluster);
+    let script = script(args, &cluster.uplinks())?;
     // Faults come at their time, however soon the jobs end.
     let last = script.iter().map(|(at, _)| *at).max().unwrap_or_default().max(span);
     let limit = if args.keep { KEEP } else { last + TAIL };
@@ -85,28 +87,29 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         });
         let shared = emulation.shared();
         if args.keep {
-            output.progress("nodes go on reporting until Ctrl-C");
+            output.progress("nodes and jobs go on until Ctrl-C");
         }
-        let tally = tokio::select! {
-            ended = emulation.finish() => ended.map_err(|error| Failure::Work(error.into()))?,
-            _ = tokio::signal::ctrl_c(), if args.keep => shared.tally().clone(),
+        let begun = Instant::now();
+        let (tally, stopped) = tokio::select! {
+            ended = emulation.finish() => (ended.map_err(|error| Failure::Work(error.into()))?, false),
+            _ = tokio::signal::ctrl_c(), if args.keep => {
+                (Tally { took: begun.elapsed(), ..shared.tally().clone() }, true)
+            }
         };
         told.abort();
         let down: Vec<String> = shared.down().keys().cloned().collect();
         let document = json!({
             "jobs": tally.jobs, "links_down": down, "seconds": tally.took.as_secs_f64(), "violations": tally.violations
         });
-        output.result(&document, || ended(tally.jobs, tally.took, &down))?;
+        output.result(&document, || ended(tally.jobs, tally.took, stopped, &down))?;
         tally.violations.first().map_or(Ok(()), |first| Err(Failure::work(format!("a promise was broken: {first}"))))
     })
 }
 
 /// What is left behind.
-fn ended(jobs: u64, took: Duration, down: &[String]) -> String {
-    let first = match took.is_zero() {
-        true => format!("{jobs} jobs; ended by Ctrl-C"),
-        false => format!("{jobs} jobs in {:.0} s", took.as_secs_f64()),
-    };
+fn ended(jobs: u64, took: Duration, stopped: bool, down: &[String]) -> String {
+    let by = if stopped { ", ended by Ctrl-C" } else { "" };
+    let first = format!("{jobs} jobs in {:.0} s{by}", took.as_secs_f64());
     let links = match down {
         [] => String::new(),
         down => format!(" Down still, as far as it was told: {}.", down.join(", ")),
@@ -115,11 +118,16 @@ fn ended(jobs: u64, took: Duration, down: &[String]) -> String {
 }
 
 /// A link by name and not the busiest: whether any has a route of a job at that time depends on how fast the machine is.
-fn script(args: &EmulateArgs, cluster: &Cluster) -> Script {
-    let first = cluster.uplinks().into_iter().min();
+fn script(args: &EmulateArgs, uplinks: &[String]) -> Result<Script, Failure> {
+    let first = uplinks.iter().min().cloned();
+    if let (Some(at), None) = (args.fail_link_at, &first) {
+        let why =
+            format!("--fail-link-at {at}: this cluster has no link between switches; give it --racks of 2 or more");
+        return Err(Failure::Input(why));
+    }
     let fails = args.fail_link_at.zip(first).map(|(at, id)| (Duration::from_secs(at), Fault::FailLink(id)));
     let repaired = args.repair_links_at.map(|at| (Duration::from_secs(at), Fault::MendLinks));
-    fails.into_iter().chain(repaired).collect()
+    Ok(fails.into_iter().chain(repaired).collect())
 }
 
 #[cfg(test)]
@@ -129,9 +137,30 @@ mod tests {
     #[test]
     fn what_is_left_behind_is_said() {
         let took = Duration::from_secs(30);
-        let said = ended(60, took, &["edge-01--core-1".to_owned()]);
+        let said = ended(60, took, false, &["edge-01--core-1".to_owned()]);
         assert!(said.starts_with("60 jobs in 30 s. The emulated nodes are silent"), "{said}");
         assert!(said.ends_with("Down still, as far as it was told: edge-01--core-1."), "{said}");
-        assert!(ended(60, Duration::ZERO, &[]).starts_with("60 jobs; ended by Ctrl-C"));
+        assert!(ended(61, took, true, &[]).starts_with("61 jobs in 30 s, ended by Ctrl-C. The emulated"));
+    }
+
+    #[test]
+    fn a_link_that_is_not_there_can_not_fail() {
+        use clap::{CommandFactory as _, FromArgMatches as _};
+        #[derive(Debug, clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            args: EmulateArgs,
+        }
+        let args = |line: &[&str]| {
+            let found = Line::command().get_matches_from([&["emulate"], line].concat());
+            Line::from_arg_matches(&found).unwrap().args
+        };
+        let said = script(&args(&["--fail-link-at", "3"]), &[]).unwrap_err().to_string();
+        assert!(said.starts_with("--fail-link-at 3: this cluster has no link between switches"), "{said}");
+        let links = ["b".to_owned(), "a".to_owned()];
+        let both = script(&args(&["--fail-link-at", "3", "--repair-links-at", "4"]), &links).unwrap();
+        let at = Duration::from_secs;
+        assert_eq!(both, [(at(3), Fault::FailLink("a".to_owned())), (at(4), Fault::MendLinks)]);
+        assert_eq!(script(&args(&[]), &[]).unwrap(), []);
     }
 }

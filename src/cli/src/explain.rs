@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_became_of_it_stands_before_leases_which_are_counted_by_host() {
-        let lease = |lease_id, host: &str| v1::LeaseState { lease_id, host: host.into(), state: "bound".into() };
+        let lease = |lease_id, host: &str| v1::LeaseState { lease_id, host: host.into(), state: "confirmed".into() };
         let hint = v1::Hint { group: "map".into(), host: "n1".into(), count: 3, ..v1::Hint::default() };
         let place = |host: &str, count| v1::CameTo { host: host.into(), rack: "/r1".into(), count };
         let became = v1::HintOutcome {
@@ -219,8 +219,8 @@ mod tests {
         assert!(folded.contains("n1, n7 2; 1 nobody told of"), "{folded}");
         assert!(folded.find("came to").unwrap() < folded.find("leased on").unwrap(), "{folded}");
         let words = folded.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("n1 bound 2 n2 bound 1 3 leases; --leases shows each"), "{folded}");
-        assert!(text(true).split_whitespace().collect::<Vec<_>>().join(" ").contains("3 n2 bound"));
+        assert!(words.contains("n1 confirmed 2 n2 confirmed 1 3 leases; --leases shows each"), "{folded}");
+        assert!(text(true).split_whitespace().collect::<Vec<_>>().join(" ").contains("3 n2 confirmed"));
         let unknown = v1::ExplainResponse { outcome: None, ..answer.clone() };
         let said = super::text(&unknown, Shown { routes: false, leases: false });
         assert!(said.contains("what became of it is not known: it was decided before"), "{said}");

@@ -16,9 +16,9 @@ use hintd_client::wire::v1;
     after_help = "Examples:\n  hintctl links --down\n  hintctl links --sort -load\n  hintctl links edge-0-core-1\n  \
     hintctl --json links | jq -r '.links[] | select(.a_to_b_bits_per_s > 0.8 * .bits_per_s) | .id'\n\n\
     A load is measured where the link_stats feed told it, with its age, else modelled (~): max-min fair rates of running flows\n\
-    on their routes, which fill some link whenever anybody sends. --sort -load has what is measured first, then what is\n\
-    modelled. Pairs of tasks whose bytes are not known, or are 0, load no link. Users are always modelled: the link is measured,\n\
-    and not whose bytes they are. a>b is from the link's end a to its end b. A user above what is measured says that the model\n\
+    on their routes, which fill some link whenever anybody sends. --sort -load has what was measured in the last 15 s first,\n\
+    then the rest. Pairs of tasks whose bytes are not known, or are 0, load no link. Users are always modelled: the link is\n\
+    measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user above what is measured says that the model\n\
     is wrong there. Without users: others are those who did not ask for hints, or whose flows hintd does not know."
 )]
 pub struct LinksArgs {
@@ -79,7 +79,7 @@ const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
     ("capacity", |link| link.bits_per_s.into()),
     ("a-to-b", |link| link.a_to_b_bits_per_s.into()),
     ("b-to-a", |link| link.b_to_a_bits_per_s.into()),
-    ("load|busier-way", |link| Cell::Graded(u8::from(!is_measured(link)), share(link))),
+    ("load|busier-way", |link| Cell::Graded(u8::from(!measured_now(link)), share(link))),
     ("load-from", |link| load_source(link.load_source()).into()),
     ("load-age", |link| link.load_age_ms.into()),
     ("pairs-a-to-b", |link| link.a_to_b_task_pairs.into()),
@@ -95,6 +95,14 @@ pub(super) fn share(link: &v1::LinkView) -> f64 {
 
 pub(super) fn is_measured(link: &v1::LinkView) -> bool {
     link.load_source() == v1::LoadSource::Measured
+}
+
+/// A load that was measured longer ago says little of now; the page fades it from then on.
+const OLD_MS: u64 = 15_000;
+
+/// What stands before modelled loads: one that is measured, and not long ago. A link that is down has no load.
+pub(super) fn measured_now(link: &v1::LinkView) -> bool {
+    link.up && is_measured(link) && link.load_age_ms.is_none_or(|age| age <= OLD_MS)
 }
 
 /// `measured 2.5 s ago`, `modelled`

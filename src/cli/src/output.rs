@@ -12,6 +12,16 @@ use serde::Serialize;
 use serde_json::Value;
 use std::io::{ErrorKind, Write as _};
 
+/// A figure in the unit that its name ends with.
+pub fn in_units(name: &str, value: f64) -> String {
+    match name {
+        _ if !value.is_finite() => "-".to_owned(),
+        name if name.ends_with("_bytes") => bytes(value),
+        name if name.ends_with("_s") => seconds(value),
+        _ => digits(value),
+    }
+}
+
 /// A command's output.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {

@@ -137,8 +137,8 @@ fn side_by_side(answer: &v1::ReplayResponse, name: &str) -> String {
     });
     let rows = then.iter().map(|(name, value)| {
         let beside = now.iter().find(|(known, _)| known == name);
-        let beside = beside.map_or_else(|| "-".to_owned(), |(_, value)| in_units(name, *value));
-        [name.clone(), in_units(name, *value), beside]
+        let beside = beside.map_or_else(|| "-".to_owned(), |(_, value)| output::in_units(name, *value));
+        [name.clone(), output::in_units(name, *value), beside]
     });
     lines.push(format!("\n{}", output::table(header("cost"), 1, rows)));
     let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), output::digits);
@@ -150,16 +150,6 @@ fn side_by_side(answer: &v1::ReplayResponse, name: &str) -> String {
     let header = ["objective", recorded.policy.as_str(), name, "gain"];
     lines.push(format!("\n{}", output::table(header, 1, rows)));
     lines.join("\n")
-}
-
-/// A cost in the unit that its name ends with.
-fn in_units(name: &str, value: f64) -> String {
-    match name {
-        _ if !value.is_finite() => "-".to_owned(),
-        name if name.ends_with("_bytes") => output::bytes(value),
-        name if name.ends_with("_s") => output::seconds(value),
-        _ => output::digits(value),
-    }
 }
 
 /// In a cell: why a decision has no hints at all; `None`: it has.

@@ -61,6 +61,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
 
 mod acknowledged;
+mod address;
 mod breaker;
 mod decisions;
 mod error;
@@ -74,6 +75,7 @@ mod steady;
 pub mod view;
 pub mod wire;
 
+pub use address::{LEFT_OUT, shown_address};
 pub use breaker::BreakerOptions;
 pub use error::{Cause, ClientError};
 pub use feed::{FeedItem, FeedSender};
@@ -162,7 +164,7 @@ impl Client {
     pub async fn connect_with(address: &str, options: &ClientOptions) -> Result<Self, ClientError> {
         let (bare, endpoint) = endpoint(address, options)?;
         let channel = endpoint.connect().await;
-        let channel = channel.map_err(|source| ClientError::Connect { address: bare.to_owned(), source })?;
+        let channel = channel.map_err(|source| ClientError::Connect { address: shown_address(bare), source })?;
         Ok(Self::over(channel, options))
     }
 
@@ -484,7 +486,7 @@ const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 fn endpoint<'a>(address: &'a str, options: &ClientOptions) -> Result<(&'a str, Endpoint), ClientError> {
     let bare = address.strip_prefix("http://").unwrap_or(address);
     let endpoint = Endpoint::from_shared(format!("http://{bare}"))
-        .map_err(|source| ClientError::Address { address: address.to_owned(), source })?;
+        .map_err(|source| ClientError::Address { address: shown_address(address), source })?;
     let endpoint = endpoint.http2_keep_alive_interval(KEEPALIVE_EVERY).keep_alive_timeout(KEEPALIVE_TIMEOUT);
     Ok((bare, endpoint.connect_timeout(options.connect).tcp_nodelay(true)))
 }

@@ -30,8 +30,8 @@ impl Engine {
         if silent.is_empty() {
             return silent;
         }
-        let running = self.with_containers();
-        let (alive, silent) = silent.into_iter().partition::<Vec<_>, _>(|attempt| running.contains(attempt));
+        let runs = |attempt: &AttemptId| self.facts.model.runs(*attempt);
+        let (alive, silent) = silent.into_iter().partition::<Vec<_>, _>(runs);
         alive.into_iter().for_each(|attempt| self.attempt_alive(attempt, now));
         silent
     }

@@ -596,12 +596,6 @@ impl Engine {
         self.promises.attempts.get(attempt).is_some()
     }
 
-    /// Attempts with a container on a node, as nodes report.
-    pub(crate) fn with_containers(&self) -> std::collections::BTreeSet<AttemptId> {
-        let nodes = self.facts.snapshot.statics.indexes().take(self.facts.snapshot.nodes());
-        nodes.flat_map(|node| self.facts.model.containers_of(node)).map(|container| container.id.attempt).collect()
-    }
-
     /// What lists of leases and attempts are made of.
     pub(crate) fn promised(&self) -> Promised<'_> {
         let Promises { ledger, attempts, .. } = &self.promises;

@@ -23,7 +23,7 @@ pub enum ConfigCommand {
     #[command(
         name = "from-hadoop",
         after_help = "Examples:\n  hintctl config from-hadoop /etc/hadoop/conf\n  \
-        hintctl config from-hadoop /etc/hadoop/conf -o /etc/hintd/hintd.toml\n  \
+        hintctl config from-hadoop /etc/hadoop/conf -o /etc/hintd/hintd.toml --force    # instead of the packaged file\n  \
         HADOOP_CONF_DIR=/etc/hadoop/conf hintctl config from-hadoop\n\n\
         Reads core-site.xml, hdfs-site.xml, yarn-site.xml, mapred-site.xml and capacity-scheduler.xml where they are there, and\n\
         spark-defaults.conf for where Spark's history server is, and writes what hintd needs of them: addresses of ResourceManagers, NameNodes and\n\
@@ -41,11 +41,13 @@ const HADOOP_CONF_DIR: &str = "HADOOP_CONF_DIR";
 #[derive(Debug, Args)]
 pub struct FromHadoopArgs {
     /// Hadoop's configuration, as /etc/hadoop/conf; may be left out where HADOOP_CONF_DIR names it
-    #[arg(required = std::env::var_os(HADOOP_CONF_DIR).is_none())]
     folder: Option<PathBuf>,
     /// A new file for the result [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Replace FILE where it is there already; its owner and mode stay
+    #[arg(long, requires = "output")]
+    force: bool,
 }
 
 #[derive(serde::Serialize)]
@@ -61,6 +63,9 @@ struct Made<'a> {
 pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
     let ConfigCommand::FromHadoop(args) = command;
     let folder = folder(args.folder.as_deref(), std::env::var_os(HADOOP_CONF_DIR))?;
+    if args.folder.is_none() {
+        output.progress(&format!("{} is read, which {HADOOP_CONF_DIR} names", folder.display()));
+    }
     let properties = Properties::read(&folder)?;
     let draft = from_hadoop::draft(&properties);
     let text = draft.text(&folder);
@@ -68,7 +73,7 @@ pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
     check(&folder, &draft, &text)?;
     match &args.output {
         Some(file) => {
-            write_new(file, &text)?;
+            if args.force { files::write_text(file, &text) } else { write_new(file, &text) }?;
             output.result(&made(&text, &draft), || format!("{} is written", file.display()))
         }
         None => output.result(&made(&text, &draft), || text.clone()),
@@ -78,7 +83,11 @@ pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
 /// The folder that is given, else the environment's.
 fn folder(given: Option<&Path>, environment: Option<OsString>) -> Result<PathBuf, Failure> {
     let named = environment.filter(|named| !named.is_empty()).map(PathBuf::from);
-    let missing = || Failure::Input(format!("no folder is given, and {HADOOP_CONF_DIR} names none"));
+    let missing = || {
+        Failure::Input(format!(
+            "give the folder of Hadoop's configuration, as /etc/hadoop/conf: {HADOOP_CONF_DIR} names none"
+        ))
+    };
     given.map(Path::to_owned).or(named).ok_or_else(missing)
 }
 
@@ -101,7 +110,7 @@ fn check(folder: &Path, draft: &Draft, text: &str) -> Result<(), Failure> {
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     let written = std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Failure::in_file(path, "it is there already, and is not replaced"),
+        ErrorKind::AlreadyExists => Failure::in_file(path, "it is there already: --force replaces it"),
         _ => Failure::work(format!("{}: {error}", path.display())),
     })
 }

@@ -280,3 +280,19 @@ fn the_folder_is_the_one_given_else_the_environments() {
     assert_eq!(of(None, ""), None);
     assert!(super::folder(None, None).unwrap_err().to_string().contains("HADOOP_CONF_DIR"));
 }
+
+#[test]
+fn a_file_that_is_there_is_replaced_where_that_is_asked_for_alone() {
+    let dir = folder(&[("yarn-site.xml", &[("yarn.resourcemanager.hostname", "rm")])]);
+    let file = dir.path().join("hintd.toml");
+    std::fs::write(&file, "# packaged\n").unwrap();
+    let made = |force| {
+        let (folder, output) = (Some(dir.path().to_owned()), Some(file.clone()));
+        run(&ConfigCommand::FromHadoop(FromHadoopArgs { folder, output, force }), Output::new(true))
+    };
+    let said = made(false).unwrap_err().to_string();
+    assert!(said.ends_with("it is there already: --force replaces it"), "{said}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "# packaged\n");
+    made(true).unwrap();
+    assert!(std::fs::read_to_string(&file).unwrap().contains("http://rm:8088"));
+}

@@ -5,6 +5,7 @@ use super::super::output;
 use super::facts::{Answers, Facts, OnDisk, Standing, Unanswered};
 use super::process;
 use hintd::config::Config;
+use hintd::findings::cluster::{self, CONFIGURATION};
 use hintd::findings::{Check, count, page};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -141,20 +142,11 @@ pub(super) fn unit(facts: &Facts) -> Check {
 
 /// The configuration on disk, and whether it is in force.
 pub(super) fn configuration(facts: &Facts) -> Check {
-    const NAME: &str = "configuration";
+    const NAME: &str = CONFIGURATION;
     let file = facts.config_file.display();
-    // One problem a line, which the daemon's strings have written out.
-    let refused = facts.answers.as_ref().map_or_else(
-        |_| String::new(),
-        |answers| answers.status.config_refused.trim_end_matches("\\n").replace("\\n", "; "),
-    );
-    if !refused.is_empty() {
-        return Check::problem(
-            NAME,
-            page::RELOAD,
-            format!("What is on disk is refused, and what was read before stays in force: {refused}."),
-            format!("Fix it before the next restart, which would fail: hintd --check --config {file}"),
-        );
+    let refused = facts.answers.as_ref().ok().and_then(|answers| cluster::refused(&answers.status, &file.to_string()));
+    if let Some(refused) = refused {
+        return refused;
     }
     match (&facts.on_disk, &facts.answers) {
         (OnDisk::Sound(config), Ok(answers)) => in_force(config, answers, &facts.config_file),
@@ -183,7 +175,7 @@ pub(super) fn configuration(facts: &Facts) -> Check {
 }
 
 fn in_force(config: &Config, answers: &Answers, file: &Path) -> Check {
-    const NAME: &str = "configuration";
+    const NAME: &str = CONFIGURATION;
     let generation = answers.status.config_generation;
     let saved = config.options.settings.policies.default;
     let policy = answers.policies.as_ref().map_or(saved, |known| known.default_policy.as_str());

@@ -18,7 +18,8 @@ use super::printable::one_line;
 use super::view::PlainViewArgs;
 use clap::Args;
 use facts::{Facts, Unanswered};
-use hintd::findings::{Check, Verdict, cluster, hints};
+use hintd::findings::cluster::CONFIGURATION;
+use hintd::findings::{self, Check, Verdict};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -95,21 +96,13 @@ fn checks(facts: &Facts) -> Vec<Check> {
         checks.extend([host::unit(facts), host::configuration(facts), host::exposure(facts), host::journal(facts)]);
         return checks;
     };
-    let status = &answers.status;
-    checks.extend(cluster::daemon(status));
-    checks.extend([host::configuration(facts), host::exposure(facts)]);
-    // A server that does not answer is why its feed is silent: the cause comes first.
-    checks.extend(cluster::servers(status));
-    checks.extend(cluster::feeds(status));
-    checks.extend(cluster::nodes(status));
-    checks.push(cluster::racks(status, &answers.racks));
-    checks.extend(cluster::network(status, &answers.network, &answers.down));
-    checks.extend([policy::policy(answers, &facts.on_disk), hints::asked(status), hints::followed(status)]);
-    checks.extend(hints::worth(status));
-    checks.push(cluster::plan(status));
-    checks.extend(hints::refused(status));
+    let mut found = findings::all(&answers.status, &answers.racks, &answers.network, &answers.down);
+    // Whoever can read the file says more of it than the daemon does.
+    found.retain(|check| check.name != CONFIGURATION);
+    checks.extend([host::configuration(facts), host::exposure(facts), policy::policy(answers, &facts.on_disk)]);
+    checks.extend(found);
     checks.extend(host::process(facts, answers));
-    checks.extend([hints::log(status), host::journal(facts)]);
+    checks.push(host::journal(facts));
     checks
 }
 

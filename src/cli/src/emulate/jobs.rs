@@ -96,6 +96,17 @@ impl Workload {
         Ok(workload)
     }
 
+    /// The place in the trace of what is submitted as the `nth`, from 0, and when. Where the trace is repeated it begins
+    /// again after its last job, by the mean time between two of them.
+    #[must_use]
+    pub fn submission(&self, nth: usize, repeated: bool) -> Option<(usize, Duration)> {
+        let last = self.jobs.last()?.submit;
+        let jobs = u32::try_from(self.jobs.len()).unwrap_or(u32::MAX);
+        let (round, place) = (nth / self.jobs.len(), nth % self.jobs.len());
+        let round = u32::try_from(round).ok().filter(|round| *round == 0 || repeated)?;
+        Some((place, (last + last / jobs).checked_mul(round)?.checked_add(self.jobs[place].submit)?))
+    }
+
     /// How long a task runs.
     #[must_use]
     pub fn task_time(&self, job: &JobPlan, task: Task) -> Duration {
@@ -201,6 +212,18 @@ mod tests {
         let mut namespace = Namespace::new(1);
         let workload = Workload::new(jobs, &cluster, &mut namespace, Duration::from_secs(10), 0.5).unwrap();
         (workload, namespace)
+    }
+
+    #[test]
+    fn a_repeated_trace_begins_again_after_its_last_job_and_another_one_ends() {
+        let (workload, _) = workload_of(&[job("a", 0, 1, None), job("b", 4, 1, None), job("c", 20, 1, None)]);
+        let submits: Vec<_> = workload.jobs.iter().map(|job| job.submit).collect();
+        let once: Vec<_> = (0..9).map_while(|nth| workload.submission(nth, false)).collect();
+        assert_eq!(once, (0..3).zip(submits.iter().copied()).collect::<Vec<_>>());
+        let again: Vec<_> = (0..6).map_while(|nth| workload.submission(nth, true)).collect();
+        let mean = submits[2] / 3;
+        assert_eq!(again[..3], once);
+        assert_eq!(again[3..], [0, 1, 2].map(|job| (job, submits[2] + mean + submits[job])));
     }
 
     #[test]

@@ -80,10 +80,9 @@ struct Master {
     unhinted_run: bool,
 }
 
-/// Runs job `job` of the workload to its end.
-pub async fn run(shared: Arc<Shared>, job: usize) {
+/// Runs job `job` of the workload to its end, as the application with this sequence number.
+pub async fn run(shared: Arc<Shared>, job: usize, sequence: u32) {
     let submitted = Instant::now();
-    let sequence = u32::try_from(job).unwrap_or(u32::MAX).saturating_add(1);
     let attempt = shared.yarn().attempt(sequence);
     let plan = &shared.workload.jobs[job];
     let mut news = shared.register_master(attempt, plan.maps.saturating_add(plan.reduces));

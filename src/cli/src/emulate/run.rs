@@ -176,7 +176,7 @@ async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> 
         give_up_nodes(&shared, &mut sources, &mut silent).await?;
         beat(&shared, &mut sources, &mut rng).await?;
         while cast.masters.try_join_next().is_some() {}
-        let submitted = cast.masters.is_empty() && cast.next_job == shared.workload.jobs.len();
+        let submitted = cast.masters.is_empty() && cast.next(&shared).is_none();
         // With the last job gone, what waits for one to run has nothing left to wait for.
         let done = submitted && script.iter().all(|(_, fault)| idle_fault(&shared, fault));
         if (done && silent.is_empty() && !shared.behaviour.keep) || now > shared.behaviour.limit {
@@ -196,10 +196,19 @@ struct MainLoopActors {
 impl MainLoopActors {
     /// Starts the masters whose time has come.
     fn submit(&mut self, shared: &Arc<Shared>, now: Duration) {
-        while shared.workload.jobs.get(self.next_job).is_some_and(|job| job.submit <= now) {
-            self.masters.spawn(master::run(Arc::clone(shared), self.next_job));
+        while let Some((job, _)) = self.next(shared).filter(|(_, submit)| *submit <= now) {
             self.next_job += 1;
+            let sequence = u32::try_from(self.next_job).unwrap_or(u32::MAX);
+            if self.next_job > shared.workload.jobs.len() {
+                shared.tally().jobs += 1; // of a further round
+            }
+            self.masters.spawn(master::run(Arc::clone(shared), job, sequence));
         }
+    }
+
+    /// What is submitted next: its place in the trace, and when.
+    fn next(&self, shared: &Shared) -> Option<(usize, Duration)> {
+        shared.workload.submission(self.next_job, shared.behaviour.keep)
     }
 
     /// Foreign applications come and go.

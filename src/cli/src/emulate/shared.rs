@@ -38,7 +38,7 @@ pub struct Behavior {
     pub deadline_ms: u32,
     /// Whatever is not done by then is given up.
     pub limit: Duration,
-    /// Nodes go on reporting once all jobs have ended, until the limit.
+    /// Nodes go on reporting until the limit, and after its last job the trace begins again.
     pub keep: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The figures of one frame: the daemon at its second look, and rates since the first.
 
-use super::super::links::{is_measured, share};
+use super::super::links::{is_measured, measured_now, share};
 use super::Sort;
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -181,9 +181,9 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
     match sort {
         // A model fills some link whenever anybody sends: what is measured stands first.
         Sort::Load => {
-            all.sort_by(|a, b| is_measured(b).cmp(&is_measured(a)).then_with(|| share(b).total_cmp(&share(a))));
+            all.sort_by(|a, b| measured_now(b).cmp(&measured_now(a)).then_with(|| share(b).total_cmp(&share(a))));
         }
-        Sort::Rate => all.sort_by_key(|link| Reverse((is_measured(link), busier(link)))),
+        Sort::Rate => all.sort_by_key(|link| Reverse((measured_now(link), busier(link)))),
         Sort::Name => {}
     }
     let row = |link: &&v1::LinkView| LinkRow {
@@ -210,9 +210,9 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
 }
 
 fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<ApplicationRow> {
-    let mut busiest: BTreeMap<&str, (bool, f64, &str)> = BTreeMap::new();
+    let mut busiest: BTreeMap<&str, (bool, f64, &v1::LinkView)> = BTreeMap::new();
     for link in &now.links.links {
-        let this = (is_measured(link), share(link), link.id.as_str());
+        let this = (measured_now(link), share(link), link);
         for user in &link.users {
             let known = busiest.entry(&user.application_id).or_insert(this);
             if (this.0, this.1) > (known.0, known.1) {
@@ -237,9 +237,9 @@ fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<Appli
                 asked_ms: attempt.asked_ms,
                 asked_before_start: attempt.asked_before_start,
                 new_requests: attempt.requests.saturating_sub(earlier.get(&key(attempt)).copied().unwrap_or(0)),
-                busiest_link: busiest.map(|(.., link)| (*link).to_owned()),
+                busiest_link: busiest.map(|(.., link)| link.id.clone()),
                 busiest_share: busiest.map(|(_, share, _)| *share),
-                busiest_measured: busiest.map(|(measured, ..)| *measured),
+                busiest_measured: busiest.map(|(.., link)| is_measured(link)),
             }
         })
         .collect();
@@ -323,6 +323,20 @@ mod tests {
         let app = &by_rate.applications[0];
         assert_eq!((app.new_requests, app.busiest_link.as_deref(), app.busiest_share), (6, Some("l1"), Some(0.5)));
         assert_eq!(ids(&Frame::of(&first, &second, Sort::Name, 3)), ["l1", "l2", "l3"]);
+        // What was measured long ago, and what is down, stand among modelled loads.
+        let link = |id: &str, load, age, up| v1::LinkView {
+            id: id.to_owned(),
+            bits_per_s: 100,
+            a_to_b_bits_per_s: load,
+            load_source: v1::LoadSource::Measured.into(),
+            load_age_ms: Some(age),
+            up,
+            ..v1::LinkView::default()
+        };
+        let model = v1::LinkView { load_source: v1::LoadSource::Modelled.into(), ..link("model", 60, 0, true) };
+        let all = [link("old", 50, 15_001, true), link("down", 0, 5, false), model, link("new", 10, 15_000, true)];
+        let order: Vec<_> = links(&all, Sort::Load, 4).into_iter().map(|row| row.id).collect();
+        assert_eq!(order, ["new", "model", "old", "down"]);
         // One look, and a daemon that began anew.
         assert_eq!(Frame::of(&second, &second, Sort::Load, 1).rates.answered, 0.0);
         let again = Frame::of(&second, &look(at + Duration::from_secs(4), 7, 1), Sort::Load, 1);

@@ -284,7 +284,11 @@ fn write_named(
     output: Output,
 ) -> Result<(), Failure> {
     let network = built.map_err(|error| Failure::Input(error.to_string()))?.network;
+    let before = file.exists();
     files::write(&file, &network.to_document())?;
+    if before {
+        output.progress(&format!("{} was there already and is replaced", file.display()));
+    }
     let NetworkSummary { hosts, switches, links, .. } = summary(&network);
     let name = file.display().to_string();
     let built = Built { hosts, switches, links, file };

@@ -583,6 +583,25 @@ mod tests {
     }
 
     #[test]
+    fn attempts_end_by_silence_unless_it_is_0_or_a_resource_manager_says_when() {
+        let silence = |text: &str| config(text, "f").unwrap().options.settings.engine.attempt_silence;
+        let manager = "[resource_manager]\nurls = [\"http://rm1:8088\"]\n";
+        assert_eq!(silence(""), Some(micros(HOUR)));
+        assert_eq!(silence("[limits]\nattempt_silence = \"5m\"\n"), Some(micros(5 * MINUTE)));
+        assert_eq!(silence("[limits]\nattempt_silence = \"0s\"\n"), None);
+        assert_eq!(silence(manager), None);
+        assert!(silence(&format!("{manager}applications = \"0s\"\n")).is_some(), "it is not asked for them");
+    }
+
+    #[test]
+    fn a_journal_has_a_file_name() {
+        for path in ["", "/", ".."] {
+            let found = problems(&format!("[store]\npath = \"{path}\"\n"));
+            assert_eq!(found, [format!("hintd.toml:2: store.path: {path:?} names no file")]);
+        }
+    }
+
+    #[test]
     fn named_queues_without_a_star_refuse_all_others_which_is_said() {
         let notices = |text: &str| Config::from_text(text, "hintd.toml").unwrap().options.settings.notices();
         let said = notices("[queues.etl]\nmode = \"off\"\n[queues.live]\n");

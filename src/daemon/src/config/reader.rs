@@ -1,6 +1,6 @@
 //! Reads spanned TOML and remembers every problem, so that one run names them all.
 
-use super::urls::without_users;
+use super::urls::{shown, without_users};
 use hintd_model::solve::nearest;
 use std::fmt;
 use std::net::SocketAddr;
@@ -151,7 +151,7 @@ impl<'i> Section<'i> {
     pub(super) fn free_keys<T: Key>(&mut self, reader: &mut Reader<'_>) -> Vec<(String, T)> {
         let mut keys = Vec::new();
         for (name, value) in std::mem::take(&mut self.table) {
-            match T::read(value.get_ref()) {
+            match read::<T>(value.get_ref()) {
                 Ok(read) => keys.push((name.get_ref().to_string(), read)),
                 Err(message) => reader.problem(value.span().start, &self.key(name.get_ref()), message),
             }
@@ -170,7 +170,7 @@ impl<'i> Section<'i> {
         let key = self.key(name);
         reader.asked.push(key.clone());
         let Some((at, value)) = self.take(name) else { return default };
-        T::read(&value).unwrap_or_else(|message| {
+        read::<T>(&value).unwrap_or_else(|message| {
             reader.problem(at, &key, message);
             default
         })
@@ -210,6 +210,18 @@ pub(super) trait Key: Clone {
     fn read(value: &DeValue<'_>) -> Result<Self, String>;
 }
 
+/// Reads a value; a password that it may have in it, whatever it was to be, is not in the message.
+fn read<T: Key>(value: &DeValue<'_>) -> Result<T, String> {
+    fn without(message: String, value: &DeValue<'_>) -> String {
+        match value {
+            DeValue::String(text) if text.contains('@') => message.replace(&**text, &shown(text)),
+            DeValue::Array(rows) => rows.iter().fold(message, |message, row| without(message, row.get_ref())),
+            _ => message,
+        }
+    }
+    T::read(value).map_err(|message| without(message, value))
+}
+
 /// A value with bounds, printable for the message.
 pub(super) trait Bound {
     fn show(&self) -> String;
@@ -217,7 +229,7 @@ pub(super) trait Bound {
 
 fn article(value: &DeValue<'_>) -> String {
     match value {
-        DeValue::String(text) => format!("the text \"{text}\""),
+        DeValue::String(text) => format!("the text \"{}\"", shown(text)),
         DeValue::Integer(number) => format!("the number {}", number.as_str()),
         DeValue::Float(number) => format!("the number {}", number.as_str()),
         DeValue::Boolean(flag) => format!("the flag {flag}"),
@@ -370,6 +382,18 @@ mod tests {
         }
         for text in ["30", "s", "-1s", "1.5s", "1 s", "99999999999999999999s"] {
             assert_eq!(duration(text), None, "{text}");
+        }
+    }
+    #[test]
+    fn a_password_in_a_value_of_any_kind_is_left_out() {
+        fn said<T: Key>(value: &str) -> String {
+            read::<T>(&DeValue::String(value.into())).err().expect("refused")
+        }
+        for value in ["ann:hunter2@h:8470", "http://ann:hun/ter2@h:1", "http://ann:hun'ter2@h:1"] {
+            let all = [said::<SocketAddr>(value), said::<Duration>(value), said::<u64>(value), said::<bool>(value)];
+            for said in all {
+                assert!(!said.contains("ter2") && said.contains("(left out)@h:"), "{said}");
+            }
         }
     }
 }

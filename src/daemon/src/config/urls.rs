@@ -1,7 +1,6 @@
 //! URLs in messages: what is wrong with one, and never the user or password that it names.
 
-/// What stands for a value that is left out.
-pub const LEFT_OUT: &str = "(left out)";
+pub use hintd_client::{LEFT_OUT, shown_address as shown};
 
 /// A text whose URLs name no user: `http://ann:secret@host/` as `http://(left out)@host/`; `found` is told each.
 pub fn without_users(text: &str, found: &mut impl FnMut(&str)) -> String {
@@ -9,8 +8,7 @@ pub fn without_users(text: &str, found: &mut impl FnMut(&str)) -> String {
     while let Some((before, after)) = rest.split_once("://") {
         clean += before;
         clean += "://";
-        let end = after.find(|letter: char| letter.is_whitespace() || "/\"'\\<>".contains(letter));
-        let authority = &after[..end.unwrap_or(after.len())];
+        let authority = authority(after);
         rest = match authority.rfind('@') {
             Some(at) => {
                 found(&authority[..at]);
@@ -23,23 +21,25 @@ pub fn without_users(text: &str, found: &mut impl FnMut(&str)) -> String {
     clean + rest
 }
 
-/// The message for a URL that is none: the URL, what is wrong with it, and what one looks like.
+/// Of what follows `://`, as far as it may name a user. Letters that no user may have end it, unless what stands before them
+/// is no host and port: then they are of a password, which may be written as it should not.
+fn authority(after: &str) -> &str {
+    let until = |ends: &str| {
+        let end = after.find(|letter: char| letter.is_whitespace() || ends.contains(letter));
+        &after[..end.unwrap_or(after.len())]
+    };
+    let short = until("/\"'\\<>");
+    let port = if short.ends_with(']') { None } else { short.rsplit_once(':').map(|(_, port)| port) };
+    match port {
+        Some(port) if !port.is_empty() && !port.contains('@') && port.parse::<u16>().is_err() => until(""),
+        _ => short,
+    }
+}
+
+/// The message for a URL that is wrong: the URL, what is wrong with it, and what one looks like.
 pub(super) fn wrong_url(url: &str, example: &str) -> String {
     let schemes: &[&str] = if example.starts_with("http://127.") { &["http"] } else { &["http", "https"] };
     format!("\"{}\" is not a valid URL, for example \"{example}\": {}", shown(url), trouble(url, schemes))
-}
-
-/// A text that was to be a URL: a password may stand before its last `@`, whatever else is wrong.
-#[must_use]
-pub fn shown(url: &str) -> String {
-    let (scheme, rest) = match url.split_once("://") {
-        Some((scheme, rest)) => (format!("{scheme}://"), rest),
-        None => (String::new(), url),
-    };
-    match rest.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}{LEFT_OUT}@{host}"),
-        None => url.to_owned(),
-    }
 }
 
 fn trouble(url: &str, schemes: &[&str]) -> String {
@@ -70,6 +70,14 @@ mod tests {
         let text = "f:3: \"http://ann:p@ss@ctl:8080\" is wrong; see http://docs/a@b and x://y@z";
         let clean = "f:3: \"http://(left out)@ctl:8080\" is wrong; see http://docs/a@b and x://(left out)@z";
         assert_eq!(without_users(text, &mut |_| {}), clean);
+        for (text, clean) in [
+            ("no daemon at http://ann:hunter/2@h:1 (refused)", "no daemon at http://(left out)@h:1 (refused)"),
+            ("\"http://ann:hun\"ter'2@h:1\" is wrong", "\"http://(left out)@h:1\" is wrong"),
+            (r#"{"a":"http://rm:8088","by":"ann@x"}"#, r#"{"a":"http://rm:8088","by":"ann@x"}"#),
+            ("http://[::1]/a@b", "http://[::1]/a@b"),
+        ] {
+            assert_eq!(without_users(text, &mut |_| {}), clean);
+        }
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! Checks of what the daemon knows of the cluster: itself, feeds, servers, nodes, racks, the network, routes.
 
 use super::check::{Check, Verdict, count, page, some};
-use super::{links, quantities};
+use super::links;
+use super::quantities::age as ms;
 use hintd_client::wire::v1;
+
+/// The check of the configuration: the daemon's own, or a fuller one of whoever can read the file.
+pub const CONFIGURATION: &str = "configuration";
 
 /// Usable nodes below this share are fewer than silence of a few explains.
 const USABLE: f64 = 0.9;
@@ -37,13 +41,25 @@ pub fn daemon(status: &v1::StatusResponse) -> Vec<Check> {
         (true, true) => Check::ok("ready", page::WATCH, format!("It is live for {up}, and ready.")),
     };
     let mut checks = vec![version, ready];
-    // Of these there are checks of their own.
+    checks.extend(refused(status, &status.config_file));
+    // A refused configuration has the check above.
     let own = |notice: &&String| status.config_refused.is_empty() || !notice.contains(status.config_refused.as_str());
     let notices = status.notices.iter().filter(own);
     checks.extend(notices.map(|notice| {
         Check::warning("notice", page::WATCH, format!("The daemon reports: {notice}."), "Look at what it names.")
     }));
     checks
+}
+
+/// That the configuration on disk, which `file` names, is refused.
+#[must_use]
+pub fn refused(status: &v1::StatusResponse, file: &str) -> Option<Check> {
+    // One problem a line; a terminal's strings have line ends written out.
+    let why = status.config_refused.replace("\\n", "\n");
+    let why = why.trim_end().replace('\n', "; ");
+    let finding = format!("What is on disk is refused, and what was read before stays in force: {why}.");
+    let advice = format!("Fix it before the next restart, which would fail: hintd --check --config {file}");
+    (!why.is_empty()).then(|| Check::problem(CONFIGURATION, page::RELOAD, finding, advice))
 }
 
 /// When each source was heard.
@@ -64,6 +80,7 @@ fn feed(age: &v1::SourceAge, status: &v1::StatusResponse) -> Check {
             advice_unless_asked(
                 status,
                 "resource_manager",
+                false,
                 "Set [resource_manager] urls, or start the feed of heartbeats.",
             ),
         ),
@@ -71,7 +88,7 @@ fn feed(age: &v1::SourceAge, status: &v1::StatusResponse) -> Check {
             NAME,
             page::FROM_NAME_NODE,
             "Nobody told where blocks are: hints can't put tasks beside their input.",
-            advice_unless_asked(status, "name_node", "Set [name_node] urls, or feed datasets."),
+            advice_unless_asked(status, "name_node", false, "Set [name_node] urls, or feed datasets."),
         ),
         (None, _) => Check::ok(NAME, page::FEED_STOPPED, format!("{source}: never heard, and so not missed.")),
         (Some(heard), true) => {
@@ -81,7 +98,7 @@ fn feed(age: &v1::SourceAge, status: &v1::StatusResponse) -> Check {
                     NAME,
                     page::NO_HEARTBEATS,
                     finding,
-                    advice_unless_asked(status, "resource_manager", "Restart the feed of heartbeats."),
+                    advice_unless_asked(status, "resource_manager", true, "Restart the feed of heartbeats."),
                 ),
                 false => Check::warning(
                     NAME,
@@ -99,10 +116,14 @@ fn feed(age: &v1::SourceAge, status: &v1::StatusResponse) -> Check {
 }
 
 /// What to do about a source that a configured server would tell of: look at that server, and nothing else.
-fn advice_unless_asked(status: &v1::StatusResponse, kind: &str, otherwise: &str) -> String {
+/// `heard`: it told of the source before.
+fn advice_unless_asked(status: &v1::StatusResponse, kind: &str, heard: bool, otherwise: &str) -> String {
     let asked: Vec<&v1::ServerView> = status.servers.iter().filter(|server| server.source == kind).collect();
     match asked.iter().any(|server| server.in_use && server.state == "answers") {
         _ if asked.is_empty() => otherwise.to_owned(),
+        true if heard => {
+            format!("The configured {kind} answers and has told nothing new of this since: look at its log.")
+        }
         true => format!("The configured {kind} answers and names none yet: look there."),
         false => format!("This follows from the finding {kind}: its servers are configured, and none answers."),
     }
@@ -362,13 +383,9 @@ pub fn plan(status: &v1::StatusResponse) -> Check {
 pub fn watcher_state(watcher: &v1::WatcherView) -> String {
     match watcher.away_ms {
         _ if watcher.attached => watcher.state.clone(),
-        Some(ms) => format!("{}, away for {}", watcher.state, quantities::age(ms)),
+        Some(away) => format!("{}, away for {}", watcher.state, ms(away)),
         None => format!("{}, away", watcher.state),
     }
-}
-
-fn ms(ms: u64) -> String {
-    quantities::seconds(ms as f64 / 1e3)
 }
 
 #[cfg(test)]
@@ -401,6 +418,12 @@ mod tests {
             alive[0].contains("answers and names none yet") && alive[1].starts_with("Set [name_node]"),
             "{alive:?}"
         );
+        let stale = v1::SourceAge { source: "heartbeats".into(), age_ms: Some(90_000), stale: true };
+        let servers = vec![server("resource_manager", "answers")];
+        let status = v1::StatusResponse { servers, ages: vec![stale], ..v1::StatusResponse::default() };
+        let [stale] = &feeds(&status)[..] else { panic!("one finding a source") };
+        assert_eq!(stale.verdict, Verdict::Problem);
+        assert!(stale.advice.contains("has told nothing new of this since"), "{}", stale.advice);
     }
 
     #[test]

@@ -16,21 +16,32 @@ pub use check::{Check, Verdict, count, page, some};
 
 use hintd_client::wire::v1;
 
-/// Warnings and problems that the daemon's own answers show, the worst first.
+/// All that the daemon's own answers show, well or not, in the order of `hintctl doctor`.
 #[must_use]
-pub fn attention(
+pub fn all(
     status: &v1::StatusResponse,
+    racks: &Result<v1::RacksResponse, String>,
     network: &Result<v1::NetworkResponse, String>,
     down: &Result<v1::LinksResponse, String>,
 ) -> Vec<Check> {
     let mut found = cluster::daemon(status);
+    // A server that does not answer is why its feed is silent: the cause comes first.
     found.extend(cluster::servers(status));
     found.extend(cluster::feeds(status));
     found.extend(cluster::nodes(status));
+    found.push(cluster::racks(status, racks));
     found.extend(cluster::network(status, network, down));
-    found.extend([hints::asked(status), hints::followed(status), cluster::plan(status), hints::log(status)]);
+    found.extend([hints::asked(status), hints::followed(status)]);
     found.extend(hints::worth(status));
+    found.push(cluster::plan(status));
     found.extend(hints::refused(status));
+    found.push(hints::log(status));
+    found
+}
+
+/// The warnings and problems among all findings, the worst first.
+#[must_use]
+pub fn attention(mut found: Vec<Check>) -> Vec<Check> {
     found.retain(|check| check.verdict >= Verdict::Warning);
     found.sort_by_key(|check| std::cmp::Reverse(check.verdict));
     found
@@ -56,14 +67,47 @@ mod tests {
         };
         let network = Ok(v1::NetworkResponse { links: 50, source: "feed".into(), ..v1::NetworkResponse::default() });
         let none = Ok(v1::LinksResponse::default());
-        assert_eq!(attention(&well, &network, &none), []);
+        let racks = Ok(v1::RacksResponse::default());
+        // Two nodes in one rack: nothing is known of what lies between racks.
+        let one_rack = attention(all(&well, &racks, &network, &none));
+        assert_eq!(one_rack.iter().map(|check| check.name).collect::<Vec<_>>(), ["racks"]);
+        let well = v1::StatusResponse { racks: 2, ..well };
+        assert_eq!(attention(all(&well, &racks, &network, &none)), []);
         let link =
             v1::LinkView { id: "l1".into(), down_ms: Some(119_000), down_by: "ryu".into(), ..Default::default() };
         let down = Ok(v1::LinksResponse { links: vec![link], total: 1 });
         let broken = v1::StatusResponse { nodes_usable: 0, links_down: 1, ..well };
-        let found = attention(&broken, &network, &down);
+        let found = attention(all(&broken, &racks, &network, &down));
         let shown: Vec<_> = found.iter().map(|check| (check.name, check.verdict)).collect();
         assert_eq!(shown, [("nodes", Verdict::Problem), ("links", Verdict::Warning)]);
         assert_eq!(found[1].finding, "1 link of 50 is down: l1 for 119 s (as ryu said).");
+    }
+    #[test]
+    fn a_refused_configuration_needs_attention_once() {
+        let refused = "worker.threads: expected an integer, got \"many\"\nlog: unknown key\n";
+        let notice = format!("the configuration on disk is refused, the one before it stays: {refused}");
+        let status = v1::StatusResponse {
+            config_refused: refused.into(),
+            config_file: "/etc/hintd/hintd.toml".into(),
+            notices: vec![notice, "nobody follows plan \"p\"".into()],
+            ..v1::StatusResponse::default()
+        };
+        let found = cluster::daemon(&status);
+        let of = |name: &str| found.iter().filter(|check| check.name == name).collect::<Vec<_>>();
+        let ([configuration], [notice]) = (&of("configuration")[..], &of("notice")[..]) else {
+            panic!("one finding each: {found:?}")
+        };
+        assert_eq!(configuration.verdict, Verdict::Problem);
+        assert!(
+            configuration
+                .finding
+                .ends_with("in force: worker.threads: expected an integer, got \"many\"; log: unknown key."),
+            "{configuration:?}"
+        );
+        assert!(configuration.advice.ends_with("--config /etc/hintd/hintd.toml"), "{configuration:?}");
+        assert!(notice.finding.contains("nobody follows plan"), "{notice:?}");
+        let (racks, network) = (Ok(v1::RacksResponse::default()), Ok(v1::NetworkResponse::default()));
+        let shown = attention(all(&status, &racks, &network, &Ok(v1::LinksResponse::default())));
+        assert!(shown.contains(configuration), "{shown:?}");
     }
 }

@@ -16,7 +16,7 @@ struct Entries {
     by_application: HashMap<Option<ApplicationId>, Entry>,
     /// `None`: of the admin socket, whose callers are operators.
     by_peer: HashMap<Option<IpAddr>, Entry>,
-    /// Lines about peers' requests that were left out, and when that was said last.
+    /// Lines that were left out beyond peers' bounds, and when that was said last.
     of_peers: (u64, Option<Instant>),
 }
 
@@ -24,7 +24,7 @@ struct Entries {
 struct Entry {
     /// Until when its lines are paid for at its rate.
     paid: Instant,
-    /// Since the last one that was written.
+    /// Beyond its own bound, since the last one that was written.
     left_out: u64,
 }
 
@@ -35,7 +35,7 @@ pub enum Line {
     Due {
         /// How many.
         left_out: u64,
-        /// And how many of peers that asked more than any one application may; once a second.
+        /// And how many of peers that asked more than any one application may; at most once a second.
         of_peers: u64,
     },
     /// It is not.
@@ -71,39 +71,50 @@ impl LineQuota {
         }
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Entries { by_application, by_peer, of_peers } = &mut *entries;
-        let of_application = take(by_application, application, most, now);
-        if of_application.is_none() {
+        let both = (entry(by_application, application, now), entry(by_peer, peer, now));
+        let (Some(of_application), Some(of_peer)) = both else {
+            of_peers.0 += 1; // a flood under thousands of names
             return Line::LeftOut;
-        }
-        if take(by_peer, peer, most.saturating_mul(PEER), now).is_none() {
-            of_peers.0 += 1;
-            return Line::LeftOut;
-        }
+        };
+        // Nothing is taken of either before both have it: what was left out is told with a line that is written.
+        let paid = (of_application.paid_with(most, now), of_peer.paid_with(most.saturating_mul(PEER), now));
+        (of_application.paid, of_peer.paid) = match paid {
+            (Some(application), Some(peer)) => (application, peer),
+            (None, _) => {
+                of_application.left_out += 1;
+                return Line::LeftOut;
+            }
+            (Some(_), None) => {
+                of_peers.0 += 1;
+                return Line::LeftOut;
+            }
+        };
         let due = of_peers.1.is_none_or(|said| now.saturating_duration_since(said) >= BURST);
         let left_out_of_peers = if due && of_peers.0 > 0 { std::mem::take(&mut of_peers.0) } else { 0 };
         if left_out_of_peers > 0 {
             of_peers.1 = Some(now);
         }
-        Line::Due { left_out: of_application.unwrap_or(0), of_peers: left_out_of_peers }
+        Line::Due { left_out: std::mem::take(&mut of_application.left_out), of_peers: left_out_of_peers }
     }
 }
 
-/// One more of `whose`: how many were left out since its last, or `None` where this one is.
-fn take<K: std::hash::Hash + Eq>(entries: &mut HashMap<K, Entry>, whose: K, most: u32, now: Instant) -> Option<u64> {
+impl Entry {
+    /// Until when its lines are paid for with one more; `None`: that one is beyond its bound.
+    fn paid_with(&self, most: u32, now: Instant) -> Option<Instant> {
+        let ahead = self.paid.saturating_duration_since(now) + BURST / most;
+        (ahead <= BURST).then(|| now + ahead)
+    }
+}
+
+/// Its entry; `None` where there are too many others.
+fn entry<K: std::hash::Hash + Eq>(entries: &mut HashMap<K, Entry>, whose: K, now: Instant) -> Option<&mut Entry> {
     if entries.len() >= ENTRIES_MAX && !entries.contains_key(&whose) {
         entries.retain(|_, entry| entry.paid > now);
         if entries.len() >= ENTRIES_MAX {
-            return None; // a flood under thousands of names
+            return None;
         }
     }
-    let entry = entries.entry(whose).or_insert(Entry { paid: now, left_out: 0 });
-    let ahead = entry.paid.saturating_duration_since(now) + BURST / most;
-    if ahead > BURST {
-        entry.left_out += 1;
-        return None;
-    }
-    entry.paid = now + ahead;
-    Some(std::mem::take(&mut entry.left_out))
+    Some(entries.entry(whose).or_insert(Entry { paid: now, left_out: 0 }))
 }
 
 #[cfg(test)]
@@ -154,6 +165,26 @@ mod tests {
             quota.take((application(1), other), 20, start + Duration::from_secs(10)).is_due(),
             "others have theirs"
         );
+    }
+
+    #[test]
+    fn every_line_that_was_left_out_is_told_of_also_where_the_peer_is_over_its_bound_too() {
+        let (quota, start) = (LineQuota::default(), Instant::now());
+        let (mut written, mut told) = (0_u64, 0_u64);
+        let mut take = |n: u32, at| {
+            if let Line::Due { left_out, of_peers } = quota.take((application(n), LOCAL), 10, at) {
+                written += 1;
+                told += left_out + of_peers;
+            }
+        };
+        // Eight applications at five times their bound each: 400 lines a second of a peer that has 50.
+        for n in 0..4_000_u32 {
+            take(n % 8, start + Duration::from_millis(10) * (n / 4));
+        }
+        for n in 0..8 {
+            take(n, start + Duration::from_secs(60));
+        }
+        assert_eq!(written + told, 4_008, "{written} lines tell of {told}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use hintd_engine::records::{DecidedRequest, Kept, Record, RecordFilter, Records};
 use hintd_engine::{RecordSettings, Refusal};
-use hintd_model::units::{DecisionId, Micros, Timestamp};
+use hintd_model::units::{ApplicationId, DecisionId, Micros, Timestamp};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -48,39 +48,45 @@ enum AnyPlace {
 }
 
 /// Places of decisions that wait to be recorded. One user has at most as many as are free, so that one who asks in a loop,
-/// under however many applications' ids, leaves out decisions of its own.
+/// under however many applications' ids, leaves out decisions of its own. One application has at most as many as its user may
+/// still take: where all ask as one user, who asks in a loop leaves places to the others.
 #[derive(Default)]
-struct Places(Mutex<HashMap<Arc<str>, usize>>);
+struct Places(Mutex<HashMap<Asker, usize>>);
+
+/// Whose decisions they are.
+type Asker = (Arc<str>, ApplicationId);
 
 struct Place {
     of: Arc<Places>,
-    user: Arc<str>,
+    asker: Asker,
 }
 
 impl Places {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Asker, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(self: &Arc<Self>, user: &Arc<str>) -> Option<Place> {
+    fn take(self: &Arc<Self>, user: &Arc<str>, application: ApplicationId) -> Option<Place> {
         let mut taken = self.lock();
         let free = DECISIONS_MAX - taken.values().sum::<usize>();
-        let own = taken.get(user).copied().unwrap_or(0);
-        if own >= free {
+        let of_user: usize = taken.iter().filter(|((of, _), _)| of == user).map(|(_, places)| places).sum();
+        let asker = (Arc::clone(user), application);
+        let own = taken.get(&asker).copied().unwrap_or(0);
+        if own >= free.saturating_sub(of_user) {
             return None;
         }
-        taken.insert(Arc::clone(user), own + 1);
-        Some(Place { of: Arc::clone(self), user: Arc::clone(user) })
+        taken.insert(asker.clone(), own + 1);
+        Some(Place { of: Arc::clone(self), asker })
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.of.lock();
-        if let Some(own) = taken.get_mut(&self.user) {
+        if let Some(own) = taken.get_mut(&self.asker) {
             *own -= 1;
             if *own == 0 {
-                taken.remove(&self.user);
+                taken.remove(&self.asker);
             }
         }
     }
@@ -106,7 +112,7 @@ impl Recorder {
 
     /// Records a decision, unless too many wait; whether it will be there.
     pub(super) fn see(&self, seen: DecidedRequest) -> bool {
-        let Some(place) = self.decisions.take(&seen.request.user) else {
+        let Some(place) = self.decisions.take(&seen.request.user, seen.request.attempt.application) else {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return false;
         };
@@ -190,15 +196,35 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    fn application(sequence: u32) -> ApplicationId {
+        ApplicationId { cluster_timestamp: 1, sequence }
+    }
+
     #[test]
     fn a_user_who_asks_in_a_loop_leaves_places_to_others() {
         let places: Arc<Places> = Arc::default();
         let [one, two] = ["one", "two"].map(Arc::<str>::from);
-        let flood: Vec<_> = std::iter::from_fn(|| places.take(&one)).collect();
+        // A new application for each request.
+        let mut ids = (0..).map(application);
+        let flood: Vec<_> = std::iter::from_fn(|| places.take(&one, ids.next()?)).collect();
         assert_eq!(flood.len(), DECISIONS_MAX / 2);
-        let other: Vec<_> = std::iter::from_fn(|| places.take(&two)).collect();
+        let mut ids = (0..).map(application);
+        let other: Vec<_> = std::iter::from_fn(|| places.take(&two, ids.next()?)).collect();
         assert_eq!(other.len(), DECISIONS_MAX / 4);
         drop((flood, other));
+        assert!(places.lock().is_empty());
+    }
+
+    #[test]
+    fn an_application_that_asks_in_a_loop_leaves_places_to_others_of_its_user() {
+        let places: Arc<Places> = Arc::default();
+        let [all, other] = ["hadoop", "etl"].map(Arc::<str>::from);
+        let flood: Vec<_> = std::iter::from_fn(|| places.take(&all, application(1))).collect();
+        assert_eq!(flood.len(), 43, "as many as its user may still take: 128 - 43 - 43 = 42");
+        let beside: Vec<_> = (2..12).filter_map(|n| places.take(&all, application(n))).collect();
+        assert_eq!(beside.len(), 10, "ten others have their place");
+        assert!(places.take(&other, application(1)).is_some(), "and so has another user");
+        drop((flood, beside));
         assert!(places.lock().is_empty());
     }
 

@@ -102,8 +102,8 @@ pub(super) async fn applications(
             application_id: id.to_string(),
             attempt: attempts.last().map_or(0, |newest| newest.attempt.attempt),
             queue: queue_of(&attempts).to_owned(),
-            asked_ms: attempts.iter().map(|held| now.since(held.touched).as_millis()).min().unwrap_or(0),
-            asked_before_start: attempts.iter().all(|held| held.asked_before_start),
+            asked_ms: asked(&attempts).1.map_or(0, |last| now.since(last).as_millis()),
+            asked_before_start: asked(&attempts).0,
             leases: attempts.iter().map(|held| held.leases as u64).sum(),
             requests: attempts.iter().map(|held| held.requests as u64).sum(),
             last_decision: last.remove(&id).map(|record| decision_view(&record, now)),
@@ -112,14 +112,25 @@ pub(super) async fn applications(
     })
 }
 
-/// Attempts of each application, ascending; the application that asked last first.
+/// Whether all attempts asked before the start, and when one asked last. Of those that did, only the start is known: it
+/// counts where no attempt asked since.
+fn asked(attempts: &[AttemptHeld]) -> (bool, Option<Timestamp>) {
+    let before_start = attempts.iter().all(|held| held.asked_before_start);
+    let known = attempts.iter().filter(|held| before_start || !held.asked_before_start);
+    (before_start, known.map(|held| held.touched).max())
+}
+
+/// Attempts of each application, ascending; the application that asked last first, those before the start after all others.
 fn by_application(attempts: Vec<AttemptHeld>) -> Vec<(ApplicationId, Vec<AttemptHeld>)> {
     let mut by_id: BTreeMap<ApplicationId, Vec<AttemptHeld>> = BTreeMap::new();
     for held in attempts {
         by_id.entry(held.attempt.application).or_default().push(held);
     }
     let mut found: Vec<_> = by_id.into_iter().collect();
-    found.sort_by_key(|(id, attempts)| Reverse((attempts.iter().map(|held| held.touched).max(), *id)));
+    found.sort_by_key(|(id, attempts)| {
+        let (before_start, last) = asked(attempts);
+        (before_start, Reverse((last, *id)))
+    });
     found
 }
 
@@ -220,5 +231,24 @@ mod tests {
         ]);
         let shown: Vec<_> = found.iter().map(|(id, held)| (id.sequence, held.len(), queue_of(held))).collect();
         assert_eq!(shown, [(1, 3, "etl"), (2, 1, "")]);
+    }
+    #[test]
+    fn an_attempt_from_before_the_start_says_nothing_of_when_its_application_asked() {
+        let held = |sequence, attempt, touched, asked_before_start| AttemptHeld {
+            attempt: convert::attempt(&format!("application_1_{sequence:04}"), attempt).unwrap(),
+            leases: 0,
+            requests: 0,
+            legacy: false,
+            queue: None,
+            touched: Timestamp(touched),
+            asked_before_start,
+        };
+        // The daemon started at 100, which is when attempts from before count as touched.
+        let (only_before, since, both) =
+            (held(1, 1, 100, true), held(2, 1, 90, false), [held(3, 1, 100, true), held(3, 2, 80, false)]);
+        let found = by_application([only_before, since].into_iter().chain(both).collect());
+        let shown: Vec<_> = found.iter().map(|(id, held)| (id.sequence, asked(held))).collect();
+        let at = |micros| Some(Timestamp(micros));
+        assert_eq!(shown, [(2, (false, at(90))), (3, (false, at(80))), (1, (true, at(100)))]);
     }
 }

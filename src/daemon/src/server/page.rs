@@ -137,11 +137,18 @@ pub struct RecentLinks {
     network: Mutex<Option<(Instant, Arc<NetworkFound>)>>,
 }
 
-/// As the doctor has it: an answer, or why there is none.
-type NetworkFound = Result<v1::NetworkResponse, String>;
+/// As the doctor has them: answers, or why there are none.
+#[derive(Debug)]
+struct NetworkFound {
+    network: Result<v1::NetworkResponse, String>,
+    racks: Result<v1::RacksResponse, String>,
+}
 
-/// The network by rack takes a while where there are many hosts, and seldom changes.
+/// The network by rack, and who believes what of racks, take a while where there are many hosts, and seldom change.
 const NETWORK_KEPT: Duration = Duration::from_secs(10);
+
+/// A load that was measured longer ago says little of now; the page fades it from then on.
+const LOAD_OLD: Duration = Duration::from_secs(15);
 
 /// Browsers ask for one rack after the other: each answer may be of links that were worked out so long before.
 const LINKS_KEPT: Duration = Duration::from_secs(1);
@@ -168,14 +175,17 @@ impl RecentLinks {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The network by rack, of [`NETWORK_KEPT`] before at most.
+    /// The network and racks, of [`NETWORK_KEPT`] before at most.
     fn network(&self, daemon: &Daemon, now: Instant) -> Arc<NetworkFound> {
         let mut kept = self.network.lock().unwrap_or_else(PoisonError::into_inner);
         let recent = kept.as_ref().filter(|(at, _)| now.saturating_duration_since(*at) < NETWORK_KEPT);
         if let Some((_, network)) = recent {
             return Arc::clone(network);
         }
-        let network = Arc::new(Ok(convert::network_view(daemon.network_in_force())));
+        let network = Arc::new(NetworkFound {
+            network: Ok(convert::network_view(daemon.network_in_force())),
+            racks: Ok(convert::racks(&daemon.rack_audit(), true)),
+        });
         *kept = Some((now, Arc::clone(&network)));
         network
     }
@@ -200,14 +210,20 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
             links.iter().filter(|link| !link.up).map(|link| link_view(&registries, link)).collect();
         let down = Ok(v1::LinksResponse { total: u32::try_from(down.len()).unwrap_or(u32::MAX), links: down });
         let applications_total = attempts.len();
+        let found = recent.network(&of, looked);
         PageDocument {
             at_ms: now.as_millis(),
-            attention: findings::attention(&status, &recent.network(&of, looked), &down),
+            attention: findings::attention(findings::all(&status, &found.racks, &found.network, &down)),
             status,
             network: network_map(&generation, &registries, &links),
             racks: racks(&generation, age),
             applications_total,
-            applications: applications(attempts, &links),
+            applications: applications(attempts, &links, |link| {
+                let measured = registries.link_told(&link.link).measured;
+                link.up
+                    && link.source == LoadSource::Measured
+                    && measured.is_some_and(|at| looked.saturating_duration_since(at) <= LOAD_OLD)
+            }),
             decisions: records.iter().map(|record| decision(record)).collect(),
         }
     };
@@ -230,17 +246,22 @@ pub fn fabric_shares(daemon: &Daemon) -> Vec<(Arc<str>, [f32; 2])> {
     // Counters that nobody told of any more say nothing of now: a gap, and no flat line.
     let silent = age.is_some_and(|age| age > daemon.settings().engine.max_age.of(Source::LinkStats));
     let links = link_uses(&generation);
-    let known = |link: &&LinkUse| !(silent && link.up && link.source == LoadSource::Measured);
-    let fabric = links.iter().filter(|link| is_fabric(network, link)).filter(known);
-    let share = |link: &LinkUse, load: f64| match link.up {
-        true => (load / link.capacity.0.max(1) as f64) as f32,
-        false => f32::NAN,
-    };
+    let fabric = links.iter().filter(|link| is_fabric(network, link));
     let mut found: Vec<(Arc<str>, [f32; 2])> =
-        fabric.map(|link| (Arc::from(link.link.as_str()), link.load.map(|load| share(link, load)))).collect();
+        fabric.filter_map(|link| Some((Arc::from(link.link.as_str()), shares(link, silent)?))).collect();
     found.sort_by(|a, b| a.0.cmp(&b.0));
     found.truncate(LINKS_MAX);
     found
+}
+
+/// Of its capacity each way, NaN where it is down; `None`: its counters are `silent`.
+fn shares(link: &LinkUse, silent: bool) -> Option<[f32; 2]> {
+    let share = |load: f64| (load / link.capacity.0.max(1) as f64) as f32;
+    match (link.up, silent && link.source == LoadSource::Measured) {
+        (false, _) => Some([f32::NAN; 2]),
+        (true, true) => None,
+        (true, false) => Some(link.load.map(share)),
+    }
 }
 
 fn is_fabric(network: &Network, link: &LinkUse) -> bool {
@@ -321,28 +342,32 @@ fn racks(generation: &Generation, age: impl Fn(NodeIdx) -> Option<u64>) -> Vec<R
     rows.into_iter().map(named).collect()
 }
 
-fn applications(mut attempts: Vec<AttemptHeld>, links: &[LinkUse]) -> Vec<ApplicationRow> {
-    let mut busiest: HashMap<ApplicationId, &LinkUse> = HashMap::new();
-    for link in links {
+/// `measured_now`: whether a link's load was measured a moment ago. As everywhere that goes before what is modelled, or old.
+fn applications(
+    mut attempts: Vec<AttemptHeld>,
+    links: &[LinkUse],
+    measured_now: impl Fn(&LinkUse) -> bool,
+) -> Vec<ApplicationRow> {
+    let mut busiest: HashMap<ApplicationId, ((bool, f64), &LinkUse)> = HashMap::new();
+    for link in links.iter().filter(|link| !link.users.is_empty()) {
+        let rank = (measured_now(link), share(link));
         for user in &link.users {
-            let known = busiest.entry(user.application).or_insert(link);
-            // As everywhere: what is measured goes before what is modelled.
-            let rank = |link: &LinkUse| (link.source == LoadSource::Measured, share(link));
-            if rank(link) > rank(known) {
-                *known = link;
+            let known = busiest.entry(user.application).or_insert((rank, link));
+            if rank > known.0 {
+                *known = (rank, link);
             }
         }
     }
     attempts.sort_by_key(|held| std::cmp::Reverse((held.leases, held.attempt)));
     let row = |held: AttemptHeld| {
-        let link = busiest.get(&held.attempt.application);
+        let link = busiest.get(&held.attempt.application).map(|(_, link)| *link);
         ApplicationRow {
             application_id: held.attempt.application.to_string(),
             attempt: held.attempt.attempt,
             leases: held.leases,
             requests: held.requests,
             busiest_link: link.map(|link| link.link.to_string()),
-            busiest_share: link.map(|link| share(link)),
+            busiest_share: link.map(share),
             busiest_measured: link.map(|link| link.source == LoadSource::Measured),
         }
     };
@@ -499,5 +524,32 @@ pub async fn page_settings(daemon: &Daemon) -> PageSettings {
         frameworks: policies.frameworks.iter().map(|(name, policy)| (name.clone(), (*policy).to_owned())).collect(),
         queues: settings.queues.iter().map(queue).collect(),
         policies: policies.built.iter().map(|(name, policy)| policy_view(daemon, &settings, name, policy)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_that_is_down_is_not_idle_and_silent_counters_say_nothing() {
+        let link = |up, source| LinkUse {
+            link: "l1".into(),
+            ends: ["s1", "s2"].map(Arc::from),
+            capacity: hintd_model::units::BitsPerSec(100),
+            up,
+            load: [50.0, 0.0],
+            source,
+            modelled: [0.0; 2],
+            task_pairs: [0; 2],
+            users: Vec::new(),
+        };
+        let (measured, modelled) = (LoadSource::Measured, LoadSource::Modelled);
+        assert_eq!(shares(&link(true, measured), false), Some([0.5, 0.0]));
+        assert_eq!(shares(&link(true, measured), true), None);
+        assert_eq!(shares(&link(true, modelled), true), Some([0.5, 0.0]), "a model needs no counters");
+        for silent in [false, true] {
+            assert!(shares(&link(false, measured), silent).unwrap().iter().all(|share| share.is_nan()));
+        }
     }
 }

@@ -244,6 +244,7 @@ impl Call {
         let core = core.map_err(|refusal| {
             if line.is_due() {
                 tracing::info!(decision_id = %own, refusal = %Shown(&refusal), "refused: the request is not well-formed");
+                tell_left_out(line);
             }
             asker.refused(daemon, &refusal, None)
         })?;
@@ -270,15 +271,7 @@ impl Call {
     }
 
     fn admit(&self, daemon: &Daemon, core: HintRequest, wire: v1::RequestHintsRequest) -> Result<Asked, Refusal> {
-        if let Line::Due { left_out: left_out @ 1.., .. } = self.line {
-            tracing::info!(left_out, "lines about requests of this application were left out (limits.log_lines_per_s)");
-        }
-        if let Line::Due { of_peers: left_out @ 1.., .. } = self.line {
-            tracing::info!(
-                left_out,
-                "lines about requests of peers were left out (5 times limits.log_lines_per_s for each peer)"
-            );
-        }
+        tell_left_out(self.line);
         let application = core.attempt.application;
         if !self.what_if {
             daemon.admit(application)?;
@@ -337,6 +330,20 @@ impl Call {
         if let Some(first) = first {
             self.traced.text("hintd.decision.first", first);
         }
+    }
+}
+
+/// Says what was left out before this line: of its application, or of requests that name none, and of peers.
+fn tell_left_out(line: Line) {
+    let Line::Due { left_out, of_peers } = line else { return };
+    if left_out > 0 {
+        tracing::info!(left_out, "lines about such requests were left out (limits.log_lines_per_s)");
+    }
+    if of_peers > 0 {
+        tracing::info!(
+            left_out = of_peers,
+            "lines about requests of peers were left out (5 times limits.log_lines_per_s for each peer)"
+        );
     }
 }
 

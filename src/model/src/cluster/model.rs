@@ -30,7 +30,7 @@ use crate::network::Network;
 use crate::network::chains::Chains;
 use crate::network::latency::slow_peers::{SlowPeer, SlowPeers};
 use crate::network::latency::{LatencyError, LatencyModel, LatencySettings, believed};
-use crate::units::{HostName, LinkName, Micros, NodeIdx, RackIdx, RackPath, SnapshotVersion, Timestamp};
+use crate::units::{AttemptId, HostName, LinkName, Micros, NodeIdx, RackIdx, RackPath, SnapshotVersion, Timestamp};
 use names::NamedDatasets;
 use network_state::NetworkState;
 use nodes::{Nodes, Report};
@@ -194,6 +194,12 @@ impl Model {
     #[must_use]
     pub fn containers_of(&self, node: NodeIdx) -> &[ReportedContainer] {
         self.nodes.containers_of(node)
+    }
+
+    /// Whether a node reports a container of that attempt.
+    #[must_use]
+    pub fn runs(&self, attempt: AttemptId) -> bool {
+        self.nodes.applications.get(&attempt).is_some_and(|application| !application.containers.is_empty())
     }
 
     /// Names of the resource kinds.

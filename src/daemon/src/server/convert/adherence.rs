@@ -54,10 +54,6 @@ pub(in crate::server) fn outcome(outcome: &DecisionOutcome, snapshot: &Snapshot)
         let others = others.map(|(node, count)| came_to(*node, u64::from(*count)));
         own.into_iter().filter(|own| own.count > 0).chain(others).collect::<Vec<_>>()
     };
-    let unknown = |hint: &HintOutcome| {
-        let known: u64 = hint.came.iter().map(|(_, count)| u64::from(*count)).sum();
-        (hint.outcomes.in_rack + hint.outcomes.elsewhere).saturating_sub(known)
-    };
     let hint = |hint: &HintOutcome| v1::HintOutcome {
         group: hint.group.to_string(),
         host: hint.host.to_string(),
@@ -69,7 +65,7 @@ pub(in crate::server) fn outcome(outcome: &DecisionOutcome, snapshot: &Snapshot)
         open: hint.open,
         misses: misses(&hint.outcomes),
         came_to: places(hint),
-        came_to_unknown: unknown(hint),
+        came_to_unknown: came_to_unknown(hint),
     };
     let term = |found: &TermCompared| v1::TermOutcome {
         term: found.term.as_str().to_owned(),
@@ -84,7 +80,32 @@ pub(in crate::server) fn outcome(outcome: &DecisionOutcome, snapshot: &Snapshot)
     }
 }
 
+/// Containers of a hint that came beside its host, to nodes that are not kept.
+fn came_to_unknown(hint: &HintOutcome) -> u64 {
+    let known: u64 = hint.came.iter().map(|(_, count)| u64::from(*count)).sum();
+    (hint.outcomes.in_rack + hint.outcomes.elsewhere).saturating_sub(known)
+}
+
 fn misses(outcomes: &Outcomes) -> BTreeMap<String, u64> {
     let all = Miss::ALL.into_iter().map(|why| (why.as_str().to_owned(), outcomes.missed(why)));
     all.filter(|(_, count)| *count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_beside_its_host_and_is_not_kept_came_to_an_unknown_host() {
+        let hint = |in_rack, elsewhere, came| HintOutcome {
+            group: "map".into(),
+            host: "h1".into(),
+            count: 300,
+            open: 0,
+            outcomes: Outcomes { on_host: 7, in_rack, elsewhere, ..Outcomes::default() },
+            came,
+        };
+        assert_eq!(came_to_unknown(&hint(20, 270, vec![(NodeIdx(1), 200), (NodeIdx(2), 56)])), 34);
+        assert_eq!(came_to_unknown(&hint(1, 2, vec![(NodeIdx(1), 3)])), 0);
+    }
 }

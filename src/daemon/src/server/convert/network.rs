@@ -23,7 +23,8 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, users: u32) 
         b_to_a_bits_per_s: whole(user.each[1]),
         above_measured: is_measured && (0..2).any(|way| user.each[way] > link.load[way]),
     };
-    let down = told.down.as_ref();
+    // What is told is newer than the snapshot: a link that is up there has been down since no time.
+    let down = told.down.as_ref().filter(|_| !link.up);
     v1::LinkView {
         id: link.link.to_string(),
         a: link.ends[0].to_string(),
@@ -178,6 +179,28 @@ fn whole(bits_per_s: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_link_that_is_down_says_since_when() {
+        let down = DownLink { since: Instant::now(), said_by: "ryu".into() };
+        let told = LinkTold { down: Some(down), measured: None };
+        let since = |up| {
+            let link = LinkUse {
+                link: "l1".into(),
+                ends: ["s1", "s2"].map(Arc::from),
+                capacity: hintd_model::units::BitsPerSec(100),
+                up,
+                load: [0.0; 2],
+                source: LoadSource::Modelled,
+                modelled: [0.0; 2],
+                task_pairs: [0; 2],
+                users: Vec::new(),
+            };
+            let view = link_view(&link, &told, 0);
+            (view.down_ms.is_some(), view.down_by)
+        };
+        assert_eq!([true, false].map(since), [(false, String::new()), (true, "ryu".to_owned())]);
+    }
 
     #[test]
     fn a_drain_of_nothing_is_refused_and_names_are_taken_over() {

@@ -120,7 +120,7 @@ function Outcome({ found }) {
   const missed = (row) => Object.entries(row.became?.misses ?? {}).map(([why, count]) => `${words(why)}: ${count}`).join(', ');
   // Where YARN put them: as nodes or their application told; what nobody told of is said.
   const places = (row) => [...(row.became?.came_to ?? []).map((place) => place.host + (place.count > 1 ? ` ${place.count}` : '')),
-    row.became?.came_to_unknown > 0 && `${row.became.came_to_unknown} to hosts no longer kept`, row.became?.never > 0 && `${row.became.never} nobody told of`].filter(Boolean).join(', ') || '–';
+    row.became?.came_to_unknown > 0 && `${row.became.came_to_unknown} to hosts not kept`, row.became?.never > 0 && `${row.became.never} nobody told of`].filter(Boolean).join(', ') || '–';
   const figure = (name) => (row) => row.became?.[name] ?? '–';
   return html`<h3>Hints, and whether they were followed</h3>
     ${!found.outcome && found.hints.length > 0 && html`<p class="empty">What became of it is not kept, or no longer: the daemon keeps it for leases.answers_kept (10 min, if not configured) after its containers were seen. Sums by queue since the start still have it: <a href="#/queues">queues and policies</a>.</p>`}

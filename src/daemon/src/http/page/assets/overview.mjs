@@ -3,7 +3,7 @@ import { Bar, Chart, Facts, Load, Table, bits, bytes, hottest, html, nobody, num
 import { doc, history, rates, since, to } from './state.mjs';
 
 export function Overview() {
-  const { status, network, racks, firing, applications_total: applications } = doc.value;
+  const { status, network, racks, applications_total: applications } = doc.value;
   const now = rates();
   const silent = Math.max(0, ...racks.map((rack) => rack.oldest_ms ?? 0)) + since();
   const busiest = network.links.filter((link) => link.up).sort(hottest).slice(0, 5);
@@ -51,7 +51,7 @@ function Trouble() {
   return html`<section aria-labelledby="attention"><h2 id="attention">Needs attention</h2>
     ${attention.map((check) => html`<p class=${check.verdict === 'problem' ? 'alert' : 'alert warn'} key=${check.name + check.finding}><strong>${check.verdict === 'problem' ? 'PROBLEM' : 'WARNING'}</strong> ${check.finding} ${check.advice}${more(check)}</p>`)}
     ${firing.map((alert) => html`<p class="alert">Alert ${alert.name} (${alert.severity}) fires: <a href=${to('alerts', alert.name)}>what it means and what to do</a></p>`)}
-    ${!attention.length && !firing.length && html`<p class="empty">Nothing the daemon knows of. What only its machine shows, hintctl doctor says.</p>`}
+    ${!attention.length && !firing.length && html`<p class="empty">Nothing that the daemon knows of. hintctl doctor checks its machine as well.</p>`}
   </section>`;
 }
 

@@ -60,9 +60,10 @@ export const Bar = ({ share, label, kind = 'load-' + level(share), age = 0 }) =>
 /** Of each direction of a link. */
 export const shares = (link) => [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s].map((load) => load / Math.max(1, link.bits_per_s));
 export const busier = (link) => Math.max(...shares(link));
-/** A model fills some link whenever anybody sends, so that what is measured stands first, and then the busier. */
+/** A model fills some link whenever anybody sends, so that what is measured stands first while it is of now, and then the busier. */
 const isMeasured = (link) => link.load_source === 'measured';
-export const hottest = (a, b) => isMeasured(b) - isMeasured(a) || busier(b) - busier(a);
+const measuredNow = (link) => link.up && isMeasured(link) && loadAge(link) <= OLD_MS;
+export const hottest = (a, b) => measuredNow(b) - measuredNow(a) || busier(b) - busier(a);
 /** Whose bytes a link carries where no application is named, as hintctl links says it. */
 const NOBODY = { others: 'others, unknown to hintd', no_load: 'nobody', down: 'nobody: it is down' };
 export const nobody = (link) => NOBODY[link.users_reason] ?? '–';
@@ -148,7 +149,7 @@ export function Table({ caption, columns, rows, by, empty = 'None.', name, filte
 
 export const Facts = ({ rows }) => html`<dl class="facts">${rows.filter(Boolean).map(([name, value, kind]) => html`<div class=${kind ?? ''}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
-/** A picture with an axis of time; `series` are [name, values, class, words for any value]. The figures are in its label for who can't see it. */
+/** A picture with an axis of time; `series` are [name, values, class, words for any value]. Those with words have points: a line needs two. The figures are in its label for who can't see it. */
 export class Chart extends Component {
   draw() {
     this.plot?.destroy();
@@ -163,7 +164,7 @@ export class Chart extends Component {
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top ?? 0, 1e-9)] } },
       axes: [{ ...axis, size: 34, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
       series: [{ label: 'Time', value: (_, value) => (value == null ? '–' : clock(value * 1000)) }, ...series.map(([label, , color, said], at) => ({
-        label, stroke: css.getPropertyValue(color).trim(), width: 2, dash: at % 2 ? [6, 4] : undefined, points: { show: false },
+        label, stroke: css.getPropertyValue(color).trim(), width: 2, dash: at % 2 ? [6, 4] : undefined, points: { show: !!said, size: 5 },
         value: (_, value) => this.said(value, said),
       }))],
     }, this.data(), this.box);
