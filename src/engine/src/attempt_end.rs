@@ -30,8 +30,7 @@ impl Engine {
         if silent.is_empty() {
             return silent;
         }
-        let runs = |attempt: &AttemptId| self.facts.model.runs(*attempt);
-        let (alive, silent) = silent.into_iter().partition::<Vec<_>, _>(runs);
+        let (alive, silent) = silent.into_iter().partition::<Vec<_>, _>(|attempt| self.has_containers(*attempt));
         alive.into_iter().for_each(|attempt| self.attempt_alive(attempt, now));
         silent
     }

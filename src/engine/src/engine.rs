@@ -596,6 +596,11 @@ impl Engine {
         self.promises.attempts.get(attempt).is_some()
     }
 
+    /// Whether a node reports a container of that attempt.
+    pub(crate) fn has_containers(&self, attempt: AttemptId) -> bool {
+        self.facts.model.has_containers(attempt)
+    }
+
     /// What lists of leases and attempts are made of.
     pub(crate) fn promised(&self) -> Promised<'_> {
         let Promises { ledger, attempts, .. } = &self.promises;

@@ -198,7 +198,7 @@ impl Model {
 
     /// Whether a node reports a container of that attempt.
     #[must_use]
-    pub fn runs(&self, attempt: AttemptId) -> bool {
+    pub fn has_containers(&self, attempt: AttemptId) -> bool {
         self.nodes.applications.get(&attempt).is_some_and(|application| !application.containers.is_empty())
     }
 
