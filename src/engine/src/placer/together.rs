@@ -155,7 +155,7 @@ impl Round {
             let hinted = parts::hinted(&compiled.problem, &in_all, compiled.groups.iter().map(|wish| wish.count));
             let is_whole = compiled.groups.iter().enumerate().all(|(group, wish)| hinted.placed(group) == wish.count);
             let is_of_use = is_whole || compiled.problem.gang == Gang::UpTo;
-            let taken = is_of_use.then(|| Taken(hinted.taken(&compiled.problem).collect())).unwrap_or_default();
+            let taken = if is_of_use { Taken(hinted.taken(&compiled.problem).collect()) } else { Taken::default() };
             round.take(&taken);
             round.placed[at] = Some(Placed { in_all, is_whole, taken });
         }
