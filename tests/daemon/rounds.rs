@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use tonic::Code;
 
-/// Longer than any test: a round begins when it is full.
+/// Time enough for any test. A round begins when it is full, and after 10 s at the latest, the longest that may be configured.
 const LONG: Duration = Duration::from_secs(600);
 
 /// A daemon that places by `nomora` in rounds of so many.

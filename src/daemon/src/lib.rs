@@ -8,6 +8,7 @@
 //! - `descriptors`: how many files and sockets the process may have.
 //! - `findings`: what is wrong, for `hintctl doctor` and the page.
 //! - `config`: the configuration file. `regular_file`: how files are read that somebody else put there, and replaced.
+//! - `times`: times of the clock as the core counts them.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
@@ -21,6 +22,7 @@ pub mod runtime;
 pub mod server;
 pub mod store;
 pub mod telemetry;
+mod times;
 // Wiring.
 pub mod config;
 pub mod hadoop;

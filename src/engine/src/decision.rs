@@ -29,7 +29,8 @@ pub struct TermsOfWhole {
 pub struct RoundNote {
     /// How many, with this one.
     pub requests: u32,
-    /// What all of them cost by the policy's objective, containers without a place included.
+    /// What all of them cost by the policy's objective, containers without a place included, as the policy weighed it: a gang
+    /// that found room only beside all others counts as without a place, and containers beyond all room do not count.
     pub cost: f64,
     /// What they would cost if each were placed in its turn.
     pub cost_in_turn: f64,

@@ -114,8 +114,8 @@ pub use history::{EdgeHistory, LearnedGroup, LearnedRun};
 pub use listing::LeaseFilter;
 pub use packed_answer::{PackedAnswer, PackedExplained};
 pub use placer::{
-    Guard, PlacerSettings, Proposal, RoundMember, SelectedPolicy, check_keys, is_chained, may_wait, propose,
-    propose_together, propose_waiting,
+    Guard, PlacerSettings, Proposal, RoundMember, SelectedPolicy, check_keys, is_chained, may_gather, may_wait,
+    propose, propose_together, propose_waiting,
 };
 pub use plans::{KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun, ValidatedPlan};
 pub use proof::{NonceHash, Proof, Shown, Token};

@@ -103,6 +103,22 @@ impl<'a> Budget<'a> {
         self.stopped.get()
     }
 
+    /// Has a part of a search done by at most so many of the steps that are left, in the time and the work that are left.
+    pub fn portion<T>(&self, steps: u64, part: impl FnOnce(&Budget<'_>) -> T) -> T {
+        let mut stop = || self.look();
+        let work = self.most_work.saturating_sub(self.worked.get());
+        let within = Budget::with_work(steps.min(self.left()), work, &mut stop);
+        within.stopped.set(self.stopped.get());
+        within.unseen.set(self.unseen.get());
+        let found = part(&within);
+        self.used.set(self.used.get() + within.used());
+        self.worked.set(self.worked.get().saturating_add(within.worked()));
+        self.unseen.set(within.unseen.get());
+        self.longest.set(self.longest.get().max(within.longest()));
+        self.cut_short_paths.set(self.cut_short_paths.get() || within.met_cut_short_paths());
+        found
+    }
+
     /// Looks at the probe; whether it says to stop.
     fn look(&self) -> bool {
         self.unseen.set(0);
@@ -209,6 +225,23 @@ mod tests {
         assert_eq!(went_on, 3 * WORK_EVERY.div_ceil(10) - 1);
         assert!(budget.stopped() && !budget.step() && budget.over());
         assert!(budget.longest() < WORK_EVERY + 10 && budget.worked() == (went_on + 1) * 10);
+    }
+
+    #[test]
+    fn a_portion_has_steps_of_its_own_and_the_time_and_work_of_all() {
+        let mut looks = 0;
+        let mut stop = || {
+            looks += 1;
+            looks > 2
+        };
+        let budget = Budget::with_work(100, 50, &mut stop);
+        let taken = |steps| budget.portion(steps, |own| ((0..1_000).take_while(|_| own.step()).count(), own.used()));
+        assert_eq!((taken(7), taken(20), budget.used(), budget.left()), ((7, 7), (20, 20), 27, 73));
+        assert_eq!((taken(9), budget.stopped(), budget.used()), ((0, 0), true, 27), "the third look says to stop");
+        let mut never = || false;
+        let budget = Budget::with_work(100, 50, &mut never);
+        assert!(budget.work(40) && !budget.portion(9, |own| own.work(11)) && budget.is_cut_short());
+        assert_eq!((budget.worked(), budget.portion(1_000, |own| own.left())), (51, 100), "no more than there is");
     }
 
     #[test]

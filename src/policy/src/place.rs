@@ -3,7 +3,7 @@
 use super::budget::{Budget, Work};
 use super::predict::Prediction;
 use super::problem::PlaceProblem;
-use hintd_model::cluster::NodePair;
+use hintd_model::cluster::{Gang, NodePair, Resource};
 use hintd_model::units::{BitsPerSec, BoxIdx, ChainIdx, DirectedLinkIdx, NodeIdx};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -68,9 +68,12 @@ pub trait Place: Send + Sync {
 /// Decides where the containers of several requests go.
 pub trait PlaceTogether: Send + Sync {
     /// One placement for each problem, in their order. All are of one snapshot and its leases, and together they are within its room.
-    /// Their cost is never above that of placing one after the other; one problem alone is placed as [`Place`] places it.
-    /// A gang that has to be whole and is not takes no room from the others.
-    fn place_together(&self, problems: &[PlaceProblem<'_>], budget: &mut Budget<'_>) -> Together;
+    /// Their cost is never above that of placing one after the other, and of no group fewer containers are placed than so; one
+    /// problem alone is placed as [`Place`] places it. A gang that has to be whole and is not takes no room from the others.
+    ///
+    /// `steps`: by problem, what it may take in its turn. `budget` has their sum: what they leave is for all of them together.
+    /// [`Placement::steps`] of all add up to what was taken.
+    fn place_together(&self, problems: &[PlaceProblem<'_>], steps: &[u64], budget: &mut Budget<'_>) -> Together;
 }
 
 /// What requests of a round come to.
@@ -250,5 +253,19 @@ impl Placement {
     #[must_use]
     pub fn placed_all(&self) -> u64 {
         (0..self.groups.len()).map(|group| u64::from(self.placed(group))).sum()
+    }
+
+    /// Whether it is of use: a gang that has to be whole is, or a part of it would do.
+    #[must_use]
+    pub fn is_of_use(&self, problem: &PlaceProblem<'_>) -> bool {
+        problem.gang == Gang::UpTo || self.placed_all() == problem.containers()
+    }
+
+    /// Room that it takes.
+    pub fn taken<'a>(&'a self, problem: &'a PlaceProblem<'_>) -> impl Iterator<Item = (NodeIdx, Resource)> + 'a {
+        let groups = self.groups.iter().zip(&problem.groups);
+        groups.flat_map(|(shares, group)| {
+            shares.iter().map(|share| (share.node, group.size.times(u64::from(share.count))))
+        })
     }
 }

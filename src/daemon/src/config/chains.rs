@@ -1,7 +1,8 @@
 //! `[chains]`: middleboxes, and which traffic passes which types of them.
 
 use super::reader::{Reader, Section};
-use super::values::{HOUR, MINUTE, MS, micros};
+use super::values::{HOUR, MINUTE, MS};
+use crate::times::micros;
 use hintd_engine::ChainSettings;
 use hintd_model::network::chains::{Chains, ChainsDocument};
 use serde::Deserialize;

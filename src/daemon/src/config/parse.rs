@@ -2,10 +2,11 @@
 
 use super::limits::{self, Limits};
 use super::reader::{Key, Problems, Reader, Section, show_duration};
-use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros, one_of};
+use super::values::{DAY, HOUR, MINUTE, MS, SECOND, one_of};
 use super::{Config, Log, chains, latency, network, page, plan, rebalance, records, routes, tracing, worth};
 use crate::runtime::options::{FollowOptions, Listen, Options, Placer, Policies, PoolOptions, Queue, Settings, Store};
 use crate::telemetry::logs::{LogFormat, check_filter};
+use crate::times::micros;
 use hintd_engine::holding::HoldSettings;
 use hintd_engine::rounds::RoundSettings;
 use hintd_engine::{DispatchSettings, EngineSettings, Guard, Mode, SourceAges};

@@ -1,8 +1,9 @@
 //! `[plan]`: plans of recurring jobs, kept, followed, and made by the daemon itself.
 
 use super::reader::{Key, Reader, Section};
-use super::values::{DAY, HOUR, MINUTE, SECOND, micros, one_of};
+use super::values::{DAY, HOUR, MINUTE, SECOND, one_of};
 use crate::runtime::options::{Planning, When};
+use crate::times::micros;
 use hintd_engine::PlanSettings;
 use hintd_engine::prediction::PredictionSettings;
 use hintd_model::cluster::Resource;

@@ -2,7 +2,8 @@
 
 use super::reader::{Reader, Section};
 use super::records::Share;
-use super::values::{DAY, HOUR, MINUTE, MS, micros};
+use super::values::{DAY, HOUR, MINUTE, MS};
+use crate::times::micros;
 use hintd_engine::RebalanceSettings;
 use hintd_policy::Policy;
 use std::sync::Arc;

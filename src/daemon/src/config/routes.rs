@@ -1,7 +1,8 @@
 //! `[routes]`: running flows, their routes, and what is expected of who installs them.
 
 use super::reader::{Reader, Section};
-use super::values::{DAY, HOUR, MINUTE, MS, SECOND, micros};
+use super::values::{DAY, HOUR, MINUTE, MS, SECOND};
+use crate::times::micros;
 use hintd_engine::RouteSettings;
 use hintd_model::units::Bytes;
 use std::time::Duration;

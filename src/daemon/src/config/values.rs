@@ -1,7 +1,6 @@
 //! What the sections read their values with: spans of time, and one word of a few.
 
 use super::reader::Key;
-use hintd_model::units::Micros;
 use std::time::Duration;
 use toml::de::DeValue;
 
@@ -10,11 +9,6 @@ pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);
 pub(super) const HOUR: Duration = Duration::from_secs(3_600);
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
-
-/// A span as the core counts it.
-pub(super) fn micros(span: Duration) -> Micros {
-    Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
-}
 
 /// One word of a few.
 pub(super) fn one_of<T: Copy>(value: &DeValue<'_>, words: &[(&str, T)]) -> Result<T, String> {

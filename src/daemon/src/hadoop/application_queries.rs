@@ -9,8 +9,9 @@ use super::scheduler::{self, SchedulerSeen};
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::hadoop::HadoopMetrics;
+use crate::times::micros;
 use hintd_engine::{Proof, TaskEvent, TaskWhat};
-use hintd_model::units::{ApplicationId, AttemptId, Micros};
+use hintd_model::units::{ApplicationId, AttemptId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -435,10 +436,6 @@ impl ApplicationQueries {
 /// Whether it answered, if not with what was asked for: it may answer for others. Where no whole answer comes the turn ends.
 const fn is_answer(error: &Failure) -> bool {
     matches!(error, RestError::Status { .. } | RestError::Nonsense { .. } | RestError::TooLarge { .. })
-}
-
-fn micros(time: Duration) -> Micros {
-    Micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// At most [`ONE_BY_ONE`] of them, which ascend: those behind the last one first, then on from the beginning.

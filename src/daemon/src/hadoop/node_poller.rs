@@ -8,10 +8,9 @@ use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus};
 use crate::telemetry::hadoop::HadoopMetrics;
+use crate::times::micros;
 use hintd_client::wire::v1;
 use hintd_model::cluster::Source;
-use hintd_model::units::Micros;
-use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -204,8 +203,4 @@ impl NodePoller {
             tracing::debug!(reason = refusal.reason.as_str(), message = %refusal.message, "a node is refused");
         }
     }
-}
-
-fn micros(time: Duration) -> Micros {
-    Micros(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }

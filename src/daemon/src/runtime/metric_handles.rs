@@ -182,7 +182,7 @@ impl MetricHandles {
         self.metrics.homed_container(at_home);
     }
 
-    /// Times and steps of one request.
+    /// A round of so many requests was decided in this time.
     pub(super) fn round_decided(&self, policy: &'static str, requests: usize, took: Duration) {
         self.metrics.round_decided(policy, requests, took);
         self.add("rounds", 1);
@@ -194,6 +194,7 @@ impl MetricHandles {
         self.metrics.round_panicked(policy);
     }
 
+    /// Times and steps of one request.
     pub(super) fn request(&self, policy: &'static str, stages: &[(Stage, Duration)], steps: Option<u64>) {
         let mut policies = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
         let handles = policies.entry(policy).or_insert_with(|| self.metrics.requests(policy)).clone();

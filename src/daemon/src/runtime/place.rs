@@ -9,14 +9,16 @@ use super::rounds::{OpenRound, RoundAnswer, Waiter};
 use super::unpacking::Turn;
 use crate::telemetry::metrics::Stage;
 use crate::telemetry::spans::RequestSpan;
+use crate::times::micros;
 use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome, RoundSeat};
 use hintd_engine::{
     Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, PlacerSettings, PlannedRun, Proof,
-    Proposal, Refusal, SelectedPolicy, Standing, Token, is_chained, late_of, may_wait, propose, propose_waiting,
+    Proposal, Refusal, SelectedPolicy, Standing, Token, is_chained, late_of, may_gather, may_wait, propose,
+    propose_waiting,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId, Timestamp};
-use hintd_policy::{Place, Policy};
+use hintd_policy::Policy;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -362,7 +364,10 @@ impl Daemon {
         // In shadow, and without hints, nobody follows the plan.
         let (again, claims_planned_run) = (false, mode == Mode::On && standing.withheld().is_none());
         // Who is leased nothing would take room from the others.
-        let gathers = claims_planned_run && settings.placer.round.is_some() && decides_together(&settings, policy);
+        let gathers = claims_planned_run && settings.placer.round.is_some() && {
+            let (_, chosen) = chosen(&settings, policy, mode);
+            may_gather(&self.generation(), &request, &chosen, &settings.engine.routes.chains)
+        };
         let (located, planned, at_once) = (None, None, None);
         Ok(RequestContext {
             proof: Proof::Trusted,
@@ -454,7 +459,8 @@ impl Daemon {
         context: &mut RequestContext,
         conflicts: u32,
     ) -> Option<Result<SearchOutcome, Refusal>> {
-        let round = context.settings.placer.round.filter(|_| context.gathers)?;
+        // One that lost its room at its commit has waited already.
+        let round = context.settings.placer.round.filter(|_| context.gathers && conflicts == 0)?;
         let (joined, deadline) = (Instant::now(), context.deadline);
         let left = deadline.saturating_duration_since(joined);
         // A good part of its time is left when it is decided: how busy the machine is then nobody knows.
@@ -466,6 +472,8 @@ impl Daemon {
             Ok(place) => place,
             Err(refusal) => return Some(Err(refusal)),
         };
+        // Before the channel: when this is dropped, the caller's end of it is.
+        let _waits = self.0.rounds.waits();
         let (answer, wait) = oneshot::channel();
         let waiter = Waiter {
             request: Arc::clone(&context.request),
@@ -589,11 +597,6 @@ pub(super) fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn
     (found, built.get(BASELINE).unwrap_or(found))
 }
 
-/// Whether the policy decides several requests as one.
-fn decides_together(settings: &Settings, policy: &str) -> bool {
-    policies(settings, policy).0.as_place().and_then(Place::as_together).is_some()
-}
-
 /// What of the time left is for commit and disk: at least as much as commits take now; but half is for the search, which may
 /// be worth more than it looks.
 pub(super) fn reserve(left: Duration, commits: Duration) -> Duration {
@@ -669,8 +672,4 @@ fn token() -> Token {
 
 pub(super) fn passed(began: Instant, deadline: Instant) -> Refusal {
     Refusal::DeadlineExceeded(micros(deadline.saturating_duration_since(began)))
-}
-
-fn micros(span: Duration) -> Micros {
-    Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
 }

@@ -3,18 +3,19 @@
 //! [`Gathering`] says when, [`propose_together`] what; here are the lock, the task that waits, and the thread of the pool. A
 //! request that gathers has its place in the pool's queue already, so that no more gather than may wait. What a round gives it goes
 //! through a commit of its own. Where nobody waits for a request any more, or its time is over when its round begins, the round is
-//! decided without it. A round that ends in a panic is none: each of its requests is searched alone, and only the one that brings
-//! the panic is hurt by it.
+//! decided without it. One that has less time then than the round takes is searched alone: it would end the search of all others.
+//! A round that ends in a panic is none: each of its requests is searched alone, and only the one that brings the panic is hurt by it.
 
 use super::daemon::Daemon;
 use super::options::Settings;
 use super::place::{SearchInputs, SearchOutcome, chosen, passed, placer, reserve, within_bytes};
 use super::pool::{JobContext, PlaceInQueue, QueueView};
+use crate::times::micros;
 use hintd_engine::records::{Probe, RoundInputs, RoundSeat};
 use hintd_engine::rounds::{Gathering, Gathers, RoundSettings};
 use hintd_engine::{Mode, PlacerSettings, PlannedRun, Proposal, Refusal, RoundMember, propose_together};
 use hintd_model::cluster::HintRequest;
-use hintd_model::units::{Micros, Timestamp};
+use hintd_model::units::{RequestId, Timestamp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,6 +55,25 @@ pub(super) struct Waiter {
     pub(super) answer: oneshot::Sender<RoundAnswer>,
 }
 
+impl Waiter {
+    /// It is to be searched alone, and takes a place in the queue for that.
+    fn goes_alone(self) {
+        let Self { answer, place, .. } = self;
+        drop(place);
+        let _ = answer.send(RoundAnswer::Alone); // its caller may be gone
+    }
+
+    /// When its search is to be over, if it begins at this moment.
+    fn search_until(&self, started: Instant, queue: &QueueView) -> Instant {
+        let JobContext { commits, .. } = self.turn(queue);
+        self.deadline - reserve(self.deadline.saturating_duration_since(started), commits)
+    }
+
+    fn turn(&self, queue: &QueueView) -> JobContext {
+        queue.turn(self.deadline.saturating_duration_since(self.joined))
+    }
+}
+
 /// What a round comes to for one request.
 pub(super) enum RoundAnswer {
     /// It was searched for, from then on.
@@ -71,12 +91,27 @@ impl std::fmt::Debug for Waiter {
 }
 
 impl Gathers for Waiter {
+    type Key = RequestId;
+
+    fn key(&self) -> RequestId {
+        self.request.id.clone()
+    }
+
     fn is_gone(&self) -> bool {
         self.answer.is_closed()
     }
 
     fn is_like(&self, other: &Self) -> bool {
         self.policy == other.policy && Arc::ptr_eq(&self.settings, &other.settings)
+    }
+}
+
+/// Held by who waits for a round: if its caller goes its place is given back, and others fill the round.
+pub(super) struct WaitsForRound<'a>(&'a Rounds);
+
+impl Drop for WaitsForRound<'_> {
+    fn drop(&mut self) {
+        self.0.changed.notify_one();
     }
 }
 
@@ -110,8 +145,13 @@ impl Rounds {
 
     /// Whether a request that is to be decided by `until` has the time for a round, and there are any.
     pub(super) fn has_time(&self, until: Instant, settings: &RoundSettings) -> bool {
-        let state = self.lock();
+        let mut state = self.lock();
         !state.closed && state.gathering.has_time(self.time(Instant::now()), self.time(until), settings)
+    }
+
+    /// For one that is about to wait; to be dropped after its end of the answer.
+    pub(super) const fn waits(&self) -> WaitsForRound<'_> {
+        WaitsForRound(self)
     }
 
     /// One more gathers; where nothing does any more it is told to go alone.
@@ -120,7 +160,7 @@ impl Rounds {
         let mut state = self.lock();
         if state.closed {
             drop(state);
-            let _ = waiter.answer.send(RoundAnswer::Alone);
+            waiter.goes_alone();
             return;
         }
         state.gathering.join(waiter, now, until, settings);
@@ -182,7 +222,7 @@ impl Daemon {
     /// Has a round decided on the pool.
     fn decide_round(&self, round: Vec<Waiter>) {
         let open = Arc::new(OpenRound(self.clone()));
-        let until = round.iter().map(|waiter| waiter.deadline).max().unwrap_or_else(Instant::now);
+        let until = round.iter().map(|waiter| waiter.deadline).min().unwrap_or_else(Instant::now);
         let daemon = self.clone();
         self.0.pool.run_placed(until, move |queue| decide(&daemon, round, &open, &queue));
     }
@@ -192,6 +232,7 @@ impl Daemon {
 fn decide(daemon: &Daemon, round: Vec<Waiter>, open: &Arc<OpenRound>, queue: &QueueView) {
     let started = Instant::now();
     let round: Vec<Waiter> = round.into_iter().filter_map(|waiter| in_time(waiter, started, queue)).collect();
+    let round = without_short(daemon, round, started, queue);
     let Some(first) = round.first() else { return };
     let policy = first.policy;
     let searched = catch_unwind(AssertUnwindSafe(|| search(daemon, &round, started, queue)));
@@ -210,9 +251,21 @@ fn decide(daemon: &Daemon, round: Vec<Waiter>, open: &Arc<OpenRound>, queue: &Qu
         Err(_) => {
             tracing::error!(policy, requests = round.len(), "a round panicked; its requests are decided one by one");
             daemon.metrics().round_panicked(policy);
-            round.into_iter().for_each(|waiter| drop(waiter.answer.send(RoundAnswer::Alone)));
+            round.into_iter().for_each(Waiter::goes_alone);
         }
     }
+}
+
+/// Those of a round who have the time that it takes; others go alone.
+fn without_short(daemon: &Daemon, round: Vec<Waiter>, started: Instant, queue: &QueueView) -> Vec<Waiter> {
+    let requests = round.len();
+    let is_short = |waiter: &Waiter| {
+        let left = waiter.search_until(started, queue).saturating_duration_since(started);
+        daemon.0.rounds.lock().gathering.is_short(micros(left), requests)
+    };
+    let (short, round): (Vec<Waiter>, Vec<Waiter>) = round.into_iter().partition(is_short);
+    short.into_iter().for_each(Waiter::goes_alone);
+    round
 }
 
 /// A request that still has time; others are told.
@@ -238,11 +291,10 @@ fn in_time(waiter: Waiter, now: Instant, queue: &QueueView) -> Option<Waiter> {
 /// The pure part: all on one generation.
 fn search(daemon: &Daemon, round: &[Waiter], started: Instant, queue: &QueueView) -> Vec<SearchOutcome> {
     let (generation, now) = (daemon.generation(), daemon.0.clock.now());
-    let turn_of = |waiter: &Waiter| queue.turn(waiter.deadline.saturating_duration_since(waiter.joined));
     let settings_of = |waiter: &Waiter| PlacerSettings {
         located: waiter.located.clone(),
         planned: waiter.planned.clone(),
-        ..placer(&waiter.settings, turn_of(waiter))
+        ..placer(&waiter.settings, waiter.turn(queue))
     };
     let placers: Vec<PlacerSettings> = round.iter().map(settings_of).collect();
     let members: Vec<RoundMember<'_>> = round
@@ -250,11 +302,7 @@ fn search(daemon: &Daemon, round: &[Waiter], started: Instant, queue: &QueueView
         .zip(&placers)
         .map(|(waiter, settings)| RoundMember { request: &waiter.request, settings })
         .collect();
-    let search_until = |waiter: &Waiter| {
-        let JobContext { commits, .. } = turn_of(waiter);
-        waiter.deadline - reserve(waiter.deadline.saturating_duration_since(started), commits)
-    };
-    let until = round.iter().map(search_until).min().unwrap_or(started);
+    let until = round.iter().map(|waiter| waiter.search_until(started, queue)).min().unwrap_or(started);
     let mut probe = Probe::default();
     let (_, policy) = chosen(&round[0].settings, round[0].policy, Mode::On);
     let found = propose_together(&generation, &policy, &members, now, &mut || probe.look(Instant::now() >= until));
@@ -270,10 +318,6 @@ fn search(daemon: &Daemon, round: &[Waiter], started: Instant, queue: &QueueView
     };
     drop(members);
     found.into_iter().zip(placers).enumerate().map(outcome).collect()
-}
-
-fn micros(span: Duration) -> Micros {
-    Micros(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

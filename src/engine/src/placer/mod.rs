@@ -31,7 +31,7 @@ mod wait;
 mod waiting;
 
 use super::adherence::Trial;
-use super::decision::{Decision, Mode, RoundNote, TermValues, Withheld, WithheldReason};
+use super::decision::{Decision, Mode, TermValues, Withheld, WithheldReason};
 use super::dispatching::{DispatchRequest, ImmediateRequest};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, PATHS_CUT_SHORT, ProposedFlows, TOO_MANY_PAIRS, shares};
@@ -42,7 +42,7 @@ use super::refusal::Refusal;
 use super::settings::SourceAges;
 use super::worth::Part;
 use compile::{Compiled, compile};
-use hintd_model::cluster::{Constraints, Dataset, Gang, HintRequest, Resource, WhenFull};
+use hintd_model::cluster::{Constraints, Dataset, Gang, HintRequest, Overlay, Resource, WhenFull};
 use hintd_model::units::{Bytes, DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::first_routes;
@@ -60,7 +60,8 @@ pub use guard::Guard;
 pub(crate) use hints::Hints;
 pub(crate) use rate::{Rates, Side, rate};
 pub use scan::SnapshotScans;
-pub use together::{RoundMember, propose_together};
+use together::DecidedWith;
+pub use together::{RoundMember, may_gather, propose_together};
 pub(crate) use waiting::seed_of;
 pub use waiting::{is_chained, may_wait, propose_waiting};
 
@@ -224,6 +225,21 @@ struct Approach<'a> {
     planned: Option<&'a PlannedRun>,
 }
 
+/// What a search came to.
+struct Searched {
+    /// Of whole groups, which the comparison with the default placement is of.
+    in_all: Placement,
+    /// It had no time for some paths, or their own search had ended at its bound.
+    met_cut_short: bool,
+}
+
+impl Searched {
+    /// By a policy that looks at no paths.
+    const fn all(in_all: Placement) -> Self {
+        Self { in_all, met_cut_short: false }
+    }
+}
+
 /// What a search found.
 struct Found {
     /// Of whole groups, which the comparison with the default placement is of.
@@ -277,25 +293,26 @@ impl<'a> ProposalContext<'a> {
         approach: &Approach<'_>,
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<Proposal, Refusal> {
-        let (in_all, met_cut_short) = search(&compiled, approach.place, self.settings, stop)?;
-        self.placed(compiled, approach, (in_all, met_cut_short), None, stop)
+        let searched = search(&compiled, approach.place, self.settings, stop)?;
+        self.placed(compiled, approach, searched, None, stop)
     }
 
-    /// The answer by a placement; `round`: the requests that it was decided with.
+    /// The answer by a placement; `round`: where it was decided with others.
     fn placed(
         &self,
         compiled: Compiled<'_>,
         approach: &Approach<'_>,
-        (in_all, met_cut_short): (Placement, bool),
-        round: Option<RoundNote>,
+        searched: Searched,
+        round: Option<DecidedWith>,
         stop: &mut dyn FnMut() -> bool,
     ) -> Result<Proposal, Refusal> {
-        let found = self.find(&compiled, in_all, met_cut_short)?;
+        let found = self.find(&compiled, searched)?;
         let under = {
             let (budget, flows) = (Budget::new(0, stop), &self.generation.flows);
             chained::check(&compiled, self.request, &found.placement, flows, self.settings, &budget)?
         };
-        let mut draft = Decision { round, ..blank(self.generation, self.request, self.chosen) };
+        let note = round.as_ref().map(|round| round.note);
+        let mut draft = Decision { round: note, ..blank(self.generation, self.request, self.chosen) };
         draft.terms = terms::of(&compiled, &found.in_all);
         draft.terms_of_whole =
             parts::terms_of_whole(self.request, &compiled.problem, [&found.in_all, &found.placement]);
@@ -303,12 +320,14 @@ impl<'a> ProposalContext<'a> {
         if draft.withheld.is_some() {
             return Ok(self.without_hints(compiled, &found.placement, draft));
         }
-        draft.plan = approach.planned.map(|run| note(&compiled, run, &found.placement));
-        Ok(self.with_hints(compiled, &found, under, draft, stop))
+        draft.plan = approach.planned.map(|run| plan_note(&compiled, run, &found.placement));
+        let others = round.map(|round| round.leases);
+        Ok(self.with_hints(compiled, (&found, others.as_ref()), under, draft, stop))
     }
 
     /// What a search came to; refused is what could only wait where its caller does not.
-    fn find(&self, compiled: &Compiled<'_>, in_all: Placement, met_cut_short: bool) -> Result<Found, Refusal> {
+    fn find(&self, compiled: &Compiled<'_>, searched: Searched) -> Result<Found, Refusal> {
+        let Searched { in_all, met_cut_short } = searched;
         let placement = parts::hinted(&compiled.problem, &in_all, compiled.groups.iter().map(|wish| wish.count));
         let whole = compiled.groups.iter().enumerate().all(|(at, wish)| placement.placed(at) == wish.count);
         let gang_waits = self.request.gang == Gang::All && !whole;
@@ -352,11 +371,12 @@ impl<'a> ProposalContext<'a> {
         Proposal { read: compiled.read, ..proposal(self.generation, self.request, draft, Vec::new()) }
     }
 
-    /// The answer with them: hints, what replaces the asks, flows and their routes.
+    /// The answer with them: hints, what replaces the asks, flows and their routes. `others`: leases with what others of its round
+    /// take, where it was decided with any.
     fn with_hints(
         &self,
         mut compiled: Compiled<'_>,
-        found: &Found,
+        (found, others): (&Found, Option<&Overlay>),
         under: chained::ChainedPlacement,
         mut draft: Decision,
         stop: &mut dyn FnMut() -> bool,
@@ -364,7 +384,8 @@ impl<'a> ProposalContext<'a> {
         let Self { generation, request, settings, now, .. } = *self;
         let (placement, gang_waits) = (&found.placement, found.gang_waits);
         let on = self.chosen.mode == Mode::On;
-        let lay = Layout { generation, compiled: &compiled, placement, lease: on && !gang_waits, gang_waits };
+        let lease = on && !gang_waits;
+        let lay = Layout { generation, compiled: &compiled, placement, others, lease, gang_waits };
         let hints = lay.hints(request.when_full, settings, now, &mut draft);
         draft.blocked = blocked::of(&compiled, placement, gang_waits);
         if on {
@@ -431,7 +452,7 @@ fn plan<'s>(
 }
 
 /// How what is placed stands to that plan.
-fn note(compiled: &Compiled<'_>, run: &PlannedRun, placement: &Placement) -> PlanNote {
+fn plan_note(compiled: &Compiled<'_>, run: &PlannedRun, placement: &Placement) -> PlanNote {
     let groups = compiled.problem.groups.iter().zip(&placement.groups);
     let hinted = groups.flat_map(|(group, shares)| {
         shares.iter().map(|share| HintedContainers { role: &group.role, node: share.node, count: share.count })
@@ -463,6 +484,8 @@ struct Layout<'a> {
     generation: &'a Generation,
     compiled: &'a Compiled<'a>,
     placement: &'a Placement,
+    /// Leases with what others of its round take.
+    others: Option<&'a Overlay>,
     /// What is placed is to be leased.
     lease: bool,
     /// The gang has to be whole and is not: what is placed has no room, either.
@@ -475,7 +498,8 @@ impl Layout<'_> {
         let compiled = self.compiled;
         let outlook =
             AnswerContext { confidence: hints::confidence(compiled, settings, now), fallbacks: settings.fallbacks };
-        let best = Fallbacks::new(&compiled.problem, self.placement);
+        let beside = self.others.map(|leases| PlaceProblem { leases, loads: None, ..compiled.problem.clone() });
+        let best = Fallbacks::new(beside.as_ref().unwrap_or(&compiled.problem), self.placement);
         let mut hints = Hints::default();
         let taken = blocked::taken(compiled, self.placement);
         for (at, shares) in self.placement.groups.iter().enumerate() {
@@ -540,17 +564,16 @@ fn placing<'a>(chosen: &SelectedPolicy<'a>) -> Result<&'a dyn Place, Refusal> {
     })
 }
 
-/// Runs the policy, unless it could only fail: a gang that must be whole and has less room than it wants now. With it:
-/// whether it had no time for some paths, or their own search had ended at its bound.
+/// Runs the policy, unless it could only fail: a gang that must be whole and has less room than it wants now.
 fn search(
     compiled: &Compiled<'_>,
     place: &dyn Place,
     settings: &PlacerSettings,
     stop: &mut dyn FnMut() -> bool,
-) -> Result<(Placement, bool), Refusal> {
+) -> Result<Searched, Refusal> {
     let problem = &compiled.problem;
     if is_in_vain(compiled) {
-        return Ok((nowhere(problem), false));
+        return Ok(Searched::all(nowhere(problem)));
     }
     let mut budget = Budget::new(settings.steps, stop);
     let placement = place.place(&readable(place, problem), &mut budget).map_err(|error| match &error {
@@ -562,7 +585,7 @@ fn search(
             Refusal::Invalid { field: "edges".into(), message: error.to_string() }
         }
     })?;
-    Ok((hints::within(compiled, placement), budget.met_cut_short_paths()))
+    Ok(Searched { in_all: hints::within(compiled, placement), met_cut_short: budget.met_cut_short_paths() })
 }
 
 /// Whether a search could only fail: there is no room for any container, or less than a gang that has to be whole wants.

@@ -49,7 +49,7 @@ pub(crate) fn rate(
         plan(&mut compiled, request, side.chosen.policy, settings, now);
         placements.push(match side.launched {
             Some(rows) => launched(rows, groups),
-            None => search(&compiled, placing(&side.chosen)?, settings, side.stop)?.0,
+            None => search(&compiled, placing(&side.chosen)?, settings, side.stop)?.in_all,
         });
     }
     let objective = |policy: &dyn Policy, placement: &Placement| {

@@ -122,24 +122,26 @@ impl RoundInputs {
         self.0.iter().for_each(|input| input.facts.thaw(&input.request, generation));
     }
 
+    /// Without the requests, which records of the round have as well.
     pub(super) fn bytes(&self) -> usize {
-        let input = |input: &Input| {
-            size_of::<Input>()
-                + memory_size::request(&input.request)
-                + memory_size::notes(&input.settings)
-                + input.facts.own()
-        };
+        let input = |input: &Input| size_of::<Input>() + memory_size::notes(&input.settings) + input.facts.own();
         size_of::<Self>() + self.0.iter().map(input).sum::<usize>()
     }
 
     /// Takes it among those that are kept.
     pub(super) fn hold(&self, tally: &mut Tally) {
-        self.0.iter().for_each(|input| input.facts.hold(tally));
+        for Input { request, facts, .. } in &self.0 {
+            tally.hold(request, || memory_size::request(request));
+            facts.hold(tally);
+        }
     }
 
     /// Takes it out.
     pub(super) fn release(&self, tally: &mut Tally) {
-        self.0.iter().for_each(|input| input.facts.release(tally));
+        for Input { request, facts, .. } in &self.0 {
+            tally.release(request);
+            facts.release(tally);
+        }
     }
 }
 

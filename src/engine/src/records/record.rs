@@ -284,14 +284,22 @@ impl Record {
         std::iter::once(&self.frame).chain(dispatcher)
     }
 
-    /// Bytes that it shares with no other record.
+    /// Bytes that it shares with no other record, and its request's.
     pub(super) const fn own(&self) -> usize {
         self.own
     }
 
+    /// Bytes of those that the inputs of its round hold as well: its request's.
+    fn shared(&self) -> usize {
+        self.round.as_ref().map_or(0, |_| memory_size::request(&self.request))
+    }
+
     /// Takes it among those that are kept.
     pub(super) fn hold(&self, tally: &mut Tally) {
-        tally.bytes += self.own;
+        tally.bytes += self.own - self.shared();
+        if self.round.is_some() {
+            tally.hold(&self.request, || self.shared());
+        }
         for frame in self.frames() {
             if tally.hold(frame, || 0) {
                 frame.hold(tally);
@@ -310,7 +318,10 @@ impl Record {
 
     /// Takes it out.
     pub(super) fn release(&self, tally: &mut Tally) {
-        tally.bytes -= self.own;
+        tally.bytes -= self.own - self.shared();
+        if self.round.is_some() {
+            tally.release(&self.request);
+        }
         for frame in self.frames() {
             if tally.release(frame) {
                 frame.release(tally);

@@ -19,7 +19,7 @@ const COOL_DOWN: Micros = Micros::from_secs(60);
 const EACH: u64 = 2;
 
 /// All that is worth anything, and much of it.
-const MANY: RebalanceSettings = RebalanceSettings {
+pub(super) const MANY: RebalanceSettings = RebalanceSettings {
     enabled: true,
     latency: false,
     every: EVERY,
@@ -44,7 +44,7 @@ fn inbound() -> ChainEntry {
 }
 
 /// Applications whose tasks all run in the first rack, where one firewall stands; the other stands in the last.
-fn settled(settings: RebalanceSettings, applications: u32, ask: impl Fn(&mut HintRequest)) -> EngineHarness {
+pub(super) fn settled(settings: RebalanceSettings, applications: u32, ask: impl Fn(&mut HintRequest)) -> EngineHarness {
     let built = build::fat_tree(&FatTreeSpec::default()).unwrap();
     let switch = |rack: usize| {
         let host = built.network.vertex(built.racks[rack].1[0].as_str()).unwrap();

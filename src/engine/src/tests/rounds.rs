@@ -1,18 +1,22 @@
 //! Requests that are decided together, and each answered by itself.
 
+use super::flows::shuffle;
 use super::harness::EngineHarness;
+use super::rebalance::{MANY, settled};
+use crate::decision::WithheldReason;
 use crate::records::{DecidedRequest, Probe, RequestOutcome, RoundInputs, RoundSeat};
 use crate::rounds::{Gathering, Gathers, RoundSettings};
 use crate::testing::{attempt, request};
 use crate::{
     Answer, CommitOutcome, Decision, Mode, PlacerSettings, Proposal, RecordSettings, Records, Refusal, RoundMember,
-    SelectedPolicy, propose_together,
+    SelectedPolicy, may_gather, propose_together,
 };
 use hintd_model::cluster::{Gang, HintRequest, NamedResource, WhenFull};
 use hintd_model::units::{DecisionId, Micros, Timestamp};
-use hintd_policy::{Policy, registry};
+use hintd_policy::{Ended, Policy, registry};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// An application's request for so many workers, whose master runs on a host.
@@ -77,7 +81,7 @@ fn each_gets_its_own_leases_of_room_that_is_given_once() {
 }
 
 #[test]
-fn one_that_is_refused_or_kept_back_hurts_no_other() {
+fn one_that_is_refused_hurts_no_other() {
     let harness = nomora(4, 2048);
     let sound = shared(vec![of(1, 2, "h0"), of(2, 2, "h2")]);
     let expected: Vec<Decision> =
@@ -94,6 +98,78 @@ fn one_that_is_refused_or_kept_back_hurts_no_other() {
     assert!(found[4].is_err(), "{:?}", found[4]);
     let same = [&found[1], &found[3]].map(|found| found.as_ref().unwrap().preview());
     assert_eq!(same.to_vec(), expected);
+}
+
+#[test]
+fn one_that_is_kept_back_or_placed_as_a_part_takes_nothing_from_the_others() {
+    let harness = nomora(2, 2048);
+    let policy = registry::with_defaults("nomora").unwrap();
+    let chosen = SelectedPolicy { policy: &*policy, baseline: &*policy, mode: Mode::On, name: "nomora" };
+    let mut part = of(1, 1, "h0");
+    part.groups[0].whole = 4;
+    let asked = shared(vec![part, of(2, 4, "h0"), of(3, 4, "h0"), of(4, 1, "h0")]);
+    let (own, held_out) =
+        (&harness.placer, PlacerSettings { withhold: Some(WithheldReason::Holdout), ..harness.placer.clone() });
+    let decide = |members: &[(usize, &PlacerSettings)]| -> Vec<Decision> {
+        let members: Vec<_> =
+            members.iter().map(|&(at, settings)| RoundMember { request: &asked[at], settings }).collect();
+        let found = propose_together(&harness.engine.generation(), &chosen, &members, harness.now, &mut || false);
+        found.into_iter().map(|found| found.unwrap().preview()).collect()
+    };
+    // Four containers have room. What a part is placed with, beside itself, is not leased.
+    let found = decide(&[(0, own), (1, own)]);
+    assert_eq!((found[1].without_room, found[1].round), (0, None), "{:?}", found[1].blocked);
+    assert_eq!((found[0].round, found[0].hints.iter().map(|hint| hint.count).sum::<u32>()), (None, 1));
+    let found = decide(&[(2, &held_out), (1, own), (3, own)]);
+    assert_eq!((found[0].withheld.unwrap().reason, found[0].round), (WithheldReason::Holdout, None));
+    assert_eq!(found[1..].iter().map(|found| found.without_room).collect::<Vec<_>>(), [0, 1]);
+    assert!(found[1..].iter().all(|found| found.round.unwrap().requests == 2));
+}
+
+#[test]
+fn one_whose_traffic_is_under_a_chain_is_decided_alone() {
+    let mut harness = settled(MANY, 0, |_| ());
+    harness.places_by("nomora");
+    let chained = shuffle(1, "job-1", (2, 2), 800 << 20);
+    let plain = |application| {
+        let mut asked = request(&format!("r{application}"), &[("worker", 2)]);
+        asked.attempt = attempt(application, 1);
+        asked
+    };
+    let found = harness.propose_together(&shared(vec![plain(2), chained, plain(3)]));
+    let rounds = found.into_iter().map(|found| found.unwrap().preview().round.map(|round| round.requests));
+    assert_eq!(rounds.collect::<Vec<_>>(), [Some(2), None, Some(2)]);
+}
+
+#[test]
+fn one_in_parts_or_that_is_leased_nothing_does_not_gather() {
+    let harness = nomora(2, 2048);
+    let policy = registry::with_defaults("nomora").unwrap();
+    let generation = harness.engine.generation();
+    let may = |request: &HintRequest, mode| {
+        let chosen = SelectedPolicy { policy: &*policy, baseline: &*policy, mode, name: "nomora" };
+        may_gather(&generation, request, &chosen, &harness.placer.chains)
+    };
+    let mut part = of(1, 1, "h0");
+    assert!(may(&part, Mode::On) && !may(&part, Mode::Shadow) && !may(&part, Mode::Off));
+    part.groups[0].whole = 2;
+    assert!(!may(&part, Mode::On));
+    let capacity = registry::with_defaults("capacity").unwrap();
+    let chosen = SelectedPolicy { policy: &*capacity, baseline: &*capacity, mode: Mode::On, name: "capacity" };
+    assert!(!may_gather(&generation, &of(1, 1, "h0"), &chosen, &harness.placer.chains));
+}
+
+#[test]
+fn other_hosts_that_are_named_have_room_beside_the_round() {
+    let harness = nomora(3, 1024);
+    // One container on each host: of the third host nobody may be told who took the first or the second.
+    let asked = shared(vec![of(1, 1, "h0"), of(2, 1, "h1")]);
+    let found = harness.propose_together(&asked);
+    for found in found {
+        let decision = found.unwrap().preview();
+        let fallbacks: Vec<_> = decision.hints[0].fallbacks.iter().map(ToString::to_string).collect();
+        assert_eq!((decision.round.unwrap().requests, fallbacks), (2, vec!["h2".to_owned()]));
+    }
 }
 
 #[test]
@@ -248,10 +324,24 @@ fn a_record_makes_its_decision_again_with_the_others_of_the_round() {
 fn a_round_that_is_over_its_time_gives_everybody_an_answer() {
     let harness = nomora(4, 4096);
     let asked = shared((1..=3).map(|app| of(app, 2, "h0")).collect());
-    for until in 1..20 {
+    let placed = |until| -> Vec<u32> {
         let (records, ids) = recorded(&harness, &asked, until);
-        assert!(ids.iter().all(|id| records.get(*id, harness.now).is_ok()));
-    }
+        assert_eq!(ids.len(), 3);
+        let one = |id: &DecisionId| {
+            let record = records.get(*id, harness.now).unwrap();
+            let decision = &record.answered().unwrap().decision;
+            let (placed, cut_short) = (hinted(decision), decision.ended == Ended::Deadline);
+            let placed: u32 = placed.iter().map(|(_, count)| count).sum();
+            assert!(placed == 2 || cut_short, "{placed} of 2, and {:?}", decision.ended);
+            assert_eq!(decision.round.unwrap().requests, 3);
+            placed
+        };
+        ids.iter().map(one).collect()
+    };
+    assert_eq!(placed(1), [0; 3]);
+    assert_eq!(placed(u64::MAX), [2; 3]);
+    let between: BTreeSet<Vec<u32>> = (2..20).map(placed).collect();
+    assert!(between.len() > 1, "{between:?}");
 }
 
 /// A request on its way, in virtual time.
@@ -261,6 +351,12 @@ struct OnItsWay {
 }
 
 impl Gathers for OnItsWay {
+    type Key = hintd_model::units::RequestId;
+
+    fn key(&self) -> Self::Key {
+        self.request.id.clone()
+    }
+
     fn is_gone(&self) -> bool {
         false
     }

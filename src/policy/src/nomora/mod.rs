@@ -13,11 +13,12 @@
 //!
 //! # Code map
 //! `curve`: performance by latency; `fit`: one from measurements. `round`: many jobs by one flow; `taker` reads it. `request`: a request's groups as rounds.
-//! `together`: requests of one round.
+//! `together`: requests of one round; `flow`: their containers by one flow.
 //! `predict`: performance of a placement's containers and elsewhere. `migrate`: what runs and would perform better elsewhere. `params`.
 
 pub mod curve;
 pub mod fit;
+mod flow;
 mod migrate;
 #[cfg(test)]
 mod migrate_tests;
@@ -103,8 +104,8 @@ impl Place for Nomora {
 }
 
 impl PlaceTogether for Nomora {
-    fn place_together(&self, problems: &[PlaceProblem<'_>], budget: &mut Budget<'_>) -> Together {
-        together::place(&self.params, problems, budget)
+    fn place_together(&self, problems: &[PlaceProblem<'_>], steps: &[u64], budget: &mut Budget<'_>) -> Together {
+        together::place(&self.params, (problems, steps), budget)
     }
 }
 

@@ -128,14 +128,19 @@ impl<'p, 's> Asked<'p, 's> {
     }
 
     fn finish(&self, filling: PlacementBuilder<'_, '_>, outcome: &Outcome, budget: &Budget<'_>) -> Placement {
-        let mut placement = filling.finish(budget);
+        // Groups of different sizes take turns.
+        self.rated(filling.finish(budget), outcome.optimal && outcome.rounds == 1)
+    }
+
+    /// The placement with its objective, and with how its search ended; `is_optimal`: nothing costs less around its root.
+    pub(super) fn rated(&self, mut placement: Placement, is_optimal: bool) -> Placement {
         if let Some(Objective { value, parts }) = self.objective(&placement) {
             (placement.objective, placement.parts) = (value, parts);
         }
-        // Groups of different sizes take turns, and a drawn root is the best of those drawn.
+        // A drawn root is the best of those drawn.
         let fixed = matches!(self.root, Some(Root::Runs(_))) && self.params.p_m == MOST_COST;
         placement.ended = match placement.ended {
-            Ended::Complete if outcome.optimal && outcome.rounds == 1 && fixed => Ended::Optimal,
+            Ended::Complete if is_optimal && fixed => Ended::Optimal,
             Ended::Complete => Ended::Budget,
             cut_short => cut_short,
         };
@@ -275,6 +280,15 @@ impl<'p, 's> Asked<'p, 's> {
         }
     }
 
+    /// Candidates of a group that it `fits` on, by what a container costs there, the least first.
+    pub(super) fn by_cost(&self, root: NodeIdx, group: usize, fits: impl Fn(NodeIdx) -> bool) -> Vec<NodeIdx> {
+        let open = self.problem.groups[group].candidates.iter().copied().filter(|&node| fits(node));
+        let mut open: Vec<(u32, NodeIdx)> =
+            open.map(|node| (self.curve.cost(self.latency.rtt(root, node)), node)).collect();
+        open.sort_unstable();
+        open.into_iter().map(|(_, node)| node).collect()
+    }
+
     pub(super) fn is_bound(&self, group: usize) -> bool {
         let asked = &self.problem.groups[group];
         asked.max_per_node != u32::MAX || asked.max_per_rack != u32::MAX
@@ -303,11 +317,7 @@ impl<'p, 's> Asked<'p, 's> {
         if left.next == asked.count || budget.over() || !budget.work(LOOK_UP * asked.candidates.len() as u64) {
             return;
         }
-        let open = asked.candidates.iter().copied().filter(|&node| filling.fits(left.group, node));
-        let mut open: Vec<(u32, NodeIdx)> =
-            open.map(|node| (self.curve.cost(self.latency.rtt(root, node)), node)).collect();
-        open.sort_unstable();
-        for (_, node) in open {
+        for node in self.by_cost(root, left.group, |node| filling.fits(left.group, node)) {
             while left.next < asked.count && filling.fits(left.group, node) && !budget.over() {
                 filling.put(left.group, left.next, node);
                 left.next += 1;

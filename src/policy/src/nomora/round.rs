@@ -36,7 +36,7 @@ const MOST_WAIT: f64 = 1e9;
 const UNIT: i64 = 2;
 
 /// How many times finer costs are where tasks take several slots, at most: each slot carries its part of the task's cost.
-const FINEST: i64 = 1 << 16;
+const FINEST: u32 = 1 << 16;
 
 /// A machine with room in the round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,7 +154,8 @@ pub struct RoundAnswer {
     pub jobs: Vec<JobAnswer>,
     /// Machines, by position, one for each root that is placed; those that wait for longest go first.
     pub roots: Vec<u32>,
-    /// Σ cost of all arcs that are used; where tasks take several slots, no answer costs less.
+    /// Σ cost of all arcs that are used. Where tasks take several slots no answer costs less, up to rounding: each slot carries a
+    /// part of its task's cost, in parts no finer than a 65,536th.
     pub cost: i128,
     /// Nothing costs less; false: the round was cut short.
     pub optimal: bool,
@@ -377,15 +378,18 @@ struct Builder<'r, 'a> {
 
 /// What all slots of tasks can share costs by: 1 where each task takes one.
 fn finer(jobs: &[RoundJob<'_>]) -> i64 {
-    let common = |a: i64, b: i64| a / gcd(a, b) * b;
-    jobs.iter().fold(1, |finer, job| common(finer, i64::from(job.slots)).min(FINEST))
+    let common = |a: u64, b: u64| a / gcd(a, b) * b;
+    let most = u64::from(FINEST);
+    let finer = jobs.iter().fold(1, |finer, job| common(finer, u64::from(job.slots)).min(most));
+    i64::try_from(finer).unwrap_or_else(|_| i64::from(FINEST))
 }
 
-const fn gcd(mut a: i64, mut b: i64) -> i64 {
+/// The greatest common divisor; of 0 and another the other.
+pub(super) const fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }
-    if a == 0 { 1 } else { a }
+    a
 }
 
 impl<'r, 'a> Builder<'r, 'a> {

@@ -93,9 +93,19 @@ impl Drawn {
     }
 }
 
+const STEPS: u64 = 100_000;
+
 fn together(problems: &[PlaceProblem<'_>]) -> Together {
-    let found = Nomora::new(params()).place_together(problems, &mut Budget::new(100_000, &mut || false));
+    within(problems, STEPS)
+}
+
+/// By so many steps for each; they are counted, and each one's own in its turn.
+fn within(problems: &[PlaceProblem<'_>], each: u64) -> Together {
+    let (steps, mut never) = (vec![each; problems.len()], || false);
+    let mut budget = Budget::new(each * problems.len() as u64, &mut never);
+    let found = Nomora::new(params()).place_together(problems, &steps, &mut budget);
     assert_eq!(found.placements.len(), problems.len());
+    assert_eq!(found.placements.iter().map(|placement| placement.steps).sum::<u64>(), budget.used());
     found
 }
 
@@ -111,13 +121,13 @@ fn take(leases: &mut Overlay, problem: &PlaceProblem<'_>, placement: &Placement)
     }
 }
 
-/// As the daemon does without rounds: each on what those before it left.
-fn one_by_one(problems: &[PlaceProblem<'_>]) -> Vec<Placement> {
+/// As the daemon does without rounds: each on what those before it left, by so many steps.
+fn one_by_one(problems: &[PlaceProblem<'_>], steps: u64) -> Vec<Placement> {
     let (nomora, mut leases) = (Nomora::new(params()), Overlay::default());
     let mut placements = Vec::new();
     for problem in problems {
         let beside = problem.beside(&leases);
-        let placement = nomora.place(&beside, &mut Budget::new(100_000, &mut || false)).unwrap();
+        let placement = nomora.place(&beside, &mut Budget::new(steps, &mut || false)).unwrap();
         if whole(problem, &placement) {
             take(&mut leases, problem, &placement);
         }
@@ -137,6 +147,15 @@ fn cost(problems: &[PlaceProblem<'_>], placements: &[Placement]) -> f64 {
         placed + 10.01 * (problem.containers() - placement.placed_all()) as f64
     };
     problems.iter().zip(placements).map(one).sum()
+}
+
+/// Of no group fewer containers are placed than in turn.
+fn assert_nobody_loses(problems: &[PlaceProblem<'_>], [found, in_turn]: [&[Placement]; 2]) {
+    for (problem, (found, in_turn)) in problems.iter().zip(found.iter().zip(in_turn)) {
+        for group in (0..problem.groups.len()).filter(|_| whole(problem, in_turn)) {
+            assert!(found.placed(group) >= in_turn.placed(group), "{found:?}, and {in_turn:?} in turn");
+        }
+    }
 }
 
 /// All of them are within their own bounds, and together within room.
@@ -185,22 +204,33 @@ proptest! {
         let problems = case.problems(&sample);
         let found = together(&problems);
         assert_sound(&problems, &found.placements);
-        let (mine, theirs) = (cost(&problems, &found.placements), cost(&problems, &one_by_one(&problems)));
+        let in_turn = one_by_one(&problems, STEPS);
+        assert_nobody_loses(&problems, [&found.placements, &in_turn]);
+        let (mine, theirs) = (cost(&problems, &found.placements), cost(&problems, &in_turn));
         prop_assert!(mine <= theirs + 1e-9, "{mine} together, {theirs} one by one");
         prop_assert!((found.cost - mine).abs() < 1e-9 && (found.cost_in_turn - theirs).abs() < 1e-9, "{found:?}");
         prop_assert!((cost_of_all(&params(), &problems, &found.placements) - mine).abs() < 1e-9);
     }
 
     #[test]
+    fn each_has_its_own_steps_in_its_turn(case in case(), steps in 1_u64..80) {
+        let sample = case.sample();
+        let problems = case.problems(&sample);
+        let (found, in_turn) = (within(&problems, steps), one_by_one(&problems, steps));
+        assert_nobody_loses(&problems, [&found.placements, &in_turn]);
+        prop_assert!((found.cost_in_turn - cost(&problems, &in_turn)).abs() < 1e-9);
+    }
+
+    #[test]
     fn a_round_of_one_is_that_request_alone(case in case()) {
         let sample = case.sample();
         let problems = &case.problems(&sample)[..1];
-        let alone = Nomora::new(params()).place(&problems[0], &mut Budget::new(100_000, &mut || false)).unwrap();
+        let alone = Nomora::new(params()).place(&problems[0], &mut Budget::new(STEPS, &mut || false)).unwrap();
         prop_assert_eq!(&together(problems).placements[0], &alone);
     }
 
     #[test]
-    fn a_round_of_one_size_with_roots_that_run_costs_the_least_there_is(case in small(1)) {
+    fn a_round_of_one_size_with_roots_that_run_costs_the_least_by_which_nobody_loses(case in small(1)) {
         let (found, least) = held_against_all(&case);
         prop_assert!((found - least).abs() < 1e-9, "{found}, and {least} can be reached");
     }
@@ -234,7 +264,7 @@ fn small(units: u64) -> impl Strategy<Value = Case> {
     })
 }
 
-/// What a round costs, and the least that any assignment costs.
+/// What a round is said to cost, and the least that any assignment costs in which each has as many containers as in turn.
 fn held_against_all(case: &Case) -> (f64, f64) {
     let sample = case.sample();
     let problems = case.problems(&sample);
@@ -257,23 +287,32 @@ fn held_against_all(case: &Case) -> (f64, f64) {
     };
     let each: Vec<[f64; 4]> = (0..problems.len()).map(|at| [0, 1, 2, 3].map(|node| on(at, node))).collect();
     let rules = &problems[0].snapshot.rules;
-    (cost(&problems, &found.placements), least(&|size, room| rules.feasible(size, room), &each, &tasks, &mut room))
+    let in_turn = one_by_one(&problems, STEPS);
+    let without = |(problem, placement): (&PlaceProblem<'_>, &Placement)| problem.containers() - placement.placed_all();
+    let mut without: Vec<u64> = problems.iter().zip(&in_turn).map(without).collect();
+    let fits = |size: &Resource, room: &Resource| rules.feasible(size, room);
+    (found.cost, least(&fits, &each, &tasks, (&mut room, &mut without)))
 }
 
-/// The least that tasks cost in this room.
+/// The least that tasks cost in this room, of which so many of each request may be left out.
 fn least(
     fits: &dyn Fn(&Resource, &Resource) -> bool,
     each: &[[f64; 4]],
     tasks: &[(usize, Resource)],
-    room: &mut [Resource],
+    (room, without): (&mut [Resource], &mut [u64]),
 ) -> f64 {
     let Some((&(at, size), rest)) = tasks.split_first() else { return 0.0 };
-    let mut best = 10.01 + least(fits, each, rest, room);
+    let mut best = f64::INFINITY;
+    if without[at] > 0 {
+        without[at] -= 1;
+        best = 10.01 + least(fits, each, rest, (room, without));
+        without[at] += 1;
+    }
     for node in 0..4 {
         if fits(&size, &room[node]) {
             let before = room[node];
             room[node] = before.minus(&size);
-            best = best.min(each[at][node] + least(fits, each, rest, room));
+            best = best.min(each[at][node] + least(fits, each, rest, (room, without)));
             room[node] = before;
         }
     }
@@ -305,7 +344,7 @@ fn who_cares_less_gives_way_though_it_asked_first() {
     let case = contended([1, 0], [1, 1], false);
     let sample = case.sample();
     let problems = case.problems(&sample);
-    let in_turn = one_by_one(&problems);
+    let in_turn = one_by_one(&problems, STEPS);
     assert_eq!(hosts(&in_turn[0]), [(1, 2)], "spark takes what is near");
     let found = together(&problems);
     assert_eq!(hosts(&found.placements[1]), [(1, 2)], "memcached has it");
@@ -343,6 +382,75 @@ fn a_gang_that_can_not_be_whole_takes_no_room_and_is_no_reason_to_move_others() 
     assert!(found.placements[0].placed_all() < 4);
 }
 
+fn counts(found: &Together) -> Vec<u64> {
+    found.placements.iter().map(Placement::placed_all).collect()
+}
+
+#[test]
+fn a_gang_that_is_whole_in_its_turn_is_whole_in_the_round() {
+    let mut case = contended([0, 0], [1, 1], false);
+    case.occupied = vec![4, 1, 4, 4];
+    // Three slots on node 1, which is far from the gang and from the last.
+    let one = |root, count, gang| Drawn { root: Some(root), groups: vec![(count, 1, 0)], gang, queue: 0, seed: 1 };
+    case.requests = vec![one(2, 2, true), one(1, 2, false), one(3, 1, false)];
+    case.rtts = vec![(1, 2, 850), (1, 3, 700)];
+    let sample = case.sample();
+    let problems = case.problems(&sample);
+    let (found, in_turn) = (together(&problems), one_by_one(&problems, STEPS));
+    assert_eq!(counts(&found), [2, 1, 0]);
+    assert!((found.cost - cost(&problems, &in_turn)).abs() < 1e-9, "{found:?}");
+    assert!(found.placements.iter().all(|placement| placement.ended != Ended::Deadline));
+    // All of it together would cost less without the gang.
+    let each = |at: usize| Nomora::new(params()).objective(&problems[at], &placement(&[0, 1, 0, 0])).unwrap().value;
+    assert!(2.0 * each(1) + each(2) + 2.0 * 10.01 < found.cost, "{found:?}");
+}
+
+#[test]
+fn who_has_a_place_in_turn_has_one_in_the_round_however_dear() {
+    let mut case = contended([0, 0], [1, 1], false);
+    case.occupied = vec![4, 3, 4, 4];
+    (case.requests[0].root, case.requests[1].root) = (Some(2), Some(1));
+    case.requests.iter_mut().for_each(|request| request.groups[0].0 = 1);
+    case.rtts = vec![(1, 2, 900)];
+    let sample = case.sample();
+    let found = together(&case.problems(&sample));
+    assert_eq!(counts(&found), [1, 0], "the other would have cost a fifth on its own host");
+    // With room for both each has one, and the near place is the second's.
+    case.occupied[3] = 3;
+    case.rtts.push((1, 3, 900));
+    case.rtts.push((2, 3, 900));
+    let sample = case.sample();
+    let found = together(&case.problems(&sample));
+    assert_eq!((counts(&found), hosts(&found.placements[1])), (vec![1, 1], vec![(1, 1)]));
+}
+
+#[test]
+fn nothing_is_called_the_least_where_a_gang_is_of_the_round() {
+    let ended = |gang| {
+        let mut case = contended([1, 0], [1, 1], false);
+        case.requests[1].gang = gang;
+        let sample = case.sample();
+        let found = together(&case.problems(&sample));
+        assert!(found.cost < found.cost_in_turn);
+        found.placements.iter().map(|placement| placement.ended).collect::<Vec<_>>()
+    };
+    assert_eq!(ended(false), [Ended::Optimal; 2]);
+    assert_eq!(ended(true), [Ended::Budget; 2]);
+}
+
+#[test]
+fn whose_turn_does_not_come_in_time_is_not_looked_at() {
+    let mut case = contended([1, 0], [1, 1], false);
+    case.requests.extend_from_within(..);
+    let sample = case.sample();
+    let problems = case.problems(&sample);
+    let mut stop = || true;
+    let mut budget = Budget::new(4 * STEPS, &mut stop);
+    let found = Nomora::new(params()).place_together(&problems, &[STEPS; 4], &mut budget);
+    assert_eq!((counts(&found), budget.used()), (vec![0; 4], 0));
+    assert!(found.placements.iter().all(|placement| placement.ended == Ended::Deadline));
+}
+
 #[test]
 fn a_round_that_is_stopped_keeps_to_room() {
     let case = contended([1, 0], [2, 1], false);
@@ -354,8 +462,8 @@ fn a_round_that_is_stopped_keeps_to_room() {
             looks += 1;
             looks > most
         };
-        let found =
-            Nomora::new(params()).place_together(&problems, &mut Budget::with_work(100_000, 200 * most, &mut stop));
+        let mut budget = Budget::with_work(2 * STEPS, 200 * most, &mut stop);
+        let found = Nomora::new(params()).place_together(&problems, &[STEPS; 2], &mut budget);
         assert_sound(&problems, &found.placements);
         assert!(found.cost <= found.cost_in_turn);
     }

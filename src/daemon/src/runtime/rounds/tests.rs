@@ -8,6 +8,7 @@ use crate::server::{Running, start};
 use crate::telemetry::metrics::Metrics;
 use hintd_engine::Proof;
 use hintd_model::cluster::Gang;
+use hintd_model::units::Micros;
 use hintd_policy::{Budget, Place, PlaceError, PlaceProblem, PlaceTogether, Placement, Policy, Together, registry};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -48,13 +49,19 @@ async fn until(holds: impl Fn() -> bool) {
 
 type Asked = JoinHandle<Result<RequestAnswer, Refused>>;
 
-/// Asks for two containers near a host.
-fn ask(daemon: &Daemon, application: u32, time: Duration) -> Asked {
+/// Two containers near a host.
+fn two(application: u32) -> HintRequest {
     let mut request = shuffle(application, false);
     request.groups.truncate(1);
     (request.groups[0].count, request.gang) = (2, Gang::UpTo);
     request.groups[0].constraints = Default::default();
     request.am_host = Some("h0".into());
+    request
+}
+
+/// Asks for them.
+fn ask(daemon: &Daemon, application: u32, time: Duration) -> Asked {
+    let request = two(application);
     let (daemon, decision, deadline) = (daemon.clone(), daemon.next_decision(), Instant::now() + time);
     let options = RequestOptions { proof: Proof::Trusted, ..RequestOptions::default() };
     tokio::spawn(async move { daemon.request(request.into(), 1, decision, deadline, options).await })
@@ -64,7 +71,28 @@ async fn answered(asked: Asked) -> Arc<hintd_engine::Answer> {
     timeout(SOON * 3, asked).await.unwrap().unwrap().unwrap().answer
 }
 
+/// The same at the moment that its round begins.
+fn waiter(daemon: &Daemon, application: u32, time: Duration) -> (Waiter, oneshot::Receiver<RoundAnswer>) {
+    let ((answer, wait), joined) = (oneshot::channel(), Instant::now());
+    let waiter = Waiter {
+        request: two(application).into(),
+        settings: daemon.settings(),
+        policy: "nomora",
+        located: None,
+        planned: None,
+        recorded: false,
+        began: joined,
+        deadline: joined + time,
+        joined,
+        place: daemon.0.pool.admit(time).unwrap(),
+        answer,
+    };
+    (waiter, wait)
+}
+
 const LONG: Duration = Duration::from_secs(600);
+/// A quarter of it is left for the commit.
+const SHORT: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_that_come_together_are_decided_together_and_each_has_its_own_record() {
@@ -93,18 +121,42 @@ async fn one_whose_caller_goes_is_decided_without_and_one_without_the_time_is_no
     until(|| daemon.0.rounds.waiting() == 1).await;
     gone.abort();
     let _ = gone.await;
+    until(|| daemon.0.rounds.waiting() == 0 && daemon.0.pool.admitted() == 0).await;
     let first = ask(daemon, 2, LONG);
-    until(|| daemon.0.rounds.waiting() == 1 || first.is_finished()).await;
-    let answers = [first, ask(daemon, 3, LONG)];
-    for asked in answers {
-        let answer = answered(asked).await;
-        assert!(answer.decision.round.is_none_or(|round| round.requests == 2), "{:?}", answer.decision.round);
+    until(|| daemon.0.rounds.waiting() == 1).await;
+    for asked in [first, ask(daemon, 3, LONG)] {
+        assert_eq!(answered(asked).await.decision.round.map(|round| round.requests), Some(2));
     }
     assert_eq!(daemon.engine_report().await.unwrap().counts.attempts, 2, "nothing is left of who went");
     // It is held until the commit has to begin, and no longer.
-    let asked = ask(daemon, 4, SOON);
+    let asked = ask(daemon, 4, SHORT);
     assert!(timeout(SOON * 3, asked).await.unwrap().unwrap().is_ok());
     assert_eq!((daemon.0.rounds.waiting(), daemon.0.pool.admitted()), (0, 0));
+    running.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_has_less_time_than_a_round_takes_ends_no_search_of_others() {
+    let (_folder, running) = gathering(3, "", None).await;
+    let daemon = &running.daemon;
+    // Three of them take 300 s.
+    daemon.0.rounds.lock().gathering.decided(1, Micros::from_secs(100));
+    let waiters = [LONG, SOON, LONG].into_iter().zip(1..).map(|(time, application)| waiter(daemon, application, time));
+    let (round, waits): (Vec<Waiter>, Vec<_>) = waiters.unzip();
+    daemon.decide_round(round);
+    let mut came = Vec::new();
+    for wait in waits {
+        came.push(match timeout(SOON * 3, wait).await.unwrap().unwrap() {
+            RoundAnswer::Searched(found, _) => {
+                let decision = found.found.unwrap().preview();
+                Some((decision.round.unwrap().requests, decision.hints.iter().map(|hint| hint.count).sum::<u32>()))
+            }
+            RoundAnswer::Refused(refusal) => panic!("{refusal}"),
+            RoundAnswer::Alone => None,
+        });
+    }
+    assert_eq!(came, [Some((2, 2)), None, Some((2, 2))]);
+    until(|| daemon.0.pool.admitted() == 0).await;
     running.shutdown().await.unwrap();
 }
 
@@ -158,7 +210,7 @@ impl Place for Panics {
 }
 
 impl PlaceTogether for Panics {
-    fn place_together(&self, _: &[PlaceProblem<'_>], _: &mut Budget<'_>) -> Together {
+    fn place_together(&self, _: &[PlaceProblem<'_>], _: &[u64], _: &mut Budget<'_>) -> Together {
         panic!("as a policy's bug would")
     }
 }
@@ -166,7 +218,8 @@ impl PlaceTogether for Panics {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_round_that_panics_is_decided_one_by_one() {
     let policy = Panics(registry::with_defaults("nomora").unwrap());
-    let (_folder, running) = gathering(3, "guard = false\n", Some(Arc::new(policy))).await;
+    // The queue is full: each has to give its place back before it is told to take one of its own.
+    let (_folder, running) = gathering(3, "guard = false\nqueue = 2\nthreads = 1\n", Some(Arc::new(policy))).await;
     let daemon = &running.daemon;
     let asked: Vec<Asked> = (1..=3).map(|application| ask(daemon, application, LONG)).collect();
     for asked in asked {
@@ -220,7 +273,7 @@ async fn more_than_may_wait_are_refused_as_any_overload() {
 async fn other_settings_begin_another_round_and_the_old_one_ends_under_its_own() {
     let (_folder, running) = gathering(2, "", None).await;
     let daemon = &running.daemon;
-    let before = ask(daemon, 1, SOON);
+    let before = ask(daemon, 1, SHORT);
     until(|| daemon.0.rounds.waiting() == 1).await;
     let mut changed = Settings::clone(&daemon.settings());
     changed.placer.steps += 1;
@@ -231,7 +284,7 @@ async fn other_settings_begin_another_round_and_the_old_one_ends_under_its_own()
         assert_eq!(answered(asked).await.decision.round.unwrap().requests, 2);
     }
     // Another policy, while one gathers: it ends under the policy that it came under.
-    let open = ask(daemon, 4, SOON);
+    let open = ask(daemon, 4, SHORT);
     until(|| daemon.0.rounds.waiting() == 1).await;
     (changed.policies.default, changed.placer.round) = ("spread", None);
     daemon.0.settings.store(Arc::new(changed));
