@@ -46,6 +46,15 @@ fn an_error_in_the_shuffle_moves_only_jobs_near_the_boundary() {
     assert!(moved(1e9) > moved(1.3), "a shuffle that is a thousand million times as large is another job's");
 }
 
+#[test]
+#[ignore = "a minute in a debug build; hintctl reproduce hybrid-error --scale full has the same rows"]
+fn jobs_of_the_day_that_an_error_of_a_run_moves() {
+    let (classifier, jobs) = (world::classifier(Scale::Quick).unwrap(), world::jobs(Scale::Full, 1, true));
+    let told = [10, 30, 100].map(|percent| Told::of(&jobs, &classifier, 1, percent));
+    println!("10, 30, 100 %: {told:?} of {}", jobs.len());
+    assert!(told.iter().all(|told| told.moved <= told.changed && told.changed < jobs.len()));
+}
+
 /// A job alone ends at the same moment with and without error if it is of the same class, and else at another.
 #[test]
 fn an_error_in_the_known_shuffle_reaches_the_queues_of_a_run() {
