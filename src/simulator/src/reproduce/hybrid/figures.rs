@@ -257,7 +257,7 @@ fn error(runs: &Runs<'_>) -> Result<Vec<Row>, ReproduceError> {
             });
         }
     }
-    // Where no job changes its class, an error still changes the order in which a batch's jobs are stolen.
+    // Stealing goes by decision values, which an error changes where it changes no class.
     let [off, exact] = [100, 0]
         .map(|error_percent| runs.values(System { error_percent, ..runs.system(Kind::With, true) }, |run| run.mean(0)));
     let name = "mean completion of a batch's small jobs more under 100 % error";
