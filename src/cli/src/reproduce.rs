@@ -26,7 +26,7 @@ pub struct ReproduceArgs {
     /// Keep the results of full scale in this folder, and generate its reproduction.md
     #[arg(long, value_name = "DOCS")]
     save: Option<PathBuf>,
-    /// Keep single runs of the long entries (nas-*) here, and take from here what this very program made before
+    /// Keep single runs of the long entries (nas-*, hybrid-*) here, and take from here what this very program made before
     #[arg(long, value_name = "FOLDER")]
     runs: Option<PathBuf>,
     /// The source's commit, kept with them

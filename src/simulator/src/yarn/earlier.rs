@@ -123,6 +123,12 @@ fn key_number(number: u64, job: &TraceJob) -> [u64; 2] {
     }
 }
 
+/// What is known of the job's shuffle before it runs: its earlier run's, where it has one.
+pub(crate) fn known_shuffle(settings: &SimSettings, number: u64, job: &TraceJob, model: &JobModel) -> Option<Bytes> {
+    let shares = Shares::new(number, job, model)?;
+    earlier_run(settings, number, job, &shares, model).map(|run| run.shuffle)
+}
+
 /// Which jobs have one is the seed's and the key's affair, whatever the share: more of them are those of fewer, and others.
 fn earlier_run(
     settings: &SimSettings,

@@ -42,6 +42,7 @@ mod tally;
 mod tests;
 mod work;
 
+pub(crate) use earlier::known_shuffle;
 pub use run::{HISTORY_ERROR_MAX, Progress, SimCluster, SimError, SimRun, SimWatch};
 
 use super::report::RunReport;

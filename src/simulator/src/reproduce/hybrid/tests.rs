@@ -1,9 +1,11 @@
 //! The worlds are what their words say; runs of them end, and jobs run where they should.
 
-use super::explain::{Work, moved};
-use super::systems::{Kind, System, run};
+use super::explain::{Told, Work, moved};
+use super::systems::{Kind, System, made_of, run};
 use super::world;
+use crate::TraceJob;
 use crate::reproduce::Scale;
+use hintd_model::units::{Bytes, Micros};
 use hintd_policy::scale_up_out::{Mistakes, ScaleUpOutParams};
 
 #[test]
@@ -36,8 +38,60 @@ fn an_error_in_the_shuffle_moves_only_jobs_near_the_boundary() {
     let (classifier, jobs) = (world::classifier(Scale::Quick).unwrap(), world::jobs(Scale::Full, 1, true));
     let moved = |factor| moved(&jobs, &classifier, factor);
     println!("{:?} of {}", [0.0, 0.5, 0.7, 1.0, 1.3, 2.0].map(moved), jobs.len());
-    assert_eq!(moved(1.0), 0);
+    let sample = world::jobs(Scale::Quick, 1, true);
+    let told = |percent| Told::of(&sample, &classifier, 1, percent);
+    println!("in a run: {:?}", [10, 30, 100].map(told));
+    assert_eq!((moved(1.0), told(0)), (0, Told::default()));
+    assert!(told(100).changed > sample.len() / 10, "half of the jobs ran before, and many of them shuffle");
     assert!(moved(1e9) > moved(1.3), "a shuffle that is a thousand million times as large is another job's");
+}
+
+#[test]
+#[ignore = "a minute in a debug build; hintctl reproduce hybrid-error --scale full has the same rows"]
+fn jobs_of_the_day_that_an_error_of_a_run_moves() {
+    let (classifier, jobs) = (world::classifier(Scale::Quick).unwrap(), world::jobs(Scale::Full, 1, true));
+    let told = [10, 30, 100].map(|percent| Told::of(&jobs, &classifier, 1, percent));
+    println!("10, 30, 100 %: {told:?} of {}", jobs.len());
+    assert!(told.iter().all(|told| told.moved <= told.changed && told.changed < jobs.len()));
+}
+
+/// A job alone ends at the same moment with and without error if it is of the same class, and else at another.
+#[test]
+fn an_error_in_the_known_shuffle_reaches_the_queues_of_a_run() {
+    let classifier = world::classifier(Scale::Quick).unwrap();
+    let job = |gib: u64| TraceJob {
+        name: "job".into(),
+        submit: Micros::ZERO,
+        input: Bytes(gib << 30),
+        shuffle: Bytes(gib << 30),
+        output: Bytes(1 << 30),
+        input_path: None,
+        blocks: None,
+        user: None,
+        maps: None,
+        reduces: None,
+        map_time: None,
+        reduce_time: None,
+    };
+    // A factor between one to a million and a million; half of the seeds have the job run before.
+    let error_percent = 99_999_900;
+    let (mut kept, mut moved) = (0, 0);
+    for (gib, seed) in (8..=120).step_by(4).flat_map(|gib| (1..=6).map(move |seed| (gib, seed))) {
+        let jobs = [job(gib)];
+        let told = Told::of(&jobs, &classifier, seed, error_percent);
+        if told.changed == 0 || (if told.moved == 1 { moved } else { kept }) >= 3 {
+            continue;
+        }
+        let end = |error_percent| {
+            let system = System { kind: Kind::With, delay: false, batch: true, quick: true, error_percent };
+            made_of(system, seed, &jobs).unwrap().report.makespan_s
+        };
+        let (exact, off) = (end(0), end(error_percent));
+        assert_eq!(told.moved == 1, exact.to_bits() != off.to_bits(), "{gib} GiB, seed {seed}: {exact} s and {off} s");
+        moved += told.moved;
+        kept += 1 - told.moved;
+    }
+    assert!(moved > 0 && kept > 0, "{moved} jobs near the boundary, {kept} elsewhere");
 }
 
 /// The error on held-out jobs of both days, printed; on a generated day where the data is not there.
@@ -67,7 +121,7 @@ fn a_day_of_all_kinds_ends() {
         [(Kind::ScaleOut, false), (Kind::With, false), (Kind::StealsAtOnce, false), (Kind::NoPlacement, false)]
     {
         let system = System { kind, delay: false, batch, quick: true, error_percent: 0 };
-        let run = run("test", system, 1).unwrap();
+        let run = run("test", system, 1, None).unwrap();
         let report = &run.report;
         println!(
             "{kind:?}: mean {:.1} s, median {:.1} s, makespan {:.0} s, small {:.1}, large {:.1}, {:?}",
