@@ -83,7 +83,8 @@ impl Outcome {
 pub(super) struct Timing {
     /// Of each round, the building of its network and the reading of its answer included, s.
     pub(super) rounds_s: Vec<f64>,
-    /// From a task's submission to its place: how long it waited, and the round that placed it took, s; and how many tasks.
+    /// From a task's submission to its place: whole seconds that it waited, and the rounds of its second to the end of the one
+    /// that placed it took, s; and how many tasks.
     pub(super) placed_s: Vec<(f64, u32)>,
 }
 
@@ -200,9 +201,8 @@ fn drive<T>(
             cluster.jobs.insert(next, LiveJob::new(&jobs[next], &curves[jobs[next].curve]));
             next += 1;
         }
-        let mut again = false;
-        if cluster.end(now) || next > before || cluster.asks(now) || (tick && moves) {
-            again = cluster.timed_round(system, &series, now, tick)?;
+        if cluster.end(now) || next > before || (tick && moves) {
+            cluster.timed_rounds(system, &series, now, tick)?;
         }
         if tick {
             cluster.jobs.values_mut().for_each(|job| job.look(&series.at(now)));
@@ -210,8 +210,7 @@ fn drive<T>(
         cluster.check();
         let arrival = jobs.get(next).map_or(span_s, |job| job.arrives_s);
         let end = cluster.ends.peek().map_or(span_s, |Reverse(end)| *end);
-        let due = if again { now + 1 } else { span_s };
-        now = arrival.min(end).min((now / tick_s + 1) * tick_s).min(due).max(now + 1);
+        now = arrival.min(end).min((now / tick_s + 1) * tick_s).max(now + 1);
     }
     Ok(end(cluster))
 }
@@ -251,21 +250,25 @@ impl Cluster<'_> {
         }
     }
 
-    /// Whether the round before left roots' jobs to this one.
-    fn asks(&self, now: u64) -> bool {
-        let fresh = |job: &LiveJob<'_>| job.root.is_some() && job.running.is_empty() && job.arrived_s < now;
-        self.jobs.values().any(|job| fresh(job) && job.looks == 0)
+    /// As [`Self::round`], again at once for as long as a round placed roots whose jobs' tasks wait for the next one; notes
+    /// how long each took. That rounds end within their second is not looked at: the run must not hang on the machine.
+    fn timed_rounds(&mut self, system: System, series: &Series, now: u64, tick: bool) -> Result<(), Failure> {
+        let (first, mut began, mut moves) = (Instant::now(), Instant::now(), tick);
+        while self.round(system, series, now, moves)? {
+            self.timed(first, &mut began);
+            moves = false;
+        }
+        self.timed(first, &mut began);
+        Ok(())
     }
 
-    /// As [`Self::round`], and notes how long it took.
-    fn timed_round(&mut self, system: System, series: &Series, now: u64, tick: bool) -> Result<bool, Failure> {
-        let began = Instant::now();
-        let again = self.round(system, series, now, tick)?;
-        let took_s = began.elapsed().as_secs_f64();
-        self.timing.rounds_s.push(took_s);
-        let placed = self.waits.latest.drain(..).map(|(waited_s, count)| (waited_s as f64 + took_s, count));
+    /// A round has ended that began then, after others since `first`.
+    fn timed(&mut self, first: Instant, began: &mut Instant) {
+        self.timing.rounds_s.push(began.elapsed().as_secs_f64());
+        let since_s = first.elapsed().as_secs_f64();
+        let placed = self.waits.latest.drain(..).map(|(waited_s, count)| (waited_s as f64 + since_s, count));
         self.timing.placed_s.extend(placed);
-        Ok(again)
+        *began = Instant::now();
     }
 
     /// Whether another round is due at once.
