@@ -141,15 +141,27 @@ fn side_by_side(answer: &v1::ReplayResponse, name: &str) -> String {
         [name.clone(), output::in_units(name, *value), beside]
     });
     lines.push(format!("\n{}", output::table(header("cost"), 1, rows)));
-    let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), output::digits);
-    let gain =
-        |gain: Option<f64>| gain.map_or_else(|| "-".to_owned(), |gain| format!("{} %", output::digits(gain * 100.0)));
+    let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), score);
     let rated = answer.rated.iter().filter(|rated| rated.recorded.is_some() || rated.other.is_some());
     let rows =
         rated.map(|rated| [format!("of {}", rated.policy), show(rated.recorded), show(rated.other), gain(rated.gain)]);
     let header = ["objective", recorded.policy.as_str(), name, "gain"];
     lines.push(format!("\n{}", output::table(header, 1, rows)));
     lines.join("\n")
+}
+
+/// A policy's score of a placement: three digits, however small.
+fn score(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1e-3 { format!("{value:.2e}") } else { output::digits(value) }
+}
+
+/// What another placement would gain of a score. Of next to nothing there is no share that says anything.
+fn gain(gain: Option<f64>) -> String {
+    match gain {
+        None => "-".to_owned(),
+        Some(gain) if gain < -10.0 => "more than 10 times worse".to_owned(),
+        Some(gain) => format!("{} %", output::digits(gain * 100.0)),
+    }
 }
 
 /// In a cell: why a decision has no hints at all; `None`: it has.
@@ -176,6 +188,12 @@ fn why_no_hints(set: &v1::HintSet) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_score_of_next_to_nothing_is_shown_and_no_share_of_it() {
+        assert_eq!([score(0.0), score(7.27e-10), score(0.215)], ["0", "7.27e-10", "0.215"]);
+        assert_eq!([gain(None), gain(Some(-0.075)), gain(Some(-3e8))], ["-", "-7.5 %", "more than 10 times worse"]);
+    }
 
     #[test]
     fn a_policy_that_would_give_no_hints_says_why_and_whose_costs_are_shown() {

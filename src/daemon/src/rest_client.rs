@@ -125,6 +125,8 @@ impl Address {
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let (host, port) = rest.rsplit_once(':')?;
         let plain = !host.is_empty() && host.bytes().all(|c| c.is_ascii_graphic() && !b"/@?#".contains(&c));
+        // Of a name there is one port; an IPv6 address stands in brackets.
+        let plain = plain && (!host.contains(':') || host.starts_with('[') && host.ends_with(']'));
         let usable = plain && port.parse::<u16>().is_ok_and(|port| port > 0);
         usable.then(|| Self { authority: rest.to_owned(), tls })
     }
@@ -370,6 +372,9 @@ mod tests {
         assert_eq!(shown("https://[::1]:9871"), Some("https://[::1]:9871".to_owned()));
         for none in ["rm1:8088", "http://rm1", "ftp://a:1", "http://a:0", "http://:1", "http://a/b:1", "https://u@a:1"]
         {
+            assert_eq!(shown(none), None, "{none}");
+        }
+        for none in ["http://a:b:1", "http://::1:9871", "http://[::1:9871"] {
             assert_eq!(shown(none), None, "{none}");
         }
     }

@@ -239,25 +239,26 @@ impl FromHadoop<'_> {
             _ => (if tls { "https" } else { "http" }, said.value.as_str()),
         };
         let address = address.trim_end_matches('/');
-        let Some(host) = host_of(address) else { return };
-        let port = if address == host { ":18080" } else { "" };
+        if host_of(address).is_none() {
+            return;
+        }
+        let port = if port_of(address).is_none() { ":18080" } else { "" };
         let found = [(format!("{address}{port}"), source(ADDRESS, &said))];
         self.urls("spark_history_server", scheme, &found, "Spark's history server", ADDRESS);
     }
 
     /// Host and port, and who says so: the property, or the host of another with the default port. Wildcards name no host.
+    /// What follows the ':' is taken as it is: where it is no port, hintd's own check names it.
     fn address(&mut self, property: &str, host_property: &str, port: u16) -> Option<(String, String)> {
         let said = self.get(property);
-        let port = said.as_ref().and_then(|said| said.value.rsplit_once(':')?.1.parse().ok()).unwrap_or(port);
-        let named = said.as_ref().and_then(|said| Some((host_of(&said.value)?, source(property, said))));
-        let (host, source) = match named {
-            Some(named) => named,
-            None => {
-                let other = self.get(host_property)?;
-                (host_of(&other.value)?, source(host_property, &other))
-            }
-        };
-        Some((format!("{host}:{port}"), source))
+        let named = said.as_ref().and_then(|said| Some((host_of(&said.value)?, said)));
+        if let Some((host, said)) = named {
+            let address = if port_of(&said.value).is_some() { said.value.clone() } else { format!("{host}:{port}") };
+            return Some((address, source(property, said)));
+        }
+        let other = self.get(host_property)?;
+        let port = said.as_ref().and_then(|said| port_of(&said.value)).map_or(port.to_string(), str::to_owned);
+        Some((format!("{}:{port}", host_of(&other.value)?), source(host_property, &other)))
     }
 
     /// Of a pair both have to be there: after a failover hintd would ask nobody.
@@ -298,6 +299,11 @@ fn list(value: &str) -> impl Iterator<Item = &str> {
 fn authority(uri: &str, scheme: &str) -> Option<String> {
     let rest = uri.strip_prefix(scheme)?.strip_prefix("://")?;
     Some(rest.split('/').next().unwrap_or_default().to_owned()).filter(|authority| !authority.is_empty())
+}
+
+/// What stands for a port in an address, if anything does; not the last part of an IPv6 address in brackets.
+fn port_of(address: &str) -> Option<&str> {
+    address.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.contains(']'))
 }
 
 /// The host of an address with or without a port; none where it stands for every address of a machine.

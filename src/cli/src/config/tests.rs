@@ -235,6 +235,20 @@ fn values_with_markup_stay_values() {
 }
 
 #[test]
+fn what_is_no_port_is_refused_and_never_replaced_by_the_default() {
+    for (address, host) in [("rm2:99999", "r"), ("rm2:abc", "r"), ("rm2:", "r"), (":8089", "r"), ("0.0.0.0:65536", "r")]
+    {
+        let properties: &[(&str, &str)] =
+            &[("yarn.resourcemanager.webapp.address", address), ("yarn.resourcemanager.hostname", host)];
+        let dir = folder(&[("yarn-site.xml", properties)]);
+        let draft = from_hadoop::draft(&Properties::read(dir.path()).unwrap());
+        let text = draft.text(dir.path());
+        let said = check(dir.path(), &draft, &text).map_or_else(|refused| refused.to_string(), |_| text);
+        assert!(said.contains("hintd would refuse resource_manager.urls"), "{address}: {said}");
+    }
+}
+
+#[test]
 fn values_that_the_daemon_would_refuse_are_named_by_their_properties() {
     let dir = folder(&[
         (

@@ -92,6 +92,7 @@ mod tests {
         assert_eq!(said("ann:hunter2@rm:1"), "it does not begin with http:// or https://");
         assert_eq!(said("ftp://rm"), "its scheme is not http or https, it names no port from 1 to 65535");
         assert_eq!(said("http://:1"), "its host is not valid");
+        assert_eq!(said("http://rm:abc:8088"), "its host is not valid");
         assert!(wrong_url("https://c:1", "http://127.0.0.1:8080").ends_with("its scheme is not http"));
         assert!(wrong_url("http://a:hunter2@rm:1", "x").starts_with("\"http://(left out)@rm:1\""));
     }
