@@ -145,7 +145,7 @@ impl Drop for PendingCommit<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::place::{Refused, RequestAnswer, RequestOptions};
-    use super::super::tests::{SOON, register, running, shuffle, stall};
+    use super::super::tests::{SOON, running, shuffle, stall, until, usable};
     use super::*;
     use crate::server::Running;
     use hintd_engine::records::Record;
@@ -160,20 +160,8 @@ mod tests {
     /// With two nodes.
     async fn with_nodes() -> (TempDir, Running) {
         let (folder, running) = running().await;
-        for host in ["h0", "h1"] {
-            register(&running.daemon, host, "/r0");
-        }
-        until(|| running.daemon.generation().snapshot.state.iter().filter(|state| state.usable()).count() == 2).await;
+        usable(&running, &["h0", "h1"]).await;
         (folder, running)
-    }
-
-    async fn until(holds: impl Fn() -> bool) {
-        let all = async {
-            while !holds() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        timeout(SOON, all).await.unwrap();
     }
 
     /// Asks with so much time.

@@ -165,6 +165,23 @@ pub(crate) fn shuffle(application: u32, talks: bool) -> HintRequest {
     }
 }
 
+/// Waits until it holds.
+pub(crate) async fn until(holds: impl Fn() -> bool) {
+    let all = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, all).await.unwrap();
+}
+
+/// Registers nodes of one rack, and waits until all are usable.
+pub(crate) async fn usable(running: &Running, hosts: &[&str]) {
+    hosts.iter().for_each(|host| register(&running.daemon, host, "/r0"));
+    let state = || running.daemon.generation().snapshot.state.iter().filter(|state| state.usable()).count();
+    until(|| state() == hosts.len()).await;
+}
+
 /// A node that is empty and was heard a moment ago.
 pub(crate) fn register(daemon: &Daemon, host: &str, rack: &str) {
     let registration = Registration {

@@ -1,7 +1,7 @@
 //! Rounds where only a test can bring them: callers that go, a policy that panics, more than may wait, a daemon that stops.
 
 use super::super::place::{Refused, RequestAnswer, RequestOptions};
-use super::super::tests::{SOON, register, shuffle, stall};
+use super::super::tests::{SOON, shuffle, stall, until, usable};
 use super::*;
 use crate::config::Config;
 use crate::server::{Running, start};
@@ -31,20 +31,8 @@ async fn gathering(requests: usize, more: &str, policy: Option<Arc<dyn Policy>>)
         config.options.settings.policies.built.insert("nomora", policy);
     }
     let running = start(&config.options, Metrics::new()).await.unwrap();
-    for host in ["h0", "h1", "h2", "h3"] {
-        register(&running.daemon, host, "/r0");
-    }
-    until(|| running.daemon.generation().snapshot.state.iter().filter(|state| state.usable()).count() == 4).await;
+    usable(&running, &["h0", "h1", "h2", "h3"]).await;
     (folder, running)
-}
-
-async fn until(holds: impl Fn() -> bool) {
-    let all = async {
-        while !holds() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(SOON, all).await.unwrap();
 }
 
 type Asked = JoinHandle<Result<RequestAnswer, Refused>>;
