@@ -17,9 +17,9 @@ use hintd_model::units::{Bytes, Micros, RackIdx, Timestamp};
 /// A shuffle that takes less than so many seconds over all uplinks together is not worth waiting for a rack.
 const WORTH_A_HOME_S: f64 = 0.01;
 /// How many jobs wait for the uplinks beside this one: a second of all uplinks costs each of them a second (docs/decisions.md).
-const OTHERS: f64 = 2.0;
+const OTHERS: f64 = 3.0;
 /// For others' sake a job's own end in its homes becomes at most so many times what it is in all racks.
-const OWN_END_MAX: f64 = 1.5;
+const OWN_END_MAX: f64 = 3.0;
 /// Bytes of shuffle for each byte of input from which on a job is gathered: else it would read more than it keeps off the uplinks.
 const GATHERED_FROM: f64 = 1.0;
 
