@@ -164,9 +164,33 @@ fn bad_usage_is_told_apart_from_failed_work() {
     let nobody = hintctl(&["status", "--admin-socket", "/nonexistent/admin.sock"]);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(stderr(&nobody).contains("/nonexistent/admin.sock"), "{}", stderr(&nobody));
+    assert!(stderr(&nobody).contains("`hintctl doctor` says what is wrong"), "{}", stderr(&nobody));
     let nobody = hintctl(&["bench", "load", "--target", "127.0.0.1:1", "--seconds", "1"]);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(stderr(&nobody).contains("127.0.0.1:1"), "{}", stderr(&nobody));
+}
+
+#[test]
+fn a_request_may_come_from_standard_input_as_json_or_toml() {
+    let files = Files::new();
+    let (cluster, request) = (files.cluster(), files.request(&json!({})));
+    let from_stdin = |text: &str| {
+        let given = files.write("stdin", text);
+        let args = ["--json", "place", "--cluster", &cluster, "--request", "-", "--policy", "spread"];
+        command(&args).stdin(std::fs::File::open(given).unwrap()).output().unwrap()
+    };
+    let json = std::fs::read_to_string(&request).unwrap();
+    let toml = toml::to_string(&serde_json::from_str::<toml::Table>(&json).unwrap()).unwrap();
+    let wanted =
+        document(&["place", "--cluster", &cluster, "--request", &request, "--policy", "spread"])["hints"].clone();
+    for text in [json, toml] {
+        let output = from_stdin(&text);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap()["hints"], wanted);
+    }
+    let wrong = from_stdin("{\n\"format\": 7 }");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("standard input: line 2"), "{}", stderr(&wrong));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `hintctl doctor` and `hintctl top` at the real daemon: without nodes, with them, with a wrong configuration, with requests.
 
-use crate::program::{Program, command, page, rewrite_config, write_config_with};
+use crate::flows::{MUCH, talk};
+use crate::program::{NODES, Program, command, page, rewrite_config, write_config_with};
 use crate::streams::two_ways;
 use crate::world::{SOON, hello, register, request};
 use hintd_client::FeedSender;
@@ -213,18 +214,19 @@ async fn a_link_that_goes_down_is_named_by_the_log_the_metrics_status_and_the_do
     };
     until("hintd_links{state=\"up\"} 7").await;
     assert!(!program.log().contains("a link is"), "{}", program.log());
-    let mut turn = async |up| {
-        let change = v1::LinkChange { id: UPLINK.into(), up: Some(up), bits_per_s: None };
+    let mut turn = async |link: &str, up| {
+        let change = v1::LinkChange { id: link.into(), up: Some(up), bits_per_s: None };
         let item = v1::TopologyItem { number: 0, item: Some(v1::topology_item::Item::Link(change)) };
         feed.send(item).await.unwrap();
     };
 
-    turn(false).await;
+    turn(UPLINK, false).await;
     program.until("it is down", |status| status.links_down == 1).await;
     until("hintd_links{state=\"down\"} 1").await;
     let line = |words: &str| program.log().lines().find(|line| line.contains(words)).map(str::to_owned);
     let down = line("a link is down").expect("the log tells of it");
     assert!(down.contains("WARN") && down.contains(UPLINK) && down.contains("said_by=test"), "{down}");
+    assert!(down.contains("a link is down; carried no known route"), "nobody has asked yet: {down}");
     let status = said(&hintctl(at, &["status"]));
     assert!(status.contains(&format!("7, 1 down: {UPLINK} for ")) && status.contains("(as test said)"), "{status}");
     let (verdicts, findings) = of(&doctor(at).0, "links");
@@ -234,12 +236,29 @@ async fn a_link_that_goes_down_is_named_by_the_log_the_metrics_status_and_the_do
     let first = said(&hintctl(at, &["links", "--down"]));
     assert!(first.contains(UPLINK) && first.contains("DOWN ") && first.contains("1 of 1 links"), "{first}");
 
-    turn(true).await;
+    turn(UPLINK, true).await;
     program.until("it is up", |status| status.links_down == 0).await;
     until("hintd_links{state=\"down\"} 0").await;
     let up = line("a link is up again").expect("the log tells of it");
     assert!(up.contains("INFO") && up.contains(UPLINK), "{up}");
     assert!(!said(&hintctl(at, &["doctor"])).contains("is down"));
+
+    // The only link of a host whose task sends to another's.
+    let mut request = talk(1, "r0n0", "r0n1", MUCH);
+    for (group, host) in request.groups.iter_mut().zip(["r0n0", "r0n1"]) {
+        let others = (0..NODES).map(|node| format!("r0n{node}")).filter(|other| other != host);
+        group.constraints.as_mut().unwrap().avoid_hosts = others.collect();
+    }
+    program.client.request_hints(request, SOON).await.unwrap();
+    turn("h00", false).await;
+    program.until("it is down", |status| status.links_down == 1).await;
+    let down = line("a link is down; carried 1 route of 1 application: application_1_0001");
+    assert!(down.is_some_and(|down| down.contains("h00")), "{}", program.log());
+    let one = said(&hintctl(at, &["links", "h00"]));
+    assert!(one.contains("when it went down: 1 route over it"), "{one}");
+    assert!(one.contains("application_1_0001") && one.contains("1 of its 1 routes have no path"), "{one}");
+    let list = said(&hintctl(at, &["links", "--down"]));
+    assert!(list.contains("was: application_1_0001"), "{list}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

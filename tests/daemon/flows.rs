@@ -349,13 +349,23 @@ async fn links_say_what_they_carry_for_whom_and_where_that_is_from() {
     let unknown = links(request).await.unwrap_err();
     assert!(unknown.code() == Code::NotFound && unknown.message().contains("did you mean \"h"), "{unknown:?}");
     // One that is down says since when and by whose word, in both answers.
-    assert!(all.links.iter().all(|link| link.down_ms.is_none() && link.down_by.is_empty()), "{all:?}");
+    let is_down = |link: &v1::LinkView| link.down_ms.is_some() || !link.down_by.is_empty() || link.carried.is_some();
+    assert!(!all.links.iter().any(is_down), "{all:?}");
     turn(&mut feed, "h00", false).await;
     let status = world.until("it is down", |status| status.links_down == 1).await;
     assert_eq!((status.down[0].id.as_str(), status.down[0].said_by.as_str()), ("h00", "test"), "{:?}", status.down);
     let down = links(v1::LinksRequest { down_only: true, ..v1::LinksRequest::default() }).await.unwrap();
     assert_eq!((down.links.len(), down.links[0].id.as_str(), down.links[0].down_by.as_str()), (1, "h00", "test"));
     assert!(down.links[0].down_ms.is_some(), "{down:?}");
+    // Both jobs' routes went over it, the only link of their sender, and have no other path.
+    let carried = down.links[0].carried.as_ref().expect("it was up before");
+    assert_eq!((carried.routes, carried.routes_uncertain, carried.applications_total), (2, 0, 2), "{carried:?}");
+    let of: Vec<_> = carried
+        .applications
+        .iter()
+        .map(|of| (&*of.application_id, of.routes, of.routes_whole, of.routes_cut))
+        .collect();
+    assert_eq!(of, [("application_1_0001", 1, 0, 1), ("application_1_0002", 1, 0, 1)]);
     turn(&mut feed, "h00", true).await;
     world.until("it is up", |status| status.links_down == 0 && status.down.is_empty()).await;
 }

@@ -315,8 +315,14 @@ async fn who_reloads_after_the_files_watcher_is_told_what_it_changed_and_what_ne
     assert_eq!((told.config_generation, told.changed), (3, vec!["policy.default".to_owned()]));
     assert_eq!(told.needs_restart, ["limits.streams"]);
     std::fs::write(&file, config_text(folder.path(), 0, &[])).unwrap();
+    for _ in 0..2 {
+        let told = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
+        assert_eq!((told.changed, told.needs_restart), (vec![], vec![]), "it never was another one in force");
+        assert_eq!((told.config_generation, &*told.reverted), (3, &["limits.streams".to_owned()][..]));
+    }
+    std::fs::write(&file, config_text(folder.path(), 0, &further[..1])).unwrap();
     let told = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
-    assert_eq!((told.changed, told.needs_restart), (vec!["limits.streams".to_owned()], vec![]), "as at the start");
+    assert_eq!((told.config_generation, told.changed, told.reverted), (4, vec!["policy.default".to_owned()], vec![]));
     running.shutdown().await.unwrap();
 }
 

@@ -172,6 +172,16 @@ async fn a_bundle_has_what_the_daemon_says_and_replaces_nothing() {
         all += &text;
     }
     all += &std::fs::read_to_string(bundle.join("hintd.toml")).unwrap();
+    let manifest: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(bundle.join("manifest.json")).unwrap()).unwrap();
+    let has = |list: &str, text: &str| {
+        manifest[list].as_array().unwrap().iter().any(|item| item.as_str().unwrap().starts_with(text))
+    };
+    // Whether this machine has a journal, or another daemon where the configuration says, is its own affair.
+    for name in ["metrics", "log"] {
+        let [file, why] = [format!("{name}.txt"), format!("{name}: ")];
+        assert!(has("files", &file) != has("missing", &why), "{manifest}");
+    }
     assert!(all.contains("r0n0") && all.contains("(left out)@ctl"), "{all}");
     assert!(!all.contains("hunter") && !all.contains(&answer.token), "no secrets: {all}");
     let again = hintctl(&world, &args).await;

@@ -138,6 +138,7 @@ async function run() {
     await down.waitFor();
     await down.getByRole('link').first().click();
     await page.getByRole('heading', { name: /^Link / }).waitFor();
+    await see(page, /Whose routes went over it when it went down/);
     await readable(page);
     if (SCREENSHOTS) await page.locator('.chart').first().waitFor();
     await picture(page, 'link-down-light');
@@ -224,7 +225,7 @@ async function run() {
     await go(page, 'Queues and policies');
     await see(page, 'container (default)');
     // Decisions settle when their containers have been seen; a point comes every 10 s.
-    await page.getByRole('img', { name: /^Gain: cross rack bytes, last: expected .* %, realised .* %$/ }).waitFor();
+    await page.getByRole('img', { name: /^Gain: cross-rack bytes, last: expected .* %, realised .* %$/ }).waitFor();
     await picture(page, 'gain-light');
     await readable(page);
     await go(page, 'Configuration');

@@ -85,7 +85,7 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
         let rows = outcome.terms.iter().map(|term| {
             let value = |value: f64| output::in_units(&term.term, value);
             let default = term.default_placement.map_or_else(absent, value);
-            [term.term.clone(), value(term.hinted), value(term.realised), default]
+            [output::term(&term.term), value(term.hinted), value(term.realised), default]
         });
         lines.push(format!("\n{}", output::table(["cost", "hinted", "realised", "default"], 1, rows)));
     }
@@ -130,7 +130,7 @@ pub fn gains_line(views: &[v1::AdherenceView]) -> String {
     let of = |view: &v1::AdherenceView| {
         let terms = view.terms.iter().filter(|term| term.expected_gain.is_some());
         let term = |term: &v1::TermAdherence| {
-            format!("{} {} of {}", term.term, percent(term.realised_gain), percent(term.expected_gain))
+            format!("{} {} of {}", output::term(&term.term), percent(term.realised_gain), percent(term.expected_gain))
         };
         terms.map(term).collect::<Vec<_>>()
     };
@@ -170,7 +170,11 @@ fn cost_rows(view: &v1::AdherenceView) -> Vec<[String; 10]> {
         let value = |value: f64| output::in_units(&term.term, value);
         let gains = [term.expected_gain, term.realised_gain, term.had_followed].map(percent);
         let [expected, gained, followed] = gains;
-        row(&term.term, term.decisions, [value(term.hinted), value(term.realised), expected, gained, followed])
+        row(
+            &output::term(&term.term),
+            term.decisions,
+            [value(term.hinted), value(term.realised), expected, gained, followed],
+        )
     };
     let mut rows: Vec<_> = view.terms.iter().map(term).collect();
     if let Some(Locality { hinted, realised }) = locality(view) {

@@ -293,15 +293,16 @@ fn readable(terms: &v1::Terms) -> Vec<(String, String)> {
     let of_a_link = terms.parts.contains_key("busiest_link_s");
     let objective = |value: f64| if of_a_link { output::seconds(value) } else { output::digits(value) };
     let common = [
-        ("remote input", terms.remote_bytes.map(output::bytes)),
-        ("across racks", terms.cross_rack_bytes.map(output::bytes)),
-        ("core hops", terms.core_hops.map(output::digits)),
-        ("worst link", terms.worst_link_s.map(output::seconds)),
+        ("remote_bytes", terms.remote_bytes.map(output::bytes)),
+        ("cross_rack_bytes", terms.cross_rack_bytes.map(output::bytes)),
+        ("core_hops", terms.core_hops.map(output::digits)),
+        ("worst_link_s", terms.worst_link_s.map(output::seconds)),
         ("balance", terms.balance.map(output::digits)),
         ("objective", terms.objective.map(objective)),
     ];
-    let common = common.into_iter().map(|(name, value)| (name.to_owned(), value.unwrap_or_else(|| "-".to_owned())));
-    let parts = terms.parts.iter().map(|(name, value)| (format!("  of which {name}"), part(name, *value)));
+    let common = common.into_iter().map(|(name, value)| (output::term(name), value.unwrap_or_else(|| "-".to_owned())));
+    let parts =
+        terms.parts.iter().map(|(name, value)| (format!("  of which {}", output::term(name)), part(name, *value)));
     common.chain(parts).collect()
 }
 
@@ -332,7 +333,7 @@ mod tests {
         };
         let joint = shown(&[("busiest_link_s", 12.5), ("across_racks", 2e9)]);
         assert!(joint.contains("objective 12.5 s -"), "{joint}");
-        assert!(joint.contains("of which across_racks 2 GB") && joint.contains("busiest_link_s 12.5 s"), "{joint}");
+        assert!(joint.contains("of which across racks 2 GB") && joint.contains("busiest link 12.5 s"), "{joint}");
         let other = shown(&[("utility_bits_per_s", 1e9), ("mean_hops", 3.0)]);
         assert!(other.contains("objective 12.5 - ") && other.contains("utility_bits_per_s 1 Gbit/s"), "{other}");
     }

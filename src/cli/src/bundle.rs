@@ -1,5 +1,6 @@
 //! `hintctl bundle`: what somebody who helps wants to see of a daemon, in a folder, without secrets.
 
+mod beside;
 mod clean;
 
 use super::connect::{DaemonArgs, block_on};
@@ -24,8 +25,9 @@ use tonic::{Response, Status};
     What `doctor`, `status`, `nodes`, `links`, `racks`, `network show`, `policies`, `applications`, `decisions`, `leases`,\n\
     `holdout list`, `chains` and `circuits` say, as JSON, and the configuration without its comments. Values of keys that may\n\
     be secrets or that hintd does not have, and users and passwords in URLs, are left out, and so they are where another\n\
-    document repeats them; names of hosts, users, queues, jobs and paths are in it: look before you send it. Logs are not in\n\
-    it: journalctl -u hintd. Without a daemon it has what can be had without one.\n\
+    document repeats them; names of hosts, users, queues, jobs and paths are in it: look before you send it. Beside them stand\n\
+    metrics.txt, from the listener that the configuration names, and log.txt, the last 2,000 lines that systemd's journal has of\n\
+    hintd. Without a daemon it has what can be had without one.\n\
     Exit code 0: the folder is written, whatever is missing in it.")]
 pub struct BundleArgs {
     /// A new folder for it
@@ -75,6 +77,7 @@ pub fn run(args: &BundleArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
         let (report, config) = doctor::report(daemon, args.config.as_deref()).await?;
         bundle.configuration(&config)?; // first: from it is known what no other document may say
         bundle.document("doctor", &report)?;
+        bundle.beside(&config).await?;
         match daemon.admin().await {
             Ok(admin) => bundle.answers(&admin).await,
             Err(failure) => {
@@ -93,6 +96,22 @@ pub fn run(args: &BundleArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 }
 
 impl Bundle<'_> {
+    /// Metrics and log. What can't be had is noted.
+    async fn beside(&mut self, config: &Path) -> Result<(), Failure> {
+        let metrics = match hintd::config::Config::load(config).map(|config| config.metrics) {
+            Ok(Some(at)) => beside::metrics(at).await,
+            Ok(None) => Err("[listen] metrics is off".to_owned()),
+            Err(_) => Err("the configuration, which names their address, can't be read".to_owned()),
+        };
+        for (name, found) in [("metrics", metrics), ("log", beside::log())] {
+            match found {
+                Ok(text) => self.file(&format!("{name}.txt"), &self.secrets.lines(&text))?,
+                Err(why) => self.manifest.missing.push(format!("{name}: {why}")),
+            }
+        }
+        Ok(())
+    }
+
     async fn answers(&mut self, admin: &AdminClient) -> Result<(), Failure> {
         let a = || admin.clone();
         let rows = ROWS;

@@ -124,7 +124,8 @@ impl DaemonArgs {
     /// # Errors
     /// [`Failure`] where nobody listens.
     pub async fn admin(&self) -> Result<AdminClient, Failure> {
-        admin(self.socket()?).await
+        let nobody = |failure| Failure::work(format!("{failure}; `hintctl doctor` says what is wrong"));
+        admin(self.socket()?).await.map_err(nobody)
     }
 
     /// The admin socket: as given, else as [`Self::grpc_address`].

@@ -203,6 +203,16 @@ fn kept(file: &Path) -> Result<Contexts, Failure> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contexts::default()),
         _ => {}
     }
+    parsed(file).map_err(|failure| {
+        let file = file.display();
+        Failure::Input(format!(
+            "{failure}\nno `hintctl context` command can change such a file: mend it in an editor, or put it away, as in \
+             `mv '{file}' '{file}.broken'`, and add contexts anew"
+        ))
+    })
+}
+
+fn parsed(file: &Path) -> Result<Contexts, Failure> {
     let text = files::read_text_within(file, FILE_MAX)?;
     let all: Contexts =
         hintd_model::cluster::document::Syntax::Toml.read(&text).map_err(|problem| Failure::in_file(file, problem))?;
@@ -382,6 +392,25 @@ mod tests {
             );
         }
         assert_eq!(std::fs::read_dir(link.parent().unwrap()).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn a_file_that_no_command_can_read_says_how_to_go_on_and_that_way_works() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("contexts.toml");
+        std::fs::write(&file, "current = \"a\"\nthis is no TOML\n").unwrap();
+        let said = kept(&file).unwrap_err().to_string();
+        let name = file.display();
+        assert!(said.contains(&format!("{name}: line 2")), "{said}");
+        assert!(said.contains("mend it in an editor"), "{said}");
+        let command = said.split('`').find(|part| part.starts_with("mv ")).unwrap();
+        assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success(), "{command}");
+        let mut all = kept(&file).unwrap();
+        all.add("a", Context { address: Some("h:1".to_owned()), ..Context::default() }, false).unwrap();
+        write(&file, &all).unwrap();
+        assert_eq!(kept(&file).unwrap().contexts.len(), 1);
+        let before = std::fs::read_to_string(folder.path().join("contexts.toml.broken")).unwrap();
+        assert!(before.contains("this is no TOML"), "what it said is kept");
     }
 
     type Mend = fn(&mut Contexts, &Path) -> Result<String, Failure>;

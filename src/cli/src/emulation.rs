@@ -125,6 +125,11 @@ fn script(args: &EmulateArgs, uplinks: &[String]) -> Result<Script, Failure> {
             format!("--fail-link-at {at}: this cluster has no link between switches; give it --racks of 2 or more");
         return Err(Failure::Input(why));
     }
+    if let Some((fails, repaired)) = args.fail_link_at.zip(args.repair_links_at).filter(|(fails, back)| back <= fails) {
+        let why =
+            format!("--repair-links-at {repaired}: the link fails at {fails} s, and can't come back before it has");
+        return Err(Failure::Input(why));
+    }
     let fails = args.fail_link_at.zip(first).map(|(at, id)| (Duration::from_secs(at), Fault::FailLink(id)));
     let repaired = args.repair_links_at.map(|at| (Duration::from_secs(at), Fault::MendLinks));
     Ok(fails.into_iter().chain(repaired).collect())
@@ -162,5 +167,10 @@ mod tests {
         let at = Duration::from_secs;
         assert_eq!(both, [(at(3), Fault::FailLink("a".to_owned())), (at(4), Fault::MendLinks)]);
         assert_eq!(script(&args(&[]), &[]).unwrap(), []);
+        for back in ["3", "2"] {
+            let said =
+                script(&args(&["--fail-link-at", "3", "--repair-links-at", back]), &links).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("--repair-links-at {back}: the link fails at 3 s")), "{said}");
+        }
     }
 }

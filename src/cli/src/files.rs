@@ -19,6 +19,21 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     syntax.read(&text).map_err(|problem| Failure::in_file(path, problem))
 }
 
+/// What standard input is called where something is wrong with it.
+pub const STDIN: &str = "standard input";
+
+/// Reads a document from standard input: JSON where it begins with a `{`, else TOML.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_stdin<T: DeserializeOwned>() -> Result<T, Failure> {
+    let text = read_text(Path::new("/dev/stdin")).map_err(|_| {
+        Failure::in_file(Path::new(STDIN), format!("it can't be read, or has more than {} MiB", INPUT_BYTES >> 20))
+    })?;
+    let syntax = if text.trim_start().starts_with('{') { Syntax::Json } else { Syntax::Toml };
+    syntax.read(&text).map_err(|problem| Failure::in_file(Path::new(STDIN), problem))
+}
+
 /// Bytes of a file that is read at once: what a snapshot may have.
 const INPUT_BYTES: u64 = GATHERED_BYTES;
 

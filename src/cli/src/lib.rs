@@ -37,6 +37,7 @@ pub mod links;
 pub mod lists;
 pub mod log_level;
 pub mod network;
+mod new_file;
 pub mod operate;
 pub mod output;
 pub mod page;

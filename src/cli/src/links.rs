@@ -19,7 +19,9 @@ use hintd_client::wire::v1;
     on their routes, which fill some link whenever anybody sends. --sort -load has what was measured in the last 15 s first,\n\
     then the rest. Pairs of tasks whose bytes are not known, or are 0, load no link. Users are always modelled: the link is\n\
     measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user above what is measured says that the model\n\
-    is wrong there. Without users: others are those who did not ask for hints, or whose flows hintd does not know."
+    is wrong there. Without users: others are those who did not ask for hints, or whose flows hintd does not know.\n\n\
+    Of a link that is down hintctl links ID names the applications whose routes it carried when it went down, and whether these\n\
+    have other paths now. Named are routes that a controller installed, and those of hosts that the link alone joined to the rest."
 )]
 pub struct LinksArgs {
     /// Only this link
@@ -66,7 +68,7 @@ pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     };
     let text = |answer: &v1::LinksResponse, wide| match answer.links.as_slice() {
         [only] if link.is_some() => link_text(only),
-        links => links_text(links, answer.total, wide),
+        links => links_text(links, answer.total, wide || order.is_wide(&shown())),
     };
     args.view.show(daemon, output, ask, text).map(drop)
 }
@@ -87,6 +89,14 @@ const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
     ("users", |link| (link.users_total > 0).then_some(link.users_total).into()),
     ("down-for", |link| link.down_ms.into()),
 ];
+
+const LINK_HEADER: [&str; 10] =
+    ["link", "state", "users", "load from", "load", "capacity", "a to b", "b to a", "pairs a to b", "pairs b to a"];
+
+/// What its columns show: `state` says since when as well, `load from` how old a load is.
+fn shown() -> Vec<&'static str> {
+    [&LINK_HEADER[..], &["down for", "load age"]].concat()
+}
 
 /// Of both ways the greater load, of the capacity.
 pub(super) fn share(link: &v1::LinkView) -> f64 {
@@ -184,8 +194,6 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
             link.b_to_a_task_pairs.to_string(),
         ]
     };
-    let header =
-        ["link", "state", "users", "load from", "load", "capacity", "a to b", "b to a", "pairs a to b", "pairs b to a"];
     let table = if wide {
         let rows = links.iter().map(|link| {
             let [id, up, rest @ ..] = row(link);
@@ -193,11 +201,11 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
             let (a, b, by) = (link.a.clone(), link.b.clone(), link.down_by.clone());
             [id, up, by, a, b, users, from, capacity, down, back, load, pairs, pairs_back]
         });
-        let [id, up, users, from, load, capacity, down, back, pairs, pairs_back] = header;
+        let [id, up, users, from, load, capacity, down, back, pairs, pairs_back] = LINK_HEADER;
         let header = [id, up, "said by", "a", "b", users, from, capacity, down, back, load, pairs, pairs_back];
         output::table(header, 7, rows)
     } else {
-        output::table(header, 4, links.iter().map(row))
+        output::table(LINK_HEADER, 4, links.iter().map(row))
     };
     let measured = links.iter().filter(|link| is_measured(link)).count();
     let kinds = match (measured, links.len() - measured) {
@@ -208,8 +216,17 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
     format!("{table}\n{} of {total} links{kinds}", links.len())
 }
 
-/// `application ~rate a>b, …` and how many more.
+/// `application ~rate a>b, …` and how many more; of a link that is down those whose routes it carried.
 fn users_line(link: &v1::LinkView) -> String {
+    if let Some(carried) = link.carried.as_ref().filter(|carried| carried.applications_total > 0) {
+        let named = carried.applications.iter().take(USERS_SHOWN as usize).map(|of| of.application_id.clone());
+        let mut named: Vec<String> = named.collect();
+        match (carried.applications_total as usize).saturating_sub(named.len()) {
+            0 => {}
+            more => named.push(format!("{more} more")),
+        }
+        return format!("was: {}", named.join(", "));
+    }
     let named = link.users.iter().map(user_text);
     let mut line = named.collect::<Vec<_>>().join(", ");
     let more = (link.users_total as usize).saturating_sub(link.users.len());
@@ -270,7 +287,45 @@ fn link_text(link: &v1::LinkView) -> String {
     } else if !link.users_reason.is_empty() {
         lines.push(format!("users: {}", no_users(&link.users_reason)));
     }
+    lines.extend(link.carried.as_ref().map(carried_text));
     lines.join("\n")
+}
+
+/// What it carried when it went down, and what became of that.
+fn carried_text(carried: &v1::CarriedRoutes) -> String {
+    let mut text = format!("when it went down: {}", carried_in_words(carried));
+    if !carried.applications.is_empty() {
+        let row = |of: &v1::CarriedApplication| [of.application_id.clone(), of.routes.to_string(), paths_now(of)];
+        let rows = carried.applications.iter().map(row);
+        text += &format!("\n\n{}", output::table(["application", "routes over it", "now"], 1, rows));
+        text += &format!("\n{} of {} applications", carried.applications.len(), carried.applications_total);
+    }
+    text
+}
+
+/// `12 routes over it, 4 more that may have gone over it (…)`
+fn carried_in_words(carried: &v1::CarriedRoutes) -> String {
+    let routes = |number: u64| format!("{number} route{}", if number == 1 { "" } else { "s" });
+    let mut parts = vec![format!("{} over it", routes(carried.routes))];
+    if carried.routes_chained > 0 {
+        parts.push(format!("{} through middleboxes over it", routes(carried.routes_chained)));
+    }
+    if carried.routes_uncertain > 0 {
+        let why = "the network chose among several paths, which hintd does not see";
+        parts.push(format!("{} that may have gone over it ({why})", routes(carried.routes_uncertain)));
+    }
+    match parts.as_slice() {
+        [_] if carried.routes == 0 => "no route over it that hintd knows of".to_owned(),
+        parts => parts.join(", "),
+    }
+}
+
+fn paths_now(of: &v1::CarriedApplication) -> String {
+    match (of.routes_whole, of.routes_cut) {
+        (0, 0) => "sends no more".to_owned(),
+        (all, 0) => format!("all of its {all} routes have a path"),
+        (whole, cut) => format!("{cut} of its {} routes have no path", whole + cut),
+    }
 }
 
 #[cfg(test)]
@@ -307,6 +362,48 @@ mod tests {
         assert!(words(links_text(std::slice::from_ref(&down), 1, true)).contains("l1 DOWN 50.4 s sdn.ryu s1 s2"));
         assert!(link_text(&down).contains("l1, DOWN for 50.4 s, as sdn.ryu said"), "{}", link_text(&down));
         assert!(link_text(&link()).contains("l1, up\n"), "{}", link_text(&link()));
+    }
+
+    #[test]
+    fn a_link_that_is_down_names_the_applications_whose_routes_it_carried() {
+        let of = |id: u32, routes, [routes_whole, routes_cut]: [u64; 2]| v1::CarriedApplication {
+            application_id: format!("application_1_000{id}"),
+            routes,
+            routes_whole,
+            routes_cut,
+        };
+        let carried = v1::CarriedRoutes {
+            routes: 12,
+            routes_uncertain: 1,
+            applications: vec![of(1, 8, [40, 0]), of(2, 3, [1, 2]), of(3, 1, [0, 0]), of(4, 1, [1, 0])],
+            applications_total: 9,
+            ..v1::CarriedRoutes::default()
+        };
+        let down = v1::LinkView {
+            up: false,
+            down_ms: Some(50_400),
+            users: Vec::new(),
+            users_total: 0,
+            users_reason: "down".into(),
+            carried: Some(carried),
+            ..link()
+        };
+        let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = words(link_text(&down));
+        for part in [
+            "when it went down: 12 routes over it, 1 route that may have gone over it",
+            "application_1_0001 8 all of its 40 routes have a path",
+            "application_1_0002 3 2 of its 3 routes have no path",
+            "application_1_0003 1 sends no more",
+            "4 of 9 applications",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let row = words(links_text(std::slice::from_ref(&down), 1, false));
+        assert!(row.contains("was: application_1_0001, application_1_0002, application_1_0003, 6 more"), "{row}");
+        let unknown = v1::LinkView { carried: Some(v1::CarriedRoutes::default()), ..down };
+        assert!(link_text(&unknown).ends_with("when it went down: no route over it that hintd knows of"));
+        assert!(links_text(&[unknown], 1, false).contains("nobody: it is down"));
     }
 
     #[test]

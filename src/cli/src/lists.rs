@@ -91,7 +91,8 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
         let found = admin.list_decisions(asked.clone()).await;
         order.answer(found, |found| (&mut found.decisions, found.total))
     };
-    args.view.show(daemon, output, ask, decisions_text)?;
+    let text = |answer: &_, wide| decisions_text(answer, wide || order.is_wide(&DECISION_HEADER));
+    args.view.show(daemon, output, ask, text)?;
     order.warn(output);
     Ok(())
 }
@@ -109,7 +110,8 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
         let found = admin.list_leases(asked.clone()).await;
         order.answer(found, |found| (&mut found.leases, found.total))
     };
-    args.view.show(daemon, output, ask, leases_text)?;
+    let text = |answer: &_, wide| leases_text(answer, wide || order.is_wide(&LEASE_HEADER));
+    args.view.show(daemon, output, ask, text)?;
     order.warn(output);
     Ok(())
 }
@@ -127,7 +129,8 @@ pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output
         let found = admin.list_applications(asked.clone()).await;
         order.answer(found, |found| (&mut found.applications, found.total))
     };
-    args.view.show(daemon, output, ask, applications_text)?;
+    let text = |answer: &_, wide| applications_text(answer, wide || order.is_wide(&APPLICATION_HEADER));
+    args.view.show(daemon, output, ask, text)?;
     order.warn(output);
     Ok(())
 }
@@ -218,6 +221,11 @@ const APPLICATION_COLUMNS: &[Column<v1::ApplicationView>] = &[
     ("leases", |row| row.leases.into()),
 ];
 
+const DECISION_HEADER: [&str; 9] =
+    ["decision", "age", "application", "queue", "policy", "outcome", "hosts", "containers", "hinted"];
+const LEASE_HEADER: [&str; 8] = ["lease", "host", "application", "queue", "group", "state", "MB", "ends in"];
+const APPLICATION_HEADER: [&str; 6] = ["application", "queue", "asked", "outcome", "requests", "leases"];
+
 fn size(size: &Option<yarn::ResourceProto>) -> yarn::ResourceProto {
     size.clone().unwrap_or_default()
 }
@@ -245,8 +253,7 @@ pub(super) fn decisions_text(answer: &v1::ListDecisionsResponse, wide: bool) -> 
         ];
         output::table(header, 10, decisions.iter().map(wide_decision))
     } else {
-        let header = ["decision", "age", "application", "queue", "policy", "outcome", "hosts", "containers", "hinted"];
-        output::table(header, 7, decisions.iter().map(decision))
+        output::table(DECISION_HEADER, 7, decisions.iter().map(decision))
     };
     format!("{table}\n{} of {} decisions; {}", decisions.len(), answer.total, answer.kept)
 }
@@ -331,8 +338,7 @@ fn leases_text(answer: &v1::ListLeasesResponse, wide: bool) -> String {
         ];
         output::table(header, 11, leases.iter().map(wide_lease))
     } else {
-        let header = ["lease", "host", "application", "queue", "group", "state", "MB", "ends in"];
-        output::table(header, 6, leases.iter().map(lease))
+        output::table(LEASE_HEADER, 6, leases.iter().map(lease))
     };
     format!("{table}\n{} of {} leases", leases.len(), answer.total)
 }
@@ -417,7 +423,7 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
                 row.leases.to_string(),
             ]
         });
-        output::table(["application", "queue", "asked", "outcome", "requests", "leases"], 4, rows)
+        output::table(APPLICATION_HEADER, 4, rows)
     };
     format!("{table}\n{} of {} applications", applications.len(), answer.total)
 }
@@ -462,6 +468,25 @@ mod tests {
         assert!(text.contains("withheld: no_gain") && text.contains("a b c and 6 more"), "{text}");
         assert!(text.ends_with("1 of 7 decisions; records go back 9 s"), "{text}");
         assert!(decisions_text(&answer, true).contains("mode"), "wide has more columns");
+    }
+
+    #[test]
+    fn a_table_has_the_column_that_it_is_sorted_by() {
+        fn check<R>(columns: &'static [Column<R>], narrow: &[&str], wide: &str) {
+            let headers: Vec<&str> = wide.lines().next().unwrap().split("  ").map(str::trim).collect();
+            for (names, _) in columns {
+                let name = names.split('|').next().unwrap();
+                let shown = name.replace('-', " ");
+                match SortArgs::by(name).of(columns, 0).unwrap().is_wide(narrow) {
+                    true => assert!(headers.contains(&&*shown), "{name} is in no table: {headers:?}"),
+                    false => assert!(narrow.contains(&&*shown), "{name}: {narrow:?}"),
+                }
+            }
+        }
+        check(DECISION_COLUMNS, &DECISION_HEADER, &decisions_text(&v1::ListDecisionsResponse::default(), true));
+        check(LEASE_COLUMNS, &LEASE_HEADER, &leases_text(&v1::ListLeasesResponse::default(), true));
+        let applications = applications_text(&v1::ListApplicationsResponse::default(), true);
+        check(APPLICATION_COLUMNS, &APPLICATION_HEADER, &applications);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use super::adherence;
 use super::connect::{DaemonArgs, GATHERED_BYTES, block_on, gather};
 use super::failure::Failure;
-use super::files;
 use super::holdout;
 use super::links::named_down;
+use super::new_file::ReplaceArg;
 use super::output::{self, Output};
 use super::plan::kept;
 use super::printable::one_line;
@@ -47,8 +47,10 @@ pub struct NodesArgs {
     tried offline.")]
 pub struct SnapshotArgs {
     /// The file, .json
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    #[command(flatten)]
+    replace: ReplaceArg,
     /// Give up beyond so many bytes
     #[arg(long, value_name = "BYTES", default_value_t = GATHERED_BYTES)]
     max_bytes: u64,
@@ -105,7 +107,8 @@ pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     let ask = async |mut admin: hintd_client::AdminClient| {
         order.answer(admin.nodes(request.clone()).await, |found| (&mut found.nodes, found.total.into()))
     };
-    args.view.show(daemon, output, ask, nodes_text).map(drop)
+    let text = |answer: &_, wide| nodes_text(answer, wide || order.is_wide(&NODE_HEADER));
+    args.view.show(daemon, output, ask, text).map(drop)
 }
 
 const NODE_COLUMNS: &[Column<v1::NodeView>] = &[
@@ -117,7 +120,7 @@ const NODE_COLUMNS: &[Column<v1::NodeView>] = &[
     ("MB|memory", |node| memory(&node.total).into()),
     ("used", |node| memory(&node.used).into()),
     ("leased", |node| memory(&node.leased).into()),
-    ("free", |node| (memory(&node.total) - memory(&node.used) - memory(&node.leased)).into()),
+    ("free", |node| free_memory(node).into()),
     ("vcores", |node| vcores(&node.total).into()),
     ("vcores-used", |node| vcores(&node.used).into()),
     ("vcores-leased", |node| vcores(&node.leased).into()),
@@ -125,8 +128,14 @@ const NODE_COLUMNS: &[Column<v1::NodeView>] = &[
     ("heard", |node| node.age_ms.into()),
 ];
 
+const NODE_HEADER: [&str; 8] = ["host", "rack", "state", "MB", "used", "leased", "containers", "heard"];
+
 fn memory(size: &Option<yarn::ResourceProto>) -> f64 {
     size.as_ref().map_or(0, yarn::ResourceProto::memory) as f64
+}
+
+fn free_memory(node: &v1::NodeView) -> f64 {
+    memory(&node.total) - memory(&node.used) - memory(&node.leased)
 }
 
 fn vcores(size: &Option<yarn::ResourceProto>) -> Option<f64> {
@@ -147,16 +156,31 @@ fn nodes_text(answer: &v1::NodesResponse, wide: bool) -> String {
             node.age_ms.map_or_else(|| "-".to_owned(), |age| output::seconds(age as f64 / 1e3)),
         ]
     };
-    let header = ["host", "rack", "state", "MB", "used", "leased", "containers", "heard"];
     let table = if wide {
         let rows = answer.nodes.iter().map(|node| {
             let [host, rack, state, total, used, leased, containers, heard] = row(node);
             let cores = |size| of(size).virtual_cores().to_string();
             let [cores, cores_used, cores_leased] = [&node.total, &node.used, &node.leased].map(cores);
             let (class, labels) = (node.machine_class.clone(), node.labels.join(" "));
-            [host, rack, state, class, labels, total, used, leased, cores, cores_used, cores_leased, containers, heard]
+            let free = free_memory(node).to_string();
+            [
+                host,
+                rack,
+                state,
+                class,
+                labels,
+                total,
+                used,
+                leased,
+                free,
+                cores,
+                cores_used,
+                cores_leased,
+                containers,
+                heard,
+            ]
         });
-        let [host, rack, state, total, used, leased, containers, heard] = header;
+        let [host, rack, state, total, used, leased, containers, heard] = NODE_HEADER;
         let cores = ["vcores", "vcores used", "vcores leased"];
         let [cores, cores_used, cores_leased] = cores;
         let header = [
@@ -168,6 +192,7 @@ fn nodes_text(answer: &v1::NodesResponse, wide: bool) -> String {
             total,
             used,
             leased,
+            "free",
             cores,
             cores_used,
             cores_leased,
@@ -176,7 +201,7 @@ fn nodes_text(answer: &v1::NodesResponse, wide: bool) -> String {
         ];
         output::table(header, 5, rows)
     } else {
-        output::table(header, 3, answer.nodes.iter().map(row))
+        output::table(NODE_HEADER, 3, answer.nodes.iter().map(row))
     };
     format!("{table}\n{} of {} nodes", answer.nodes.len(), answer.total)
 }
@@ -193,6 +218,7 @@ pub fn reload(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
             lines.push("nothing changed".to_owned());
         }
         lines.extend(answer.changed.iter().map(|key| format!("changed: {key}")));
+        lines.extend(answer.reverted.iter().map(|key| format!("again as it is in force: {key}")));
         lines.extend(answer.needs_restart.iter().map(|key| format!("needs a restart, left as it was: {key}")));
         lines.extend(answer.notices.iter().map(|notice| format!("WARNING: {notice}")));
         lines.join("\n")
@@ -207,6 +233,7 @@ pub fn snapshot(args: &SnapshotArgs, daemon: &DaemonArgs, output: Output) -> Res
     if args.output.extension().is_none_or(|extension| extension != "json") {
         return Err(Failure::in_file(&args.output, "the name must end in .json: a snapshot is written as it comes"));
     }
+    args.replace.check(&args.output)?;
     let json = block_on(async {
         let chunks = daemon.operator().await?.snapshot(v1::SnapshotRequest {}).await?.into_inner();
         gather(chunks, args.max_bytes, |chunk| chunk.json).await
@@ -215,7 +242,7 @@ pub fn snapshot(args: &SnapshotArgs, daemon: &DaemonArgs, output: Output) -> Res
     // A snapshot that was cut on the way must not look like a smaller cluster.
     serde_json::from_str::<serde::de::IgnoredAny>(&text)
         .map_err(|error| Failure::work(format!("the snapshot came broken: {error}")))?;
-    files::write_text(&args.output, &text)?;
+    args.replace.write(&args.output, &text)?;
     let document = json!({ "file": args.output, "bytes": text.len() });
     output.result(&document, || format!("{}: {}", args.output.display(), output::bytes(text.len() as f64)))
 }

@@ -22,6 +22,33 @@ pub fn in_units(name: &str, value: f64) -> String {
     }
 }
 
+/// A cost term's name for people: as JSON, metrics and docs/policies.md have it, without its unit and underscores. The page says
+/// the same.
+#[must_use]
+pub fn term(name: &str) -> String {
+    let name = name.strip_prefix("part.").unwrap_or(name);
+    let bare = name.strip_suffix("_bits_per_s").or_else(|| name.strip_suffix("_s")).unwrap_or(name);
+    bare.replace("cross_rack", "cross-rack").replace('_', " ")
+}
+
+/// Words in lines of at most `width`.
+#[must_use]
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 /// A command's output.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
@@ -230,6 +257,13 @@ pub fn pairs(pairs: &[(&str, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_lines_are_broken_between_words() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("", 7), [""]);
+        assert_eq!(wrapped("overlong word", 4), ["overlong", "word"]);
+    }
 
     #[test]
     fn yaml_is_in_blocks_and_strings_are_strings_whatever_is_in_them() {

@@ -29,7 +29,7 @@ pub struct PlaceArgs {
     /// The cluster, .json or .toml; a snapshot of a daemon is one
     #[arg(long, value_name = "FILE")]
     cluster: PathBuf,
-    /// The request, .json or .toml
+    /// The request, .json or .toml; -: standard input
     #[arg(long, value_name = "FILE")]
     request: PathBuf,
     /// The policy [default: the request's, else joint, as the daemon's]
@@ -88,7 +88,10 @@ pub fn run(args: &PlaceArgs, output: Output) -> Result<(), Failure> {
 /// # Errors
 /// [`Failure::Input`] with every problem of the file.
 pub fn read_request(path: &Path) -> Result<HintRequest, Failure> {
-    let document: RequestDocument = files::read(path)?;
+    let (document, path): (RequestDocument, &Path) = match path == Path::new("-") {
+        true => (files::read_stdin()?, Path::new(files::STDIN)),
+        false => (files::read(path)?, path),
+    };
     document.to_request().map_err(|problems| files::problems(path, &problems))
 }
 

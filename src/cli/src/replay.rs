@@ -138,7 +138,7 @@ fn side_by_side(answer: &v1::ReplayResponse, name: &str) -> String {
     let rows = then.iter().map(|(name, value)| {
         let beside = now.iter().find(|(known, _)| known == name);
         let beside = beside.map_or_else(|| "-".to_owned(), |(_, value)| output::in_units(name, *value));
-        [name.clone(), output::in_units(name, *value), beside]
+        [output::term(name), output::in_units(name, *value), beside]
     });
     lines.push(format!("\n{}", output::table(header("cost"), 1, rows)));
     let show = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), score);

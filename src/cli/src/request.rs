@@ -25,7 +25,7 @@ use std::time::Duration;
     new, under an id that is drawn. Asking again with the same id and body gives the same answer, as long as it is the\n\
     same user who asks: what makes it the same client is kept (--secret-file).")]
 pub struct RequestArgs {
-    /// The request, .json or .toml (docs/formats.md)
+    /// The request, .json or .toml (docs/formats.md); -: standard input
     #[arg(long, short)]
     file: PathBuf,
     /// The request's id, instead of the file's or one that is drawn anew

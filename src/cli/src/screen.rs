@@ -25,8 +25,8 @@ const KEYS: usize = 16;
 pub(super) trait Live {
     /// What stands first.
     fn head(&self) -> &str;
-    /// The lines below.
-    fn lines(&self) -> Vec<String>;
+    /// The lines below, for so many columns; what does not fit is cut.
+    fn lines(&self, width: usize) -> Vec<String>;
     /// Looks again; what was there stays where this fails.
     async fn look(&mut self) -> Result<(), Failure>;
     /// A key other than `q`.
@@ -59,7 +59,7 @@ pub(super) async fn live(shown: &mut impl Live, every: Duration) -> Result<(), F
     let mut trouble = None;
     let mut next = Instant::now() + every;
     loop {
-        screen.draw(trouble.as_deref().unwrap_or(shown.head()), &shown.lines()).map_err(broken)?;
+        screen.draw(trouble.as_deref().unwrap_or(shown.head()), &shown.lines(size().1)).map_err(broken)?;
         tokio::select! {
             heard = screen.heard(&mut signals) => match heard? {
                 Heard::Quit => return Ok(()),
@@ -81,7 +81,7 @@ async fn look(
     screen: &mut Screen,
     signals: &mut Signals,
 ) -> Result<Option<Result<(), Failure>>, Failure> {
-    let lines = shown.lines();
+    let lines = shown.lines(size().1);
     let (mut pressed, mut waits) = (Vec::new(), false);
     let late = Instant::now() + LATE;
     let looked = {
@@ -193,10 +193,7 @@ impl Screen {
 
     /// Shows a head, whole, and lines, as many and as much of each as there is room for.
     fn draw(&mut self, head: &str, lines: &[String]) -> io::Result<()> {
-        let (height, width) = match termios::tcgetwinsize(io::stdout()) {
-            Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (usize::from(size.ws_row), usize::from(size.ws_col)),
-            _ => (24, 80),
-        };
+        let (height, width) = size();
         write(&colors::painted(&frame(head, lines, height, width), colors::wanted()))
     }
 }
@@ -205,6 +202,14 @@ impl Drop for Screen {
     fn drop(&mut self) {
         // Nobody is left to tell.
         let _ = self.leave();
+    }
+}
+
+/// Lines and columns of the terminal.
+fn size() -> (usize, usize) {
+    match termios::tcgetwinsize(io::stdout()) {
+        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (usize::from(size.ws_row), usize::from(size.ws_col)),
+        _ => (24, 80),
     }
 }
 

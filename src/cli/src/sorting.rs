@@ -11,7 +11,8 @@ use tonic::{Response, Status};
 /// By which column rows are sorted.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SortArgs {
-    /// Sort by this column, ascending, or with a '-' before it descending; --limit takes the first of these
+    /// Sort by this column, ascending, or with a '-' before it descending; --limit takes the first of these. A column that
+    /// only -o wide has brings that table
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     sort: Option<String>,
 }
@@ -68,6 +69,8 @@ pub(super) type Column<R> = (&'static str, CellOf<R>);
 pub(super) struct Order<R> {
     /// By what, and whether down; `None`: as they come.
     by: Option<(CellOf<R>, bool)>,
+    /// The names of that column.
+    names: &'static str,
     limit: u32,
     /// Rows that were sorted, and how many there are, where the daemon did not send all.
     of: Noted<Option<(usize, u64)>>,
@@ -84,13 +87,13 @@ impl SortArgs {
     /// # Errors
     /// [`Failure::Input`] for a column that is none, with those that there are.
     pub(super) fn of<R>(&self, columns: &[Column<R>], limit: u32) -> Result<Order<R>, Failure> {
-        let order = |by| Order { by, limit, of: Noted::new(None) };
-        let Some(wanted) = &self.sort else { return Ok(order(None)) };
+        let order = |by, names| Order { by, names, limit, of: Noted::new(None) };
+        let Some(wanted) = &self.sort else { return Ok(order(None, "")) };
         let name = wanted.strip_prefix('-').unwrap_or(wanted);
         let plain = name.trim().replace(' ', "-");
         let has = |names: &str| names.split('|').any(|known| known.eq_ignore_ascii_case(&plain));
-        if let Some((_, cell)) = columns.iter().find(|(names, _)| has(names)) {
-            return Ok(order(Some((*cell, name.len() < wanted.len()))));
+        if let Some((names, cell)) = columns.iter().find(|(names, _)| has(names)) {
+            return Ok(order(Some((*cell, name.len() < wanted.len())), *names));
         }
         let names: Vec<&str> = columns.iter().filter_map(|(names, _)| names.split('|').next()).collect();
         let near =
@@ -103,6 +106,12 @@ impl<R> Order<R> {
     /// How many rows to ask the daemon for: all where they are sorted, for the first may be among the last to come.
     pub(super) const fn asks(&self) -> u32 {
         if self.by.is_some() { 0 } else { self.limit }
+    }
+
+    /// Whether only the wide table shows what rows are sorted by; `narrow`: the columns of the other one.
+    pub(super) fn is_wide(&self, narrow: &[&str]) -> bool {
+        let is_shown = |name: &str| narrow.iter().any(|header| header.replace(' ', "-") == name);
+        self.by.is_some() && !self.names.split('|').any(is_shown)
     }
 
     /// An answer with its rows sorted, and no more than are wanted. `all`: how many rows there are.
@@ -233,6 +242,16 @@ mod tests {
         assert_eq!(asked(Some("-size"), 4), (0, "c d".to_owned(), None), "all are asked for, and two are shown");
         assert_eq!(asked(Some("size"), 9), (0, "b a".to_owned(), Some((4, 9))), "of nine the daemon sent four");
         assert_eq!(asked(None, 4), (2, "a b c d".to_owned(), None), "as they come they are limited by the daemon");
+    }
+
+    #[test]
+    fn a_column_that_the_narrow_table_lacks_is_shown_by_the_wide_one() {
+        let is_wide = |sort: Option<&str>, narrow: &[&str]| {
+            SortArgs { sort: sort.map(str::to_owned) }.of(COLUMNS, 0).unwrap().is_wide(narrow)
+        };
+        assert!(is_wide(Some("-size"), &["name"]) && is_wide(Some("mass of it"), &["name", "of it"]));
+        assert!(!is_wide(Some("-mass-of-it"), &["name", "size"]) && !is_wide(Some("Size"), &["mass of it"]));
+        assert!(!is_wide(None, &["name"]), "nothing is sorted");
     }
 
     #[test]

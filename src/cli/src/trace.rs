@@ -1,6 +1,7 @@
 //! `hintctl trace`: job traces for `hintctl simulate` and `hintctl demo`.
 
 use super::failure::Failure;
+use super::new_file::ReplaceArg;
 use super::output::{self, Output};
 use super::simulate::{TraceArgs, in_trace, skipped, unpacked};
 use clap::{Args, Subcommand, ValueEnum};
@@ -9,7 +10,6 @@ use flate2::write::GzEncoder;
 use hintd_model::units::Micros;
 use hintd_simulator::{JobModel, TraceFacts, TraceJob, TraceShape, generate, write_json, write_swim};
 use serde::Serialize;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,8 @@ pub struct GenerateArgs {
     /// The file; .gz: packed
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    #[command(flatten)]
+    replace: ReplaceArg,
 }
 
 /// How a trace is written.
@@ -87,7 +89,8 @@ const GAP_MS: u64 = 3_535;
 pub fn run(command: &TraceCommand, output: Output) -> Result<(), Failure> {
     match command {
         TraceCommand::Generate(args) => {
-            write(args).map_err(|error| Failure::work(format!("{}: {error}", args.output.display())))?;
+            let file = BufWriter::new(args.replace.create(&args.output)?);
+            write(args, file).map_err(|error| Failure::work(format!("{}: {error}", args.output.display())))?;
             check(
                 &args.output,
                 TraceFacts::read(unpacked(&args.output)?, Default::default(), &JobModel::default()),
@@ -101,10 +104,9 @@ pub fn run(command: &TraceCommand, output: Output) -> Result<(), Failure> {
     }
 }
 
-fn write(args: &GenerateArgs) -> io::Result<()> {
+fn write(args: &GenerateArgs, mut file: impl Write) -> io::Result<()> {
     let span = args.span_s.map_or(Micros::from_millis(GAP_MS.saturating_mul(args.jobs.into())), Micros::from_secs);
     let jobs = generate(&TraceShape { jobs: args.jobs, span, paths: args.paths, seed: args.seed });
-    let file = BufWriter::new(File::create(&args.output)?);
     let put = |out: &mut dyn Write| match args.format {
         FormatArg::Swim => write_swim(&jobs, out),
         FormatArg::Json => write_json(&jobs.iter().cloned().map(TraceJob::from).collect::<Vec<_>>(), out),
@@ -114,7 +116,6 @@ fn write(args: &GenerateArgs) -> io::Result<()> {
         put(&mut packed)?;
         packed.finish()?.flush()
     } else {
-        let mut file = file;
         put(&mut file)?;
         file.flush()
     }

@@ -147,7 +147,7 @@ where
         "q or Ctrl-C quits"
     }
 
-    fn lines(&self) -> Vec<String> {
+    fn lines(&self, _width: usize) -> Vec<String> {
         (self.lines)(&self.answer).lines().map(str::to_owned).collect()
     }
 

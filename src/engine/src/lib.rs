@@ -105,6 +105,7 @@ pub use dispatching::{DetachedDispatcher, DispatchSettings, ImmediateRequest};
 pub use effects::{CommitOutcome, Counter, Effect, Effects, FollowBody};
 pub use engine::Engine;
 pub use event::{TaskEvent, TaskWhat};
+pub use flows::carried::{ApplicationPaths, CarriedRoutes, application_paths, carried_routes};
 pub use flows::settings::{ChainSettings, RouteSettings};
 pub use flows::uses::{LinkUse, LinkUser, LoadSource, link_uses};
 pub use flows::what_if::{ApplicationForecast, Drain, LinkForecast, NetworkWhatIf, RouteForecast, what_if_network};

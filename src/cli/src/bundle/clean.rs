@@ -4,7 +4,7 @@
 
 use crate::failure::Failure;
 use crate::output;
-use crate::printable::printable_json;
+use crate::printable::{one_line, printable_json};
 use hintd::config::{LEFT_OUT, without_users};
 use hintd_policy::registry;
 use serde::Serialize;
@@ -86,14 +86,22 @@ impl Secrets {
     /// [`Failure::Work`] for what is no JSON.
     pub(super) fn text(&self, document: &impl Serialize) -> Result<String, Failure> {
         let mut document = output::sorted(document)?;
-        strings(&mut document, &mut |text| {
-            *text = without_users(text, &mut |_| {});
-            for secret in self.found.iter().filter(|secret| text.contains(&***secret)).collect::<Vec<_>>() {
-                *text = text.replace(&**secret, LEFT_OUT);
-            }
-        });
+        strings(&mut document, &mut |text| *text = self.left_out(text));
         let text = serde_json::to_string_pretty(&document).map_err(|error| Failure::Work(error.into()))?;
         Ok(printable_json(&text).into_owned() + "\n")
+    }
+
+    /// The same of a text, line by line.
+    pub(super) fn lines(&self, text: &str) -> String {
+        text.lines().map(|line| format!("{}\n", one_line(&self.left_out(line)))).collect()
+    }
+
+    fn left_out(&self, text: &str) -> String {
+        let mut text = without_users(text, &mut |_| {});
+        for secret in self.found.iter().filter(|secret| text.contains(&***secret)).collect::<Vec<_>>() {
+            text = text.replace(&**secret, LEFT_OUT);
+        }
+        text
     }
 }
 
@@ -179,6 +187,8 @@ mod tests {
     fn what_the_configuration_has_of_secrets_no_other_document_says() {
         let mut secrets = Secrets::default();
         secrets.leave_out_of("token = \"hunter-1\"\nurls = [\"http://ann:hunter@nn\"]\nsecret = \"a\"\n").unwrap();
+        let log = secrets.lines("got hunter-1\u{1b}[2J\nfrom http://bob:x@nn\n");
+        assert_eq!(log, "got (left out)\\u{1b}[2J\nfrom http://(left out)@nn\n");
         let text = secrets.text(&serde_json::json!({ "why": ["got hunter-1 of ann:hunter, a hunter"] })).unwrap();
         assert!(!text.contains("hunter") && text.contains("got (left out) of (left out), a (left out)"), "{text}");
     }

@@ -10,7 +10,7 @@ pub(super) fn draft(properties: &Properties) -> Draft {
     for file in &properties.missing {
         draft.note(format!("{file} is not there: what it would say is left out"));
     }
-    let mut from = FromHadoop { properties, draft };
+    let mut from = FromHadoop { properties, draft, unnamed: Vec::new() };
     from.yarn();
     from.resource_managers();
     from.name_nodes();
@@ -23,6 +23,8 @@ pub(super) fn draft(properties: &Properties) -> Draft {
 struct FromHadoop<'a> {
     properties: &'a Properties,
     draft: Draft,
+    /// Of the servers that are looked for: addresses that name no host, with their property and file.
+    unnamed: Vec<String>,
 }
 
 impl FromHadoop<'_> {
@@ -144,9 +146,9 @@ impl FromHadoop<'_> {
         self.urls(
             "resource_manager",
             scheme,
-            &found,
+            (&found[..], port),
             "the ResourceManager",
-            &format!("{property} and yarn.resourcemanager.hostname"),
+            &[property, "yarn.resourcemanager.hostname"],
         );
     }
 
@@ -200,7 +202,7 @@ impl FromHadoop<'_> {
         if let Some(ids) = service.as_deref().and_then(|service| self.get(&format!("dfs.ha.namenodes.{service}"))) {
             self.half(list(&ids.value).count(), found.len(), "the NameNodes");
         }
-        self.urls("name_node", scheme, &found, "the NameNode", &format!("{property} and fs.defaultFS"));
+        self.urls("name_node", scheme, (&found[..], port), "the NameNode", &[property, "fs.defaultFS"]);
     }
 
     fn name_node_suffixes(&mut self, service: Option<&str>) -> Vec<String> {
@@ -223,9 +225,9 @@ impl FromHadoop<'_> {
         self.urls(
             "history_server",
             scheme,
-            &found,
+            (&found[..], port),
             "the JobHistoryServer",
-            &format!("{property} and mapreduce.jobhistory.address"),
+            &[property, "mapreduce.jobhistory.address"],
         );
     }
 
@@ -240,11 +242,13 @@ impl FromHadoop<'_> {
         };
         let address = address.trim_end_matches('/');
         if host_of(address).is_none() {
+            self.names_no_host(ADDRESS, &said);
+            self.urls("spark_history_server", scheme, (&[][..], 18080), "Spark's history server", &[ADDRESS]);
             return;
         }
         let port = if port_of(address).is_none() { ":18080" } else { "" };
         let found = [(format!("{address}{port}"), source(ADDRESS, &said))];
-        self.urls("spark_history_server", scheme, &found, "Spark's history server", ADDRESS);
+        self.urls("spark_history_server", scheme, (&found[..], 18080), "Spark's history server", &[ADDRESS]);
     }
 
     /// Host and port, and who says so: the property, or the host of another with the default port. Wildcards name no host.
@@ -256,21 +260,51 @@ impl FromHadoop<'_> {
             let address = if port_of(&said.value).is_some() { said.value.clone() } else { format!("{host}:{port}") };
             return Some((address, source(property, said)));
         }
-        let other = self.get(host_property)?;
-        let port = said.as_ref().and_then(|said| port_of(&said.value)).map_or(port.to_string(), str::to_owned);
-        Some((format!("{}:{port}", host_of(&other.value)?), source(host_property, &other)))
+        let other = self.get(host_property);
+        if let Some((host, other)) = other.as_ref().and_then(|other| Some((host_of(&other.value)?, other))) {
+            let port = said.as_ref().and_then(|said| port_of(&said.value)).map_or(port.to_string(), str::to_owned);
+            return Some((format!("{host}:{port}"), source(host_property, other)));
+        }
+        for (name, said) in [(property, said), (host_property, other)] {
+            said.iter().for_each(|said| self.names_no_host(name, said));
+        }
+        None
+    }
+
+    fn names_no_host(&mut self, name: &str, said: &Property) {
+        self.unnamed.push(format!("{} is {}", source(name, said), said.value));
     }
 
     /// Of a pair both have to be there: after a failover hintd would ask nobody.
     fn half(&mut self, expected: usize, found: usize, who: &str) {
         if (1..expected).contains(&found) {
-            self.draft.note(format!("only {found} of {expected} addresses of {who} are said: the others are left out"));
+            let unnamed = match &self.unnamed[..] {
+                [] => String::new(),
+                unnamed => format!(" ({}, which names no host)", unnamed.join(", ")),
+            };
+            self.draft.note(format!(
+                "only {found} of {expected} addresses of {who} are said{unnamed}: the others are left out; add them to urls"
+            ));
         }
     }
 
-    fn urls(&mut self, section: &'static str, scheme: &str, found: &[(String, String)], who: &str, where_from: &str) {
+    /// `port`: Hadoop's default, for an example where none is found in the properties `from`.
+    fn urls(
+        &mut self,
+        section: &'static str,
+        scheme: &str,
+        (found, port): (&[(String, String)], u16),
+        who: &str,
+        from: &[&str],
+    ) {
+        let unnamed = std::mem::take(&mut self.unnamed);
         if found.is_empty() {
-            self.draft.note(format!("no address of {who} ({where_from}): [{section}] urls is left out"));
+            let why = match &unnamed[..] {
+                [] => format!("{} not set, and Hadoop's default names no host", said_of(from)),
+                unnamed => format!("{}, which names no host", unnamed.join(", ")),
+            };
+            let instead = format!("write urls = [\"{scheme}://HOST:{port}\"] with its host there");
+            self.draft.note(format!("no address of {who} ({why}): [{section}] urls is left out; {instead}"));
             return;
         }
         let urls: Vec<toml::Value> = found.iter().map(|(address, _)| format!("{scheme}://{address}").into()).collect();
@@ -286,6 +320,11 @@ impl FromHadoop<'_> {
             self.draft.note(format!("racks come from {}: hintd gets them from the ResourceManager", script.value));
         }
     }
+}
+
+/// `a and b are`
+fn said_of(names: &[&str]) -> String {
+    format!("{} {}", names.join(" and "), if names.len() == 1 { "is" } else { "are" })
 }
 
 fn source(name: &str, property: &Property) -> String {

@@ -8,12 +8,12 @@ mod tests;
 
 use super::failure::Failure;
 use super::files;
+use super::new_file::ReplaceArg;
 use super::output::Output;
 use clap::{Args, Subcommand};
 use draft::Draft;
 use properties::Properties;
 use std::ffi::OsString;
-use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 /// What to do with a configuration.
@@ -45,9 +45,8 @@ pub struct FromHadoopArgs {
     /// A new file for the result [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace FILE where it is there already; its owner and mode stay
-    #[arg(long, requires = "output")]
-    force: bool,
+    #[command(flatten)]
+    replace: ReplaceArg,
 }
 
 #[derive(serde::Serialize)]
@@ -73,7 +72,7 @@ pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
     check(&folder, &draft, &text)?;
     match &args.output {
         Some(file) => {
-            if args.force { files::write_text(file, &text) } else { write_new(file, &text) }?;
+            args.replace.write(file, &text)?;
             output.result(&made(&text, &draft), || format!("{} is written", file.display()))
         }
         None => output.result(&made(&text, &draft), || text.clone()),
@@ -104,13 +103,4 @@ fn check(folder: &Path, draft: &Draft, text: &str) -> Result<(), Failure> {
     let refused =
         |problems: hintd::config::Problems| files::problems(folder, &problems.0.iter().map(of).collect::<Vec<_>>());
     hintd::config::Config::from_text(text, "hintd.toml").map(drop).map_err(refused)
-}
-
-/// What is there is kept: it may be in use.
-fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
-    let written = std::fs::File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Failure::in_file(path, "it is there already: --force replaces it"),
-        _ => Failure::work(format!("{}: {error}", path.display())),
-    })
 }

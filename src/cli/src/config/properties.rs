@@ -41,6 +41,16 @@ impl Properties {
     /// # Errors
     /// [`Failure::Input`]: a folder without any of the files, or a file that is no such configuration.
     pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
+        match folder.metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Failure::in_file(folder, "there is no such folder"));
+            }
+            Ok(found) if !found.is_dir() => {
+                let why = "it is no folder: name the one that has yarn-site.xml, as /etc/hadoop/conf";
+                return Err(Failure::in_file(folder, why));
+            }
+            _ => {} // what can't be read is said of its file
+        }
         let mut properties = Self::default();
         for name in FILES {
             let path = folder.join(name);

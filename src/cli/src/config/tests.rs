@@ -276,15 +276,6 @@ fn values_that_the_daemon_would_refuse_are_named_by_their_properties() {
 }
 
 #[test]
-fn a_file_that_is_there_is_not_replaced() {
-    let dir = TempDir::new().unwrap();
-    let path = dir.path().join("hintd.toml");
-    write_new(&path, "a").unwrap();
-    assert!(write_new(&path, "b").unwrap_err().to_string().contains("it is there already"));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "a");
-}
-
-#[test]
 fn the_folder_is_the_one_given_else_the_environments() {
     let of = |given: Option<&str>, named: &str| {
         super::folder(given.map(Path::new), Some(named.into())).map(|folder| folder.display().to_string()).ok()
@@ -296,17 +287,44 @@ fn the_folder_is_the_one_given_else_the_environments() {
 }
 
 #[test]
-fn a_file_that_is_there_is_replaced_where_that_is_asked_for_alone() {
-    let dir = folder(&[("yarn-site.xml", &[("yarn.resourcemanager.hostname", "rm")])]);
-    let file = dir.path().join("hintd.toml");
-    std::fs::write(&file, "# packaged\n").unwrap();
-    let made = |force| {
-        let (folder, output) = (Some(dir.path().to_owned()), Some(file.clone()));
-        run(&ConfigCommand::FromHadoop(FromHadoopArgs { folder, output, force }), Output::new(true))
-    };
-    let said = made(false).unwrap_err().to_string();
-    assert!(said.ends_with("it is there already: --force replaces it"), "{said}");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "# packaged\n");
-    made(true).unwrap();
-    assert!(std::fs::read_to_string(&file).unwrap().contains("http://rm:8088"));
+fn an_address_of_no_host_is_named_with_its_file_and_what_to_write_instead() {
+    let dir = folder(&[
+        ("yarn-site.xml", &[("yarn.resourcemanager.webapp.address", "0.0.0.0:8089")]),
+        ("mapred-site.xml", &[("mapreduce.jobhistory.address", "0.0.0.0:10020")]),
+    ]);
+    let (lines, notes) = made(&dir);
+    assert!(lines.is_empty(), "{lines:?}");
+    for said in [
+        "no address of the ResourceManager (yarn.resourcemanager.webapp.address (yarn-site.xml) is 0.0.0.0:8089, which names no \
+         host): [resource_manager] urls is left out; write urls = [\"http://HOST:8088\"] with its host there",
+        "no address of the NameNode (dfs.namenode.http-address and fs.defaultFS are not set, and Hadoop's default names no host): \
+         [name_node] urls is left out; write urls = [\"http://HOST:9870\"] with its host there",
+        "(mapreduce.jobhistory.address (mapred-site.xml) is 0.0.0.0:10020, which names no host)",
+    ] {
+        assert!(notes.iter().any(|note| note.contains(said)), "{said}: {notes:#?}");
+    }
+    let dir = folder(&[(
+        "yarn-site.xml",
+        &[
+            ("yarn.resourcemanager.ha.enabled", "true"),
+            ("yarn.resourcemanager.ha.rm-ids", "rm1,rm2"),
+            ("yarn.resourcemanager.hostname.rm1", "master1"),
+            ("yarn.resourcemanager.webapp.address.rm2", "0.0.0.0:8088"),
+        ],
+    )]);
+    let said =
+        "of the ResourceManagers are said (yarn.resourcemanager.webapp.address.rm2 (yarn-site.xml) is 0.0.0.0:8088";
+    let notes = made(&dir).1;
+    assert!(notes.iter().any(|note| note.contains(said)), "{notes:#?}");
+}
+
+#[test]
+fn a_folder_that_is_none_is_said_to_be_none() {
+    let dir = TempDir::new().unwrap();
+    let said = |name: &str| Properties::read(&dir.path().join(name)).unwrap_err().to_string();
+    std::fs::write(dir.path().join("file"), "").unwrap();
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    assert!(said("nowhere").ends_with("nowhere: there is no such folder"), "{}", said("nowhere"));
+    assert!(said("file").contains("file: it is no folder"), "{}", said("file"));
+    assert!(said("empty").contains("empty: none of core-site.xml"), "{}", said("empty"));
 }

@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 /// What the demo runs.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Examples:\n  hintctl demo\n  hintctl demo --trace FB-2010_samples_24_times_1hr_withInputPaths_0.tsv.gz\n  \
+    after_help = "Examples:\n  hintctl demo\n  hintctl demo --full > demo.txt\n  hintctl demo --trace FB-2010_samples_24_times_1hr_withInputPaths_0.tsv.gz\n  \
     hintctl --json demo --jobs 10 --policy spread --seed 7\n\n\
     The daemon is the real one: it listens on loopback, journals to a temporary folder and knows nothing of the\n\
     emulation. It ends with a simulation of a busier network, which says what hints are worth there. Exit code 1\n\
@@ -56,6 +56,9 @@ pub struct DemoArgs {
     /// Jobs of the simulation at the end, which says what hints are worth where the network is busy; 0: none
     #[arg(long, value_name = "JOBS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     worth_jobs: u32,
+    /// Print the hints of every job, not of the first and last few alone; --json has all of them anyhow
+    #[arg(long)]
+    full: bool,
 }
 
 /// The trace within the program.

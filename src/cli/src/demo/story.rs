@@ -1,4 +1,4 @@
-//! The demo as it is told: one paragraph per job, one line per event, on a terminal of 100 columns.
+//! The demo as it is told: one paragraph for each of a few jobs, or of all, one line per event, on a terminal of 100 columns.
 
 use super::super::answers;
 use super::super::failure::Failure;
@@ -19,6 +19,10 @@ const COLUMNS: usize = 100;
 const MARGIN: usize = 9;
 /// Withdrawals told one by one; the rest is counted.
 const WITHDRAWALS_TOLD: usize = 3;
+/// Of all jobs the first and the last whose hints are printed, unless all are.
+const JOBS_TOLD: (usize, usize) = (3, 2);
+/// Between two lines that say how many jobs have hints.
+const JOBS_BETWEEN: usize = 10;
 /// Changed routes shown.
 const ROUTES_SHOWN: usize = 2;
 
@@ -174,11 +178,16 @@ impl Story {
             ("faults", faults),
         ]);
         self.output.line(&lines)?;
-        self.output.line(
-            "\nEach job: where its containers should go (host x containers), and what that costs:\n\
-             input read from other hosts, bytes across racks, core switches crossed, time of the worst link,\n\
-             and the score by which the policy decides (lower is better).\n\n",
-        )
+        let (first, last) = JOBS_TOLD;
+        let which = match self.plan.args.full || workload.jobs.len() <= first + last {
+            true => "Each job:".to_owned(),
+            false => format!("The first {first} jobs and the last {last} (--full: each job):"),
+        };
+        self.output.line(&format!(
+            "\n{which} where its containers should go (host x containers), and what that costs:\n\
+             remote bytes (input read from other hosts), cross-rack bytes, core hops, time of the worst link,\n\
+             and the objective by which the policy decides (its score; lower is better).\n\n",
+        ))
     }
 
     /// The first job may come.
@@ -237,6 +246,9 @@ impl Story {
         let first = story.hints.is_empty();
         let (name, maps, reduces) = (story.name.clone(), story.maps, story.reduces);
         story.hints.push(hints.clone());
+        if !self.is_told(job, first) {
+            return if first { self.hinted_so_far() } else { Ok(()) };
+        }
         let wave = if first { "" } else { ", next wave" };
         let head = format!(
             "{name}: {}, {}{wave}, answered in {}",
@@ -255,6 +267,22 @@ impl Story {
             self.output.line(&routes_line(&hints.routes))?;
         }
         self.output.line(&cost_lines(&hints))
+    }
+
+    /// Whether a job's hints are printed, of this wave of its tasks.
+    fn is_told(&self, job: u64, first_wave: bool) -> bool {
+        let (first, last) = JOBS_TOLD;
+        let (before, all) = (self.planned.range(..job).count(), self.planned.len());
+        self.plan.args.full || first_wave && (before < first || before + last >= all)
+    }
+
+    /// What stands for jobs whose hints are not printed.
+    fn hinted_so_far(&self) -> Result<(), Failure> {
+        let hinted = self.jobs.values().filter(|job| !job.hints.is_empty()).count();
+        match hinted.is_multiple_of(JOBS_BETWEEN) {
+            true => self.event(&format!("{hinted} of {} jobs have hints", self.planned.len())),
+            false => Ok(()),
+        }
     }
 
     /// Routes of flows come and go with each job; told is what the network does to them.
@@ -365,7 +393,7 @@ impl Story {
     fn event(&self, text: &str) -> Result<(), Failure> {
         let at = self.started.elapsed().as_secs_f64();
         let indent = format!("\n{:1$}", "", MARGIN + 2);
-        self.output.line(&format!("{at:5.1} s  {}", wrapped(text, COLUMNS - MARGIN - 2).join(&indent)))
+        self.output.line(&format!("{at:5.1} s  {}", output::wrapped(text, COLUMNS - MARGIN - 2).join(&indent)))
     }
 
     fn name(&self, job: u64) -> String {
@@ -444,23 +472,6 @@ pub(super) fn hosts_line(hosts: &[(String, u32)], width: usize) -> String {
     line
 }
 
-/// Words in lines of at most `width`.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is always a line");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.len() + 1 + word.len() <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
-}
-
 fn plural(count: u32, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
@@ -472,13 +483,6 @@ fn path(vertices: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_lines_are_broken_between_words() {
-        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("", 7), [""]);
-        assert_eq!(wrapped("overlong word", 4), ["overlong", "word"]);
-    }
 
     #[test]
     fn a_line_of_hosts_ends_at_the_width_and_says_how_many_are_left() {

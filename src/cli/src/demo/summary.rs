@@ -183,7 +183,7 @@ impl Finished {
         let rows = self.terms().into_iter().map(|row| {
             let unit = row.unit;
             [
-                row.name.to_owned(),
+                output::term(row.name),
                 unit(row.median.0),
                 unit(row.median.1),
                 unit(row.mean.0),

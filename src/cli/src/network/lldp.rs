@@ -3,7 +3,7 @@
 mod neighbors;
 
 use super::super::failure::Failure;
-use super::super::files;
+use super::super::new_file::ReplaceArg;
 use super::super::output::{self, Output};
 use super::super::printable::one_line;
 use clap::Args;
@@ -40,11 +40,10 @@ pub struct ImportArgs {
     #[arg(long)]
     partial: bool,
     /// Where to write the network file, .toml or .json
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the file where it is there already
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    replace: ReplaceArg,
 }
 
 fn rate(text: &str) -> Result<BitsPerSec, String> {
@@ -77,9 +76,7 @@ enum Trouble {
 
 /// Makes and writes the file.
 pub(super) fn run(args: &ImportArgs, output: Output) -> Result<(), Failure> {
-    if !args.force && args.output.symlink_metadata().is_ok() {
-        return Err(Failure::in_file(&args.output, "it is there already: --force replaces it"));
-    }
+    args.replace.check(&args.output)?;
     let files = sources(&args.lldp)?;
     let named: Vec<_> = files.iter().map(|file| (file, host_of(file))).collect();
     let (mut placed, mut left_out, mut wrong) = (Vec::<Placed>::new(), Vec::new(), Vec::new());
@@ -117,7 +114,7 @@ pub(super) fn run(args: &ImportArgs, output: Output) -> Result<(), Failure> {
     if args.uplink.is_none() {
         notes.push("no --uplink was given: nothing limits the switches' links up until the file says so".to_owned());
     }
-    files::write_text(&args.output, &checked(&args.output, &document(&placed, args.uplink), &notes)?)?;
+    args.replace.write(&args.output, &checked(&args.output, &document(&placed, args.uplink), &notes)?)?;
     notes.iter().for_each(|note| output.progress(note));
     let hosts = placed.len();
     placed.extend(left_out);
@@ -310,7 +307,7 @@ mod tests {
             interface: None,
             partial: true,
             output: at("network.toml"),
-            force: false,
+            replace: ReplaceArg::default(),
         };
         let said = run(&args, Output::new(false)).unwrap_err().to_string();
         for words in

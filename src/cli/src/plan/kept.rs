@@ -5,6 +5,7 @@ use super::{ChartArgs, Facts, MakeArgs};
 use crate::connect::{DaemonArgs, GATHERED_BYTES, block_on, gather};
 use crate::failure::Failure;
 use crate::files;
+use crate::new_file::ReplaceArg;
 use crate::output::{self, Output};
 use clap::Args;
 use hintd_client::wire::v1;
@@ -62,6 +63,8 @@ pub(super) struct ShowArgs {
     /// Write it as it was submitted
     #[arg(short, long, value_name = "FILE.json")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    replace: ReplaceArg,
     #[command(flatten)]
     chart: ChartArgs,
 }
@@ -123,7 +126,7 @@ pub(super) fn make(args: &MakeArgs, daemon: &DaemonArgs, output: Output) -> Resu
     let text = String::from_utf8(text).map_err(Failure::work)?;
     let plan = Plan::from_json(&text).map_err(Failure::work)?;
     args.chart.is_not(file)?;
-    files::write_text(file, &text)?;
+    args.replace.write(file, &text)?;
     args.chart.draw(&plan)?;
     output.progress(&in_words(&forecast));
     super::tell(file, &plan, Some(&forecast), &Facts::default(), output)
@@ -199,7 +202,7 @@ pub(super) fn show(args: &ShowArgs, daemon: &DaemonArgs, output: Output) -> Resu
     let text = String::from_utf8(text).map_err(Failure::work)?;
     if let Some(file) = &args.output {
         args.chart.is_not(file)?;
-        files::write_text(file, &text)?;
+        args.replace.write(file, &text)?;
     }
     if args.chart.gantt.is_some() {
         args.chart.draw(&Plan::from_json(&text).map_err(Failure::work)?)?;

@@ -10,6 +10,7 @@ pub(crate) mod objective;
 use super::connect::DaemonArgs;
 use super::failure::Failure;
 use super::files;
+use super::new_file::ReplaceArg;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
@@ -124,6 +125,8 @@ struct MakeArgs {
     #[arg(short, long, value_name = "FILE.json", required = true)]
     output: Option<PathBuf>,
     #[command(flatten)]
+    replace: ReplaceArg,
+    #[command(flatten)]
     chart: ChartArgs,
     #[command(flatten)]
     trace_options: TraceArgs,
@@ -218,6 +221,7 @@ struct Summary<'a> {
 /// file that can't be written.
 pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let Some(command) = &args.command else {
+        args.make.output.as_deref().map_or(Ok(()), |file| args.make.replace.check(file))?;
         if args.make.daemon {
             return kept::make(&args.make, daemon, output);
         }
@@ -323,7 +327,7 @@ fn planned(args: &MakeArgs, name: &str, jobs: Jobs<'_>) -> Result<(Plan, Facts),
 
 fn write(args: &MakeArgs, file: &Path, plan: &Plan) -> Result<(), Failure> {
     args.chart.is_not(file)?;
-    files::write_text(file, &plan.to_json())?;
+    args.replace.write(file, &plan.to_json())?;
     args.chart.draw(plan)
 }
 

@@ -32,6 +32,7 @@ pub(crate) use single::Single;
 
 use super::failure::Failure;
 use super::files;
+use super::new_file::ReplaceArg;
 use super::output::Output;
 use super::plan::objective::ObjectiveArg;
 use clap::{Args, ValueEnum};
@@ -83,6 +84,8 @@ pub struct SimulateArgs {
     /// Write the JSON document into this file as well
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    replace: ReplaceArg,
     /// Jobs are recurring, and policies that plan do so before the run, each job being expected exactly as it comes
     #[arg(long, value_enum, value_name = "OBJECTIVE")]
     plan: Option<ObjectiveArg>,
@@ -244,6 +247,7 @@ pub enum GrainArg {
 /// [`Failure::Input`] for files, names and parameters that are wrong; [`Failure::Work`] where a run breaks, was
 /// interrupted (then after all that is there was written), or a file can't be written.
 pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
+    args.output.as_deref().map_or(Ok(()), |file| args.replace.check(file))?;
     let chosen = choose(&args.policy, &args.params)?;
     let authorities = args.authority.all();
     policies::check(&chosen)?;
@@ -289,7 +293,7 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     let runs = plan.run(output)?;
     let document = document::Document::new(&plan, &cluster, &runs, args.series);
     if let Some(path) = &args.output {
-        files::write_text(path, &document.text()?)?;
+        args.replace.write(path, &document.text()?)?;
     }
     if let Some(folder) = &args.plots {
         let ended: Vec<_> = table::rows(&plan, &runs).into_iter().filter_map(table::Row::ended).collect();

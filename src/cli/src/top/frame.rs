@@ -309,6 +309,21 @@ mod tests {
     }
 
     #[test]
+    fn a_narrow_terminal_has_the_columns_that_say_most_and_no_line_is_cut() {
+        use super::super::text::lines;
+        let at = Instant::now();
+        let frame = Frame::of(&look(at, 1, 1), &look(at + Duration::from_secs(1), 2, 2), Sort::Load, 3);
+        let (narrow, wide) = (lines(&frame, 60), lines(&frame, usize::MAX));
+        assert!(narrow.iter().all(|line| line.chars().count() <= 60), "{narrow:#?}");
+        let has = |lines: &[String], text: &str| lines.iter().any(|line| line.contains(text));
+        for text in ["l1", "50 %", "application_1_0001", "largest user", "busiest link", "leases", "decisions watched"]
+        {
+            assert!(has(&narrow, text), "{text}: {narrow:#?}");
+        }
+        assert!(has(&wide, "from a to b") && !has(&narrow, "from a to b"));
+    }
+
+    #[test]
     fn rates_are_between_looks_and_rows_in_the_order_that_was_asked_for() {
         let at = Instant::now();
         let (first, second) = (look(at, 100, 3), look(at + Duration::from_secs(2), 150, 9));

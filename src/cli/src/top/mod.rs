@@ -89,7 +89,7 @@ pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
             true => {
                 tokio::time::sleep(Duration::from_secs_f64(args.every)).await;
                 let frame = Frame::of(&first, &look(&admin, &socket).await?, args.sort, args.rows);
-                output.result(&frame, || text::lines(&frame).join("\n"))
+                output.result(&frame, || text::lines(&frame, usize::MAX).join("\n"))
             }
             false => {
                 let (admin, socket, sort) = (&admin, &*socket, args.sort);
@@ -145,9 +145,9 @@ impl Live for Shown<'_> {
         "hintctl top: q quits, s sorts"
     }
 
-    fn lines(&self) -> Vec<String> {
+    fn lines(&self, width: usize) -> Vec<String> {
         let before = self.before.as_ref().unwrap_or(&self.now);
-        text::lines(&Frame::of(before, &self.now, self.sort, self.args.rows))
+        text::lines(&Frame::of(before, &self.now, self.sort, self.args.rows), width)
     }
 
     async fn look(&mut self) -> Result<(), Failure> {

@@ -4,13 +4,15 @@ use super::super::links::{load_from, marked_load, named_down, no_users, user_tex
 use super::super::lists::asked;
 use super::super::output::{self, digits};
 use super::frame::{ApplicationRow, Frame, LinkRow, QueueRow};
+use hintd_client::wire::v1;
 
 /// Letters of a bar.
 const BAR: usize = 10;
 
-/// Lines without ends; what the daemon calls things stands in one line each.
-pub(super) fn lines(frame: &Frame) -> Vec<String> {
-    let mut lines = head(frame);
+/// Lines without ends; what the daemon calls things stands in one line each. A table that is wider than the terminal has its
+/// first columns only, so that what says most is not cut.
+pub(super) fn lines(frame: &Frame, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = head(frame).iter().flat_map(|line| output::wrapped(line, width)).collect();
     lines.push(String::new());
     let down = match frame.links_down {
         0 => String::new(),
@@ -19,19 +21,36 @@ pub(super) fn lines(frame: &Frame) -> Vec<String> {
     lines.push(format!("links: {} of {}{down}, by {}", frame.links.len(), frame.links_total, sort(frame)));
     if !frame.links.is_empty() {
         let header = ["link", "from a to b", "", "from b to a", "", "capacity", "load from", "largest user"];
-        table(&mut lines, &output::table(header, 8, frame.links.iter().map(link)));
+        let whole = output::table(header, 8, frame.links.iter().map(link));
+        let narrow = || output::table(["link", "load", "largest user"], 3, frame.links.iter().map(narrow_link));
+        table(&mut lines, whole, narrow, width);
     }
     lines.push(String::new());
     lines.push(format!("applications: {} of {}", frame.applications.len(), frame.applications_total));
     if !frame.applications.is_empty() {
         let header = ["application", "busiest link", "its load", "attempt", "leases", "requests", "new", "asked"];
-        table(&mut lines, &output::table(header, 2, frame.applications.iter().map(application)));
+        let whole = output::table(header, 2, frame.applications.iter().map(application));
+        let narrow = || {
+            let rows = frame
+                .applications
+                .iter()
+                .map(application)
+                .map(|[id, link, load, _, leases, ..]| [id, leases, load, link]);
+            output::table(["application", "leases", "its load", "busiest link"], 3, rows)
+        };
+        table(&mut lines, whole, narrow, width);
     }
     if !frame.queues.is_empty() {
         lines.push(String::new());
         lines.push("hints of settled decisions, since the start".to_owned());
         let header = ["policy", "queue", "mode", "decisions", "containers", "on host", "in rack", "elsewhere", "never"];
-        table(&mut lines, &output::table(header, 3, frame.queues.iter().map(queue)));
+        let whole = output::table(header, 3, frame.queues.iter().map(queue));
+        let narrow = || {
+            let rows = frame.queues.iter().map(queue);
+            let rows = rows.map(|[_, queue, mode, _, containers, on_host, ..]| [queue, mode, containers, on_host]);
+            output::table(["queue", "mode", "containers", "on host"], 2, rows)
+        };
+        table(&mut lines, whole, narrow, width);
     }
     lines
 }
@@ -71,14 +90,25 @@ const fn sort(frame: &Frame) -> &'static str {
     }
 }
 
-fn table(lines: &mut Vec<String>, text: &str) {
-    lines.extend(text.lines().map(str::to_owned));
+fn table(lines: &mut Vec<String>, whole: String, narrow: impl FnOnce() -> String, width: usize) {
+    let fits = whole.lines().all(|line| line.chars().count() <= width);
+    let shown = if fits { whole } else { narrow() };
+    lines.extend(shown.lines().map(str::to_owned));
 }
 
 /// `####...... 41 %`
 fn bar(share: f64) -> String {
     let full = ((share * BAR as f64).round().clamp(0.0, BAR as f64)) as usize;
     format!("{}{} {} %", "#".repeat(full), ".".repeat(BAR - full), digits(share * 100.0))
+}
+
+/// The busier way's share, and who sends most without how much.
+fn narrow_link(row: &LinkRow) -> [String; 3] {
+    let [name, .., user] = link(row);
+    let is_modelled = row.load_from == v1::LoadSource::Modelled && row.share > 0.0;
+    let load = format!("{}{} %", if is_modelled { "~" } else { "" }, digits(row.share * 100.0));
+    let user = row.top.as_ref().map_or(user, |user| user.application_id.clone());
+    [name, if row.up { load } else { "-".to_owned() }, user]
 }
 
 fn link(row: &LinkRow) -> [String; 8] {

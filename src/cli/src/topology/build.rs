@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::files;
+use crate::new_file::ReplaceArg;
 use crate::output::Output;
 use clap::{Args, Subcommand};
 use hintd_model::network::build::{
@@ -47,6 +48,16 @@ pub enum Kind {
     Hybrid(HybridArgs),
 }
 
+/// Where a network goes.
+#[derive(Debug, Args)]
+struct Target {
+    /// Where to write it, .json or .toml
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    replace: ReplaceArg,
+}
+
 /// Shape of a tree.
 #[derive(Debug, Args)]
 pub struct TreeArgs {
@@ -74,9 +85,8 @@ pub struct TreeArgs {
     /// Capacity of a rack's hosts divided by that of its uplinks
     #[arg(long, default_value_t = 5.0)]
     oversubscription: f64,
-    /// Where to write it, .json or .toml
-    #[arg(short, long)]
-    output: PathBuf,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Shape of a fat-tree.
@@ -91,9 +101,8 @@ pub struct FatTreeArgs {
     /// Capacity of every link, Gbit/s
     #[arg(long, default_value_t = 10.0)]
     gbps: f64,
-    /// Where to write it, .json or .toml
-    #[arg(short, long)]
-    output: PathBuf,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Shape of a jellyfish.
@@ -117,9 +126,8 @@ pub struct JellyfishArgs {
     /// Capacity of every link, Gbit/s
     #[arg(long, default_value_t = 10.0)]
     gbps: f64,
-    /// Where to write it, .json or .toml
-    #[arg(short, long)]
-    output: PathBuf,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Shape of a VL2.
@@ -140,9 +148,8 @@ pub struct Vl2Args {
     /// Capacity of every link between switches, Gbit/s
     #[arg(long, default_value_t = 10.0)]
     gbps: f64,
-    /// Where to write it, .json or .toml
-    #[arg(short, long)]
-    output: PathBuf,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Shape of a BCube.
@@ -157,9 +164,8 @@ pub struct BCubeArgs {
     /// Capacity of each port, Gbit/s
     #[arg(long, default_value_t = 10.0)]
     gbps: f64,
-    /// Where to write it, .json or .toml
-    #[arg(short, long)]
-    output: PathBuf,
+    #[command(flatten)]
+    target: Target,
 }
 
 /// Shape of a hybrid network.
@@ -188,16 +194,16 @@ pub(super) fn run(kind: Kind, output: Output) -> Result<(), Failure> {
     match kind {
         Kind::Tree(args) => {
             let spec = args.spec()?;
-            write(build::tree(&spec), args.output, output)
+            write(build::tree(&spec), args.target, output)
         }
         Kind::FatTree(args) => {
             let bits_per_s = gigabits("--gbps", args.gbps)?;
             let spec = FatTreeSpec { k: args.ports, hosts: args.hosts, bits_per_s };
-            write(build::fat_tree(&spec), args.output, output)
+            write(build::fat_tree(&spec), args.target, output)
         }
         Kind::Jellyfish(args) => {
             let spec = args.spec()?;
-            write_named(build::jellyfish(&spec), &format!("{spec}, "), args.output, output)
+            write_named(build::jellyfish(&spec), &format!("{spec}, "), args.target, output)
         }
         Kind::Vl2(args) => {
             let spec = Vl2Spec {
@@ -207,17 +213,17 @@ pub(super) fn run(kind: Kind, output: Output) -> Result<(), Failure> {
                 host_bits_per_s: gigabits("--host-gbps", args.host_gbps)?,
                 switch_bits_per_s: gigabits("--gbps", args.gbps)?,
             };
-            write(build::vl2(&spec), args.output, output)
+            write(build::vl2(&spec), args.target, output)
         }
         Kind::BCube(args) => {
             let bits_per_s = gigabits("--gbps", args.gbps)?;
             let spec = BCubeSpec { ports: args.ports, levels: args.levels, bits_per_s };
-            write(build::bcube(&spec), args.output, output)
+            write(build::bcube(&spec), args.target, output)
         }
         Kind::Hybrid(args) => {
             let optical_bits_per_s = gigabits("--optical-gbps", args.optical_gbps)?;
             let spec = HybridSpec { tree: args.tree.spec()?, optical_bits_per_s };
-            write(build::hybrid(&spec), args.tree.output, output)
+            write(build::hybrid(&spec), args.tree.target, output)
         }
     }
 }
@@ -272,23 +278,19 @@ fn gigabits(flag: &str, gigabits: f64) -> Result<BitsPerSec, Failure> {
     Ok(BitsPerSec((gigabits * 1e9).round() as u64))
 }
 
-fn write(built: Result<BuiltNetwork, BuildError>, file: PathBuf, output: Output) -> Result<(), Failure> {
-    write_named(built, "", file, output)
+fn write(built: Result<BuiltNetwork, BuildError>, target: Target, output: Output) -> Result<(), Failure> {
+    write_named(built, "", target, output)
 }
 
 /// Writes the network; `title` comes before its counts, for people only.
 fn write_named(
     built: Result<BuiltNetwork, BuildError>,
     title: &str,
-    file: PathBuf,
+    Target { output: file, replace }: Target,
     output: Output,
 ) -> Result<(), Failure> {
     let network = built.map_err(|error| Failure::Input(error.to_string()))?.network;
-    let before = file.exists();
-    files::write(&file, &network.to_document())?;
-    if before {
-        output.progress(&format!("{} was there already and is replaced", file.display()));
-    }
+    replace.write(&file, &files::text_for(&file, &network.to_document())?)?;
     let NetworkSummary { hosts, switches, links, .. } = summary(&network);
     let name = file.display().to_string();
     let built = Built { hosts, switches, links, file };

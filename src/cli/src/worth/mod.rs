@@ -27,6 +27,7 @@ pub(super) use glance::Glance;
 
 use super::failure::Failure;
 use super::files;
+use super::new_file::ReplaceArg;
 use super::output::Output;
 use super::simulate::{ContainerArgs, HoldArgs, SettingArgs, factor, history_error, threads, whole_share};
 use clap::Args;
@@ -100,6 +101,8 @@ pub struct WorthArgs {
     /// Write the JSON document into this file as well
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    replace: ReplaceArg,
     /// Write the page for docs/worth.md into this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -153,6 +156,7 @@ fn shard(text: &str) -> Result<Shard, String> {
 /// [`Failure::Input`] for files, names and parameters that are wrong and for a folder that can't be written to;
 /// [`Failure::Work`] where a run breaks, was interrupted (what ended before is kept), or a file can't be written.
 pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
+    args.output.as_deref().map_or(Ok(()), |file| args.replace.check(file))?;
     let matrix = matrix::Matrix::read(args, output)?;
     let kept = args.keep.as_deref().map(keep::KeptRuns::open).transpose()?;
     if let Some(folder) = &args.plots {
@@ -162,7 +166,7 @@ pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
     let outcome = outcome::Outcome::of(&matrix, &runs)?;
     if let Some(path) = &args.output {
         let text = serde_json::to_string_pretty(&outcome).map_err(|error| Failure::Work(error.into()))?;
-        files::write_text(path, &(text + "\n"))?;
+        args.replace.write(path, &(text + "\n"))?;
     }
     if let Some(folder) = &args.plots {
         files::write_text(&folder.join("worth.svg"), &plot::draw(&outcome)?)?;

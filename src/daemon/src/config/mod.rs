@@ -155,11 +155,14 @@ impl Config {
             let before = last.lock().expect("no holder of the lock panics");
             let (changed, _) = fresh.changes(&before);
             let (_, needs_restart) = fresh.changes(&self);
+            // What waits for a restart is not in force: nothing changes where the file takes it back.
+            let is_back = |key: &String| parse::needs_restart(key) && !needs_restart.contains(key);
+            let (reverted, changed) = changed.into_iter().partition(is_back);
             let mut next = fresh.options.settings.clone();
             next.generation = settings.generation + 1;
             let last = Arc::clone(&last);
             let taken = Arc::new(move || *last.lock().expect("no holder of the lock panics") = fresh.clone());
-            Ok(Reloaded { settings: next, changed, needs_restart, taken })
+            Ok(Reloaded { settings: next, changed, needs_restart, reverted, taken })
         })
     }
 }

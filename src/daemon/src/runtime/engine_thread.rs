@@ -571,10 +571,9 @@ impl EngineThread {
     fn gauges(&mut self, now: Timestamp) {
         let metrics = &self.shared.metrics;
         let counts = self.engine.counts();
-        let (leases, waiting) = (counts.leases, counts.waiting);
         let depths = Depths {
-            leases,
-            waiting,
+            leases: counts.leases,
+            waiting: counts.waiting,
             pool: self.pool.admitted(),
             stuck: self.pool.stuck().stuck,
             journal: self.pending_batches.queued(),
@@ -620,6 +619,7 @@ impl EngineThread {
     fn drain(&mut self) {
         let now = self.clock.now();
         let registries = Arc::clone(&self.shared.registries);
+        super::lost_links::look(&registries, &self.shared.generation.load(), &self.engine);
         registries.drain(&mut |change| {
             let taken = self.engine.change(change, now);
             match &taken {

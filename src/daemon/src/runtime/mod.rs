@@ -18,6 +18,7 @@ pub mod input_homes;
 mod line_quota;
 pub mod listing;
 pub mod locate;
+mod lost_links;
 pub mod metric_handles;
 mod network_file;
 mod operators;

@@ -87,6 +87,8 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// Keys that differ from those of the start, need a restart and were left as they are.
     pub needs_restart: Vec<String>,
+    /// Keys that waited for a restart and are again as they are in force.
+    pub reverted: Vec<String>,
     /// To be called once they are in force: the next reading is compared with this one from then on.
     pub taken: Arc<dyn Fn() + Send + Sync>,
 }

@@ -6,7 +6,7 @@
 //! - `nodes`: registrations and heartbeats; of several heartbeats between two drains the last one counts.
 //! - `blocks`: datasets, and replicas of their blocks; ids of other blocks are counted and dropped.
 //! - `latency`: round trips that wait; `agents`: who measures them, and whom.
-//! - `link_states`: links that are down, since when and by whose word, and the log's lines about them.
+//! - `link_states`: links that are down, since when and by whose word, what they carried, and the log's lines about them.
 //! - `chains`: middleboxes and chains as declared; `network_registry`: the network as fed, so that a change of an unknown link is refused at once.
 //!
 //! # Invariants
@@ -25,12 +25,13 @@ mod refusal;
 mod total;
 
 pub use agents::{Agents, REFRESH, Target};
+pub(in crate::runtime) use link_states::LostLinks;
 pub use link_states::{DownLink, LinkTold};
 pub use refusal::{FeedCounts, ItemRefusal, Reason, Taken, bounded};
 
 use blocks::Blocks;
 use chains::Declared;
-use hintd_engine::Generation;
+use hintd_engine::{CarriedRoutes, Generation};
 use hintd_model::cluster::{
     Change, Heartbeat, LinkLoad, Measured, ModelError, NamedDataset, NamedSlowPeers, NodeStatics, Registration,
     SizeRules, Snapshot, Source,
@@ -217,7 +218,10 @@ impl FeedRegistries {
             *seen = Some(Arc::clone(&snapshot.statics));
         }
         drop(seen);
-        self.network_registry().observe(snapshot.topology.network.as_ref());
+        let is_news = self.network_registry().observe(snapshot.topology.network.as_ref());
+        if is_news {
+            self.wake(); // the log is told of links that are down
+        }
     }
 
     /// Lets the registries know which middleboxes and chains are in force, whether they are the configuration's
@@ -366,6 +370,16 @@ impl FeedRegistries {
     #[must_use]
     pub fn link_told(&self, link: &LinkName) -> LinkTold {
         self.network_registry().link_told(link)
+    }
+
+    /// Links that went down since the last call, and lines of the log that are to say what they carried.
+    pub(in crate::runtime) fn take_lost(&self) -> LostLinks {
+        self.network_registry().take_lost()
+    }
+
+    /// What a link carried when it went down.
+    pub(in crate::runtime) fn carried(&self, link: &LinkName, carried: CarriedRoutes) {
+        self.network_registry().carried(link, carried);
     }
 
     /// Links of the network, and how many of them carry nothing.

@@ -16,6 +16,8 @@ const TOLD_MAX: usize = 2_000;
 pub(super) struct LastReload {
     /// What the last one that was taken changed.
     changed: Vec<String>,
+    /// Keys that waited for a restart, and which it took back.
+    reverted: Vec<String>,
     /// Why the last one was refused, where none was taken since.
     refused: Option<String>,
 }
@@ -30,7 +32,7 @@ impl Daemon {
     /// [`Refusal::Invalid`] with every problem of the file, by line and key.
     pub async fn reload(&self) -> Result<Reloaded, Refusal> {
         let mut last = self.0.reloading.lock().await;
-        let reloaded = self.reload_file(&mut last.changed).await;
+        let reloaded = self.reload_file(&mut last).await;
         // An engine that is too busy says nothing of the file.
         let of_the_file = |refusal: &&Refusal| matches!(refusal, Refusal::Invalid { .. });
         let refused = reloaded.as_ref().err().filter(of_the_file).map(ToString::to_string);
@@ -64,7 +66,7 @@ impl Daemon {
         self.0.reloading.lock().await.changed.clone()
     }
 
-    async fn reload_file(&self, last_changed: &mut Vec<String>) -> Result<Reloaded, Refusal> {
+    async fn reload_file(&self, last: &mut LastReload) -> Result<Reloaded, Refusal> {
         let invalid = |message: String| Refusal::Invalid { field: "configuration".to_owned(), message };
         let Some(hook) = self.0.reload.clone() else {
             return Err(invalid("this daemon was started without a file".to_owned()));
@@ -83,7 +85,14 @@ impl Daemon {
         let mut reloaded = read.map_err(invalid)?;
         if reloaded.changed.is_empty() {
             reloaded.settings = Settings::clone(&self.settings());
-            reloaded.changed.clone_from(last_changed);
+            if reloaded.reverted.is_empty() {
+                reloaded.changed.clone_from(&last.changed);
+                reloaded.reverted.clone_from(&last.reverted);
+            } else {
+                (reloaded.taken)();
+                (last.changed, last.reverted) = (Vec::new(), reloaded.reverted.clone());
+                tracing::info!(reverted = ?reloaded.reverted, "the configuration is again as it is in force");
+            }
             self.metrics().reloaded(ReloadResult::Unchanged);
             return Ok(reloaded);
         }
@@ -100,7 +109,7 @@ impl Daemon {
         self.0.settings.store(Arc::new(reloaded.settings.clone()));
         let daemon = self.clone();
         let _ = tokio::task::spawn_blocking(move || daemon.follow_network()).await; // else the next look does it
-        last_changed.clone_from(&reloaded.changed);
+        (last.changed, last.reverted) = (reloaded.changed.clone(), reloaded.reverted.clone());
         reloaded.settings.notices().iter().for_each(|notice| tracing::warn!("{notice}"));
         tracing::info!(generation = reloaded.settings.generation, changed = ?reloaded.changed, "configuration reloaded");
         Ok(reloaded)

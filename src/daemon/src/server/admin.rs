@@ -1,6 +1,6 @@
 //! The `Admin` service, on the Unix socket only: what operators ask.
 
-use super::convert::{self, resource_to_wire};
+use super::convert::{self, PathsNow, resource_to_wire};
 use super::deadline::in_time;
 use super::explain;
 use super::listing;
@@ -134,6 +134,7 @@ impl Admin for AdminService {
             config_generation: reloaded.settings.generation,
             changed: reloaded.changed,
             needs_restart: reloaded.needs_restart,
+            reverted: reloaded.reverted,
             notices: reloaded.settings.notices(),
         }))
     }
@@ -522,7 +523,8 @@ fn links(
     wire: &v1::LinksRequest,
 ) -> Result<v1::LinksResponse, Refusal> {
     let mut links = link_uses(generation);
-    let view = |link: &LinkUse| convert::link_view(link, &registries.link_told(&link.link), wire.users);
+    let paths = PathsNow::of(generation, &registries.links_down());
+    let view = |link: &LinkUse| convert::link_view(link, &registries.link_told(&link.link), &paths, wire.users);
     if !wire.link.is_empty() {
         let found = links.iter().find(|link| link.link.as_str() == wire.link);
         let Some(found) = found else {

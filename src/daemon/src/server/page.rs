@@ -10,7 +10,7 @@ pub use circuits::{PageCircuits, page_circuits};
 pub use plans::{PagePlan, PagePlans, page_plan, page_plans};
 
 use super::admin::{node_view, policy_view};
-use super::convert;
+use super::convert::{self, PathsNow};
 use super::explain;
 use super::status_report::status_report;
 use super::while_awaited::while_awaited;
@@ -206,8 +206,9 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
     let work = move || {
         let looked = Instant::now();
         let links = recent.worked_out(&generation, looked);
-        let down: Vec<v1::LinkView> =
-            links.iter().filter(|link| !link.up).map(|link| link_view(&registries, link)).collect();
+        let paths = PathsNow::of(&generation, &registries.links_down());
+        let view = |link: &LinkUse| link_view(&registries, &paths, link);
+        let down: Vec<v1::LinkView> = links.iter().filter(|link| !link.up).map(view).collect();
         let down = Ok(v1::LinksResponse { total: u32::try_from(down.len()).unwrap_or(u32::MAX), links: down });
         let applications_total = attempts.len();
         let found = recent.network(&of, looked);
@@ -215,7 +216,7 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
             at_ms: now.as_millis(),
             attention: findings::attention(findings::all(&status, &found.racks, &found.network, &down)),
             status,
-            network: network_map(&generation, &registries, &links),
+            network: network_map(&generation, &links, view),
             racks: racks(&generation, age),
             applications_total,
             applications: applications(attempts, &links, |link| {
@@ -269,15 +270,15 @@ fn is_fabric(network: &Network, link: &LinkUse) -> bool {
     link.ends.iter().all(is_switch)
 }
 
-fn link_view(registries: &FeedRegistries, link: &LinkUse) -> v1::LinkView {
-    convert::link_view(link, &registries.link_told(&link.link), USERS)
+fn link_view(registries: &FeedRegistries, paths: &PathsNow, link: &LinkUse) -> v1::LinkView {
+    convert::link_view(link, &registries.link_told(&link.link), paths, USERS)
 }
 
 fn share(link: &LinkUse) -> f64 {
     link.load[0].max(link.load[1]) / link.capacity.0.max(1) as f64
 }
 
-fn network_map(generation: &Generation, registries: &FeedRegistries, links: &[LinkUse]) -> NetworkMap {
+fn network_map(generation: &Generation, links: &[LinkUse], view: impl Fn(&LinkUse) -> v1::LinkView) -> NetworkMap {
     let Some(network) = generation.snapshot.topology.network.as_deref() else { return NetworkMap::default() };
     let mut switches: BTreeMap<Arc<str>, SwitchRow> = BTreeMap::new();
     for (index, vertex) in network.vertices() {
@@ -311,7 +312,7 @@ fn network_map(generation: &Generation, registries: &FeedRegistries, links: &[Li
         switches_total: switches.len(),
         switches: switches.into_values().take(SWITCHES_MAX).collect(),
         links_total: fabric.len(),
-        links: fabric.into_iter().take(LINKS_MAX).map(|link| link_view(registries, link)).collect(),
+        links: fabric.into_iter().take(LINKS_MAX).map(view).collect(),
     }
 }
 
@@ -431,9 +432,10 @@ pub async fn page_nodes(daemon: &Daemon, recent: &Arc<RecentLinks>, rack: String
         let links = recent.recent(&generation, Instant::now());
         let by_end: HashMap<&str, &LinkUse> =
             links.iter().flat_map(|link| link.ends.iter().map(move |end| (&**end, link))).collect();
+        let paths = PathsNow::of(&generation, &registries.links_down());
         let view = |node: NodeIdx| {
             let heard = heard.get(node.at()).copied().flatten();
-            let link = by_end.get(snapshot.host(node).as_str()).map(|link| link_view(&registries, link));
+            let link = by_end.get(snapshot.host(node).as_str()).map(|link| link_view(&registries, &paths, link));
             RackNode { node: node_view(&generation, node, heard.map(|heard| now.since(heard).as_millis())), link }
         };
         let of_rack = |node: &NodeIdx| statics.racks[snapshot.rack(*node).at()].to_string() == rack;

@@ -7,7 +7,7 @@
 //!   `damping`: how many, and which links new routes avoid; `names`: routes through another network or a restart.
 //! - `choose`: which route. `chained`: traffic under chains of middleboxes, apart from the rest; `broken`: whose of it
 //!   stands still.
-//! - `uses`, `what_if`: questions about a generation, answered without the engine.
+//! - `uses`, `carried`, `what_if`: questions about a generation, answered without the engine.
 //!
 //! # Invariants
 //! - A pair has one route, whichever jobs it serves, and is known as long as a job sends over it.
@@ -16,6 +16,7 @@
 
 mod broken;
 mod bucket;
+pub mod carried;
 mod chained;
 mod choose;
 mod damping;

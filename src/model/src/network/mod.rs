@@ -9,6 +9,7 @@
 //! - `path_table`: [`PathTable`], the k shortest paths of every pair of attachment switches, and which pairs a link
 //!   carries.
 //! - `host_path`: [`host_paths()`], candidates for routes from host to host, and the [`cut()`] where there are none.
+//! - `bridges`: [`bridges()`], links that are the only way between two parts.
 //! - `fabric`: the switch layer in compressed rows, and hop counts from many switches at once.
 //! - `hops`: the counts that distances and equal-cost multipath share, followed through changes.
 //! - `distance`: [`Distances`], the table of core hops between racks.
@@ -26,6 +27,7 @@
 //!   leaves its index behind.
 //! - Results depend on the order of vertices and links and on the seed, on nothing else.
 
+mod bridges;
 pub mod build;
 pub mod chains;
 mod check;
@@ -45,6 +47,7 @@ mod spread;
 #[cfg(test)]
 mod testing;
 
+pub use bridges::bridges;
 pub use check::{NetworkProblem, NetworkSummary, Severity, TierSummary, check, summary};
 pub use distance::{Distances, DistancesError};
 pub use document::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry};

@@ -14,6 +14,7 @@ mod windows;
 use super::super::connect::{DaemonArgs, block_on};
 use super::super::failure::Failure;
 use super::super::files;
+use super::super::new_file::ReplaceArg;
 use super::super::output::{self, Output};
 use clap::Args;
 use hintd_client::Client;
@@ -76,6 +77,9 @@ pub struct SoakArgs {
     #[arg(short, long, value_name = "FILE.svg")]
     #[serde(skip)]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    #[serde(skip)]
+    replace: ReplaceArg,
 }
 
 /// The whole of a soak.
@@ -108,6 +112,9 @@ pub fn run(args: SoakArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
     let daemon = DaemonArgs { address: args.target.clone().or_else(|| daemon.address.clone()), ..daemon.clone() };
     if let Some(file) = args.output.as_deref().filter(|file| file.extension().is_none_or(|ext| ext != "svg")) {
         return Err(Failure::in_file(file, "the name must end in .svg"));
+    }
+    for file in args.output.iter().flat_map(|file| [file.clone(), file.with_extension("json")]) {
+        args.replace.check(&file)?;
     }
     let report = block_on(soak(args, &daemon, output))?;
     output.result(&report, || text(&report))?;

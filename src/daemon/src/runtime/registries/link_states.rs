@@ -1,8 +1,9 @@
-//! Links that carry nothing: since when, by whose word, and what the log says of it.
+//! Links that carry nothing: since when, by whose word, what they carried before, and what the log says of it.
 
+use hintd_engine::CarriedRoutes;
 use hintd_model::network::Network;
 use hintd_model::units::{LinkIdx, LinkName};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ pub struct DownLink {
     pub since: Instant,
     /// The feed, controller or file that said so.
     pub said_by: Arc<str>,
+    /// What it carried when it went; `None`: it was down when hintd first heard of it, or the engine has not looked yet.
+    pub carried: Option<Arc<CarriedRoutes>>,
 }
 
 /// What is known of a link beside its load.
@@ -43,7 +46,7 @@ pub(super) enum Subject {
 
 /// One line of the log.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(in crate::runtime) struct Line {
     subject: Subject,
     name: Arc<str>,
     down: bool,
@@ -54,20 +57,35 @@ pub(super) struct Line {
     left_out: u64,
     /// It flaps: further changes of it have no line for a while.
     last: bool,
+    /// Links that went with it, where it is down.
+    lost: Vec<LinkName>,
+}
+
+/// Links that went down since the last look at what they carried, and lines of the log that wait for it.
+#[derive(Debug, Default)]
+pub(in crate::runtime) struct LostLinks {
+    pub(in crate::runtime) links: Vec<LinkName>,
+    pub(in crate::runtime) lines: Vec<Line>,
 }
 
 impl Line {
-    pub(super) fn write(&self) {
+    /// Links whose routes the line tells of; none: it tells of none.
+    pub(in crate::runtime) fn lost(&self) -> &[LinkName] {
+        &self.lost
+    }
+
+    pub(in crate::runtime) fn write(&self, carried: Option<&CarriedRoutes>) {
         let Self { name, said_by, left_out, .. } = self;
         let flaps = if self.last { "; it flaps: further changes have no line until it is quiet" } else { "" };
+        let carried = carried.map(in_words).unwrap_or_default();
         let was_down_s = self.was_down.unwrap_or_default().as_secs();
         match (self.subject, self.down) {
-            (Subject::Link, true) => tracing::warn!(link = %name, %said_by, left_out, "a link is down{flaps}"),
+            (Subject::Link, true) => tracing::warn!(link = %name, %said_by, left_out, "a link is down{carried}{flaps}"),
             (Subject::Link, false) => {
                 tracing::info!(link = %name, %said_by, was_down_s, left_out, "a link is up again{flaps}");
             }
             (Subject::Switch { links }, true) => {
-                tracing::warn!(switch = %name, links, %said_by, left_out, "a switch is down, and its links{flaps}");
+                tracing::warn!(switch = %name, links, %said_by, left_out, "a switch is down, and its links{carried}{flaps}");
             }
             (Subject::Switch { links }, false) => {
                 tracing::info!(switch = %name, links, %said_by, was_down_s, left_out, "a switch is up again{flaps}");
@@ -76,10 +94,38 @@ impl Line {
     }
 }
 
+/// `; carried 12 routes of 3 applications: application_1_0001, …`
+fn in_words(carried: &CarriedRoutes) -> String {
+    let CarriedRoutes { routes, uncertain, chained, applications_total, applications } = carried;
+    let named: Vec<String> = applications.iter().map(|(application, _)| application.to_string()).collect();
+    let more = match applications_total.saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let s = |number: u64| if number == 1 { "" } else { "s" };
+    let mut parts = Vec::new();
+    if *routes > 0 {
+        let all = *applications_total as u64;
+        let whose = format!("{all} application{}: {}{more}", s(all), named.join(", "));
+        parts.push(format!("carried {routes} route{} of {whose}", s(*routes)));
+    }
+    if *chained > 0 {
+        parts.push(format!("carried {chained} route{} through middleboxes", s(*chained)));
+    }
+    if *uncertain > 0 {
+        parts.push(format!("may have carried {uncertain} of which the network chose the path by itself"));
+    }
+    if parts.is_empty() { "; carried no known route".to_owned() } else { format!("; {}", parts.join("; ")) }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct LinkStates {
     down: BTreeMap<LinkName, DownLink>,
+    /// Links that went down and of which it is not yet known what they carried.
+    lost: BTreeSet<LinkName>,
+    /// Lines that are not written yet.
+    waiting: Vec<Line>,
     /// When a link or switch had its last lines; forgotten once they are long ago.
     lines: BTreeMap<Arc<str>, VecDeque<Instant>>,
     all_lines: VecDeque<Instant>,
@@ -104,8 +150,24 @@ impl LinkStates {
         self.down.len()
     }
 
+    /// Links of which it is asked what they carried, and lines that wait for it.
+    pub(super) fn take_lost(&mut self) -> LostLinks {
+        LostLinks {
+            links: std::mem::take(&mut self.lost).into_iter().collect(),
+            lines: std::mem::take(&mut self.waiting),
+        }
+    }
+
+    /// What a link carried when it went down.
+    pub(super) fn carried(&mut self, link: &LinkName, carried: CarriedRoutes) {
+        if let Some(down) = self.down.get_mut(link) {
+            down.carried = Some(Arc::new(carried));
+        }
+    }
+
     pub(super) fn removed(&mut self, link: &LinkName) {
         self.down.remove(link);
+        self.lost.remove(link);
         self.measured.remove(link);
     }
 
@@ -121,9 +183,11 @@ impl LinkStates {
     }
 
     /// Somebody told of one link.
-    pub(super) fn link(&mut self, network: &Network, link: LinkIdx, said_by: &Arc<str>, now: Instant) -> Option<Line> {
-        let (changed, was_down) = self.look(network, link, said_by, now)?;
-        self.line(Subject::Link, &network.link_at(link).name.0, (changed, was_down), said_by, now)
+    pub(super) fn link(&mut self, network: &Network, link: LinkIdx, said_by: &Arc<str>, now: Instant) {
+        let Some((down, was_down)) = self.look(network, link, said_by, now) else { return };
+        let name = &network.link_at(link).name;
+        let lost = if down { vec![name.clone()] } else { Vec::new() };
+        self.line((Subject::Link, &name.0, lost), (down, was_down), said_by, now);
     }
 
     /// Somebody told of a switch with these links.
@@ -133,24 +197,28 @@ impl LinkStates {
         (name, links): (&Arc<str>, &[LinkIdx]),
         said_by: &Arc<str>,
         now: Instant,
-    ) -> Option<Line> {
-        let changes: Vec<_> = links.iter().filter_map(|&link| self.look(network, link, said_by, now)).collect();
+    ) {
+        let look = |&link: &LinkIdx| Some((link, self.look(network, link, said_by, now)?));
+        let changes: Vec<_> = links.iter().filter_map(look).collect();
         let down = !network.vertex(name).is_some_and(|at| network.switch_up(at));
-        let was_down = changes.iter().filter_map(|(_, was_down)| *was_down).max();
-        self.line(Subject::Switch { links: changes.len() }, name, (down, was_down), said_by, now)
+        let was_down = changes.iter().filter_map(|(_, (_, was_down))| *was_down).max();
+        let lost = changes.iter().filter(|(_, (is_down, _))| *is_down);
+        let lost = lost.map(|(link, _)| network.link_at(*link).name.clone()).collect();
+        self.line((Subject::Switch { links: changes.len() }, name, lost), (down, was_down), said_by, now);
     }
 
     /// Somebody told of the network as a whole.
-    pub(super) fn whole(&mut self, network: Option<&Network>, said_by: &Arc<str>, now: Instant) -> Vec<Line> {
+    pub(super) fn whole(&mut self, network: Option<&Network>, said_by: &Arc<str>, now: Instant) {
         let Some(network) = network else {
             self.down.clear();
+            self.lost.clear();
             self.measured.clear();
-            return Vec::new();
+            return;
         };
         self.down.retain(|link, _| network.link(link.as_str()).is_some());
+        self.lost.retain(|link| network.link(link.as_str()).is_some());
         self.measured.retain(|link, _| network.link(link.as_str()).is_some());
-        let links: Vec<LinkIdx> = network.links().map(|(index, _)| index).collect();
-        links.into_iter().filter_map(|link| self.link(network, link, said_by, now)).collect()
+        network.links().for_each(|(link, _)| self.link(network, link, said_by, now));
     }
 
     /// Notes a link's state: whether it is down, where that is new, and for how long it was.
@@ -164,33 +232,35 @@ impl LinkStates {
         let name = &network.link_at(link).name;
         match (network.is_usable(link), self.down.contains_key(name)) {
             (false, false) => {
-                self.down.insert(name.clone(), DownLink { since: now, said_by: Arc::clone(said_by) });
+                let down = DownLink { since: now, said_by: Arc::clone(said_by), carried: None };
+                self.down.insert(name.clone(), down);
+                self.lost.insert(name.clone());
                 Some((true, None))
             }
             (true, true) => {
                 let was = self.down.remove(name)?;
+                self.lost.remove(name);
                 Some((false, Some(now.saturating_duration_since(was.since))))
             }
             _ => None,
         }
     }
 
-    /// The line about a change, where one is due.
+    /// Puts the line about a change in line, where one is due.
     fn line(
         &mut self,
-        subject: Subject,
-        name: &Arc<str>,
+        (subject, name, lost): (Subject, &Arc<str>, Vec<LinkName>),
         (down, was_down): (bool, Option<Duration>),
         said_by: &Arc<str>,
         now: Instant,
-    ) -> Option<Line> {
+    ) {
         let recent = |at: &Instant| now.saturating_duration_since(*at) < WINDOW;
         self.all_lines.retain(recent);
         self.lines.retain(|_, lines| lines.back().is_some_and(recent));
         if self.all_lines.len() >= LINES && !self.lines.contains_key(name) {
             // No place is kept for what has no line: a network of many links that all go is looked at in one pass.
             self.left_out += 1;
-            return None;
+            return;
         }
         let lines = self.lines.entry(Arc::clone(name)).or_default();
         lines.retain(recent);
@@ -202,12 +272,15 @@ impl LinkStates {
         }
         if of_one > LINES_OF_ONE || self.all_lines.len() >= LINES {
             self.left_out += 1;
-            return None;
+            return;
         }
         self.all_lines.push_back(now);
         let left_out = std::mem::take(&mut self.left_out);
         let (name, said_by, last) = (Arc::clone(name), Arc::clone(said_by), of_one == LINES_OF_ONE);
-        Some(Line { subject, name, down, said_by, was_down, left_out, last })
+        if self.waiting.len() >= LINES {
+            self.waiting.remove(0).write(None); // nobody has looked for a long time
+        }
+        self.waiting.push(Line { subject, name, down, said_by, was_down, left_out, last, lost });
     }
 }
 
@@ -215,6 +288,7 @@ impl LinkStates {
 mod tests {
     use super::*;
     use hintd_model::network::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry, Tier};
+    use hintd_model::units::ApplicationId;
 
     /// Two racks, two spines, a host in each rack: s0 to s1 and back over either spine.
     fn network() -> Network {
@@ -249,21 +323,30 @@ mod tests {
         Network::from_document(&document).unwrap()
     }
 
+    /// Those since the last call.
+    fn lines(states: &mut LinkStates) -> Vec<Line> {
+        states.take_lost().lines
+    }
+
     #[test]
     fn a_link_is_down_since_it_was_first_said_and_by_whom() {
         let (mut network, mut states, start) = (network(), LinkStates::default(), Instant::now());
         let (link, ryu, other): (_, Arc<str>, Arc<str>) = (network.link("e0--c0").unwrap(), "ryu".into(), "x".into());
-        assert_eq!(states.link(&network, link, &ryu, start), None, "it is up, as it was");
+        states.link(&network, link, &ryu, start);
+        assert_eq!(lines(&mut states), [], "it is up, as it was");
         network.set_link(link, Some(false), None);
-        let said = states.link(&network, link, &ryu, start).unwrap();
+        states.link(&network, link, &ryu, start);
+        let said = lines(&mut states).remove(0);
         assert_eq!((&*said.name, said.down, &*said.said_by, said.last), ("e0--c0", true, "ryu", false));
         let later = start + Duration::from_secs(50);
-        assert_eq!(states.link(&network, link, &other, later), None, "said again");
-        assert_eq!(states.whole(Some(&network), &other, later), [], "and in a whole network");
+        states.link(&network, link, &other, later);
+        states.whole(Some(&network), &other, later);
+        assert_eq!(lines(&mut states), [], "said again, and in a whole network");
         let known = states.of(&"e0--c0".into()).unwrap();
         assert_eq!((known.since, &*known.said_by), (start, "ryu"));
         network.set_link(link, Some(true), None);
-        let said = states.link(&network, link, &other, later).unwrap();
+        states.link(&network, link, &other, later);
+        let said = lines(&mut states).remove(0);
         assert_eq!((said.down, said.was_down, &*said.said_by), (false, Some(Duration::from_secs(50)), "x"));
         assert_eq!((states.len(), states.all()), (0, vec![]));
     }
@@ -276,7 +359,9 @@ mod tests {
             let at = network.vertex(name).unwrap();
             network.set_switch(at, up);
             let links: Vec<LinkIdx> = network.links_of(at).map(|(index, _)| index).collect();
-            let line = states.switch(network, (&name.into(), links.as_slice()), &by, now).unwrap();
+            states.switch(network, (&name.into(), links.as_slice()), &by, now);
+            let line = lines(&mut states).remove(0);
+            assert_eq!(line.lost.len(), if up { 0 } else { 2 }, "links that went with it");
             (line.subject, line.down, states.len())
         };
         assert_eq!(set(&mut network, "c0", false), (Subject::Switch { links: 2 }, true, 2));
@@ -295,7 +380,8 @@ mod tests {
         let mut change = |second: u64| {
             let up = network.link_at(link).up;
             network.set_link(link, Some(!up), None);
-            states.link(&network, link, &by, start + Duration::from_secs(second)).map(|line| (line.last, line.left_out))
+            states.link(&network, link, &by, start + Duration::from_secs(second));
+            lines(&mut states).pop().map(|line| (line.last, line.left_out))
         };
         let said: Vec<_> = (0..500).map(&mut change).collect();
         assert_eq!(said[..5], [Some((false, 0)), Some((false, 0)), Some((false, 0)), Some((true, 0)), None]);
@@ -325,7 +411,50 @@ mod tests {
         };
         let network = Network::from_document(&document).unwrap();
         let mut states = LinkStates::default();
-        let lines = states.whole(Some(&network), &"ryu".into(), Instant::now());
-        assert_eq!((lines.len(), states.len(), states.lines.len(), states.left_out), (LINES, 1_000, LINES, 950));
+        states.whole(Some(&network), &"ryu".into(), Instant::now());
+        assert_eq!((states.len(), states.lines.len(), states.left_out), (1_000, LINES, 950));
+        let LostLinks { links, lines } = states.take_lost();
+        assert_eq!((links.len(), lines.len()), (1_000, LINES));
+    }
+
+    #[test]
+    fn a_link_keeps_what_it_carried_until_it_is_up_again() {
+        let (mut network, mut states, now) = (network(), LinkStates::default(), Instant::now());
+        let (link, by): (_, Arc<str>) = (network.link("e0--c0").unwrap(), "ryu".into());
+        let name: LinkName = "e0--c0".into();
+        let mut turn = |states: &mut LinkStates, up| {
+            network.set_link(link, Some(up), None);
+            states.link(&network, link, &by, now);
+        };
+        turn(&mut states, false);
+        assert_eq!(states.of(&name).unwrap().carried, None, "nobody has looked yet");
+        assert_eq!(states.take_lost().links, [name.clone()]);
+        states.carried(&name, CarriedRoutes { routes: 3, ..CarriedRoutes::default() });
+        assert_eq!(states.of(&name).unwrap().carried.as_ref().unwrap().routes, 3);
+        assert_eq!(states.take_lost().links, [], "it is looked at once");
+        turn(&mut states, true);
+        states.carried(&name, CarriedRoutes::default());
+        assert_eq!(states.of(&name), None, "what is told too late is of no link that is down");
+        turn(&mut states, false);
+        turn(&mut states, true);
+        assert_eq!(states.take_lost().links, [], "it was back before anybody looked");
+    }
+
+    #[test]
+    fn the_log_names_a_few_applications_and_counts_the_rest() {
+        let application = |id: u32| ApplicationId { cluster_timestamp: 1, sequence: id };
+        let some = CarriedRoutes {
+            routes: 12,
+            applications_total: 5,
+            applications: vec![(application(1), 7), (application(2), 3)],
+            ..CarriedRoutes::default()
+        };
+        let all = "; carried 12 routes of 5 applications: application_1_0001, application_1_0002 and 3 more";
+        assert_eq!(in_words(&some), all);
+        let guess = CarriedRoutes { uncertain: 4, chained: 1, ..CarriedRoutes::default() };
+        let said =
+            "; carried 1 route through middleboxes; may have carried 4 of which the network chose the path by itself";
+        assert_eq!(in_words(&guess), said);
+        assert_eq!(in_words(&CarriedRoutes::default()), "; carried no known route");
     }
 }

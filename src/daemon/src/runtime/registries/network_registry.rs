@@ -1,7 +1,8 @@
 //! The network as fed: known here as well, so that a change of an unknown link is refused at once.
 
-use super::link_states::{DownLink, LinkStates, LinkTold};
+use super::link_states::{DownLink, LinkStates, LinkTold, LostLinks};
 use super::refusal::{ItemRefusal, Reason};
+use hintd_engine::CarriedRoutes;
 use hintd_model::cluster::Change;
 use hintd_model::network::Network;
 use hintd_model::units::{BitsPerSec, LinkIdx, LinkName};
@@ -48,11 +49,14 @@ impl NetworkRegistry {
         std::mem::take(&mut self.waiting)
     }
 
-    pub(super) fn observe(&mut self, network: Option<&Arc<Network>>) {
-        if self.network.is_none() && self.waiting.is_empty() && network.is_some() {
+    /// Says whether the network is news.
+    pub(super) fn observe(&mut self, network: Option<&Arc<Network>>) -> bool {
+        let is_news = self.network.is_none() && self.waiting.is_empty() && network.is_some();
+        if is_news {
             self.network = network.cloned();
             self.look_at_all(CLUSTER_FILE);
         }
+        is_news
     }
 
     /// Links that carry nothing, the longest first.
@@ -76,8 +80,15 @@ impl NetworkRegistry {
 
     fn look_at_all(&mut self, said_by: &str) {
         self.links = self.network.as_ref().map_or(0, |network| network.links().count());
-        let lines = self.states.whole(self.network.as_deref(), &said_by.into(), Instant::now());
-        lines.iter().for_each(super::link_states::Line::write);
+        self.states.whole(self.network.as_deref(), &said_by.into(), Instant::now());
+    }
+
+    pub(super) fn take_lost(&mut self) -> LostLinks {
+        self.states.take_lost()
+    }
+
+    pub(super) fn carried(&mut self, link: &LinkName, carried: CarriedRoutes) {
+        self.states.carried(link, carried);
     }
 
     pub(super) fn replace(&mut self, network: Option<Arc<Network>>, said_by: &str) {
@@ -107,9 +118,7 @@ impl NetworkRegistry {
         }
         let network = Arc::make_mut(network);
         network.set_link(index, up, capacity);
-        if let Some(line) = self.states.link(network, index, &said_by.into(), Instant::now()) {
-            line.write();
-        }
+        self.states.link(network, index, &said_by.into(), Instant::now());
         self.push(Change::Link { link: link.clone(), up, capacity });
         Ok(true)
     }
@@ -136,9 +145,7 @@ impl NetworkRegistry {
         network.set_switch(switch, up);
         let links: Vec<LinkIdx> = network.links_of(switch).map(|(index, _)| index).collect();
         let named = (&network.vertex_at(switch).name, links.as_slice());
-        if let Some(line) = self.states.switch(network, named, &said_by.into(), Instant::now()) {
-            line.write();
-        }
+        self.states.switch(network, named, &said_by.into(), Instant::now());
         self.push(Change::Switch { name: name.into(), up });
         Ok(true)
     }

@@ -3,17 +3,55 @@
 use super::field::invalid;
 use crate::runtime::{DownLink, LinkTold};
 use hintd_client::wire::v1;
-use hintd_engine::{Drain, LinkForecast, LinkUse, LoadSource, NetworkWhatIf, Refusal, RouteForecast, WatcherState};
-use hintd_model::units::{LinkName, Timestamp};
+use hintd_engine::{
+    ApplicationPaths, CarriedRoutes, Drain, Generation, LinkForecast, LinkUse, LoadSource, NetworkWhatIf, Refusal,
+    RouteForecast, WatcherState, application_paths,
+};
+use hintd_model::units::{ApplicationId, LinkName, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Refused routes named of each watcher.
 const REFUSED_NAMED: usize = 20;
 
+/// Which paths applications have now whose routes went over links that are down.
+#[derive(Debug, Default)]
+pub(in crate::server) struct PathsNow(BTreeMap<ApplicationId, ApplicationPaths>);
+
+impl PathsNow {
+    pub(in crate::server) fn of(generation: &Generation, down: &[(LinkName, DownLink)]) -> Self {
+        let carried = down.iter().filter_map(|(_, down)| down.carried.as_deref());
+        let named: BTreeSet<_> = carried.flat_map(|carried| &carried.applications).map(|(of, _)| *of).collect();
+        match generation.snapshot.topology.network.as_deref() {
+            Some(network) if !named.is_empty() => Self(application_paths(network, &generation.flows, &named)),
+            _ => Self::default(),
+        }
+    }
+
+    fn carried(&self, carried: &CarriedRoutes) -> v1::CarriedRoutes {
+        let application = |(application, routes): &(ApplicationId, u64)| {
+            let now = self.0.get(application).copied().unwrap_or_default();
+            v1::CarriedApplication {
+                application_id: application.to_string(),
+                routes: *routes,
+                routes_whole: now.whole,
+                routes_cut: now.cut,
+            }
+        };
+        v1::CarriedRoutes {
+            routes: carried.routes,
+            routes_uncertain: carried.uncertain,
+            routes_chained: carried.chained,
+            applications: carried.applications.iter().map(application).collect(),
+            applications_total: u32::try_from(carried.applications_total).unwrap_or(u32::MAX),
+        }
+    }
+}
+
 /// One link with its `users` greatest users; 0: all. `told`: what the registries know of it.
 #[must_use]
-pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, users: u32) -> v1::LinkView {
+pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, paths: &PathsNow, users: u32) -> v1::LinkView {
     let named = if users == 0 { usize::MAX } else { users as usize };
     let is_measured = link.source == LoadSource::Measured;
     let user = |user: &hintd_engine::LinkUser| v1::LinkUser {
@@ -47,6 +85,7 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, users: u32) 
         a_to_b_modelled_bits_per_s: whole(link.modelled[0]),
         b_to_a_modelled_bits_per_s: whole(link.modelled[1]),
         users_reason: users_reason(link).to_owned(),
+        carried: down.and_then(|down| down.carried.as_deref()).map(|carried| paths.carried(carried)),
     }
 }
 
@@ -181,8 +220,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_link_that_is_down_says_since_when() {
-        let down = DownLink { since: Instant::now(), said_by: "ryu".into() };
+    fn only_a_link_that_is_down_says_since_when_and_what_it_carried() {
+        let carried = CarriedRoutes { routes: 2, ..CarriedRoutes::default() };
+        let down = DownLink { since: Instant::now(), said_by: "ryu".into(), carried: Some(carried.into()) };
         let told = LinkTold { down: Some(down), measured: None };
         let since = |up| {
             let link = LinkUse {
@@ -196,10 +236,10 @@ mod tests {
                 task_pairs: [0; 2],
                 users: Vec::new(),
             };
-            let view = link_view(&link, &told, 0);
-            (view.down_ms.is_some(), view.down_by)
+            let view = link_view(&link, &told, &PathsNow::default(), 0);
+            (view.down_ms.is_some(), view.down_by, view.carried.map(|carried| carried.routes))
         };
-        assert_eq!([true, false].map(since), [(false, String::new()), (true, "ryu".to_owned())]);
+        assert_eq!([true, false].map(since), [(false, String::new(), None), (true, "ryu".to_owned(), Some(2))]);
     }
 
     #[test]

@@ -105,6 +105,24 @@ function Map_({ network, chosen }) {
       <span>under a rack: hosts that it reaches, and the busiest host's link</span><span>a switch, chosen: its links in the table</span></p>`;
 }
 
+/** What became of an application whose routes went over a link that is down, as hintctl links says it. */
+const pathsNow = (of) => (!of.routes_whole && !of.routes_cut ? 'sends no more'
+  : of.routes_cut ? `${of.routes_cut} of its ${of.routes_whole + of.routes_cut} routes have no path` : `all of its ${of.routes_whole} routes have a path`);
+
+/** What a link carried when it went down. */
+function Carried({ carried }) {
+  const more = [
+    carried.routes_chained > 0 && `${carried.routes_chained} routes through middleboxes went over it.`,
+    carried.routes_uncertain > 0 && `${carried.routes_uncertain} more routes may have: the network chose among several paths, which hintd does not see.`,
+  ].filter(Boolean).join(' ');
+  return html`<${Table} caption=${`Whose routes went over it when it went down: ${carried.routes} routes of ${carried.applications_total} applications`}
+      empty="none that hintd knows of." by=${(of) => of.application_id} rows=${carried.applications} columns=${[
+    ['Application', (of) => html`<a href=${to('applications', of.application_id)}>${of.application_id}</a>`],
+    ['Routes over it', (of) => of.routes, 'n'],
+    ['Now', (of) => html`<span class=${of.routes_cut ? 'state bad' : ''}>${pathsNow(of)}</span>`],
+  ]} />${more && html`<p class="empty">${more}</p>`}`;
+}
+
 function Chosen({ link }) {
   const hour = history.value?.of === link.id ? history.value : null;
   const shown = hour?.link && hour.at_ms.length > 1;
@@ -126,12 +144,13 @@ function Chosen({ link }) {
     ['b to a', sends(1)],
     link.up && ['Load is', `${link.load_source ?? '–'}, ${loadAge(link) < 1000 ? 'of now' : span(loadAge(link)) + ' old'}`],
   ]} />
-    <${Table} caption=${link.up ? 'Who sends most over it (modelled)' : 'Whose flows the model has on it still, though it is down'} empty=${link.up ? nobody(link) + '.' : 'nobody with hints.'} by=${(user) => user.application_id} rows=${link.users} columns=${[
+    ${(link.up || link.users.length > 0 || !link.carried) && html`<${Table} caption=${link.up ? 'Who sends most over it (modelled)' : 'Whose flows the model has on it still, though it is down'} empty=${link.up ? nobody(link) + '.' : 'nobody with hints.'} by=${(user) => user.application_id} rows=${link.users} columns=${[
     ['Application', (user) => html`<a href=${to('applications', user.application_id)}>${user.application_id}</a>`],
     link.up && ['a to b', (user) => modelled(user.a_to_b_bits_per_s), 'n'],
     link.up && ['b to a', (user) => modelled(user.b_to_a_bits_per_s), 'n'],
     link.up && link.users.some((user) => user.above_measured) && ['', (user) => (user.above_measured ? 'above what is measured' : '')],
-  ].filter(Boolean)} />
+  ].filter(Boolean)} />`}
+    ${link.carried && html`<${Carried} carried=${link.carried} />`}
     ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity${wasDown ? '; where it was down there is a gap, and a line below 0' : ''}</figcaption>
       <${Chart} key=${link.id + wasDown} title=${'Load of ' + link.id} unit=" %" top=${100} at=${hour.at_ms} series=${[[`${link.a} to ${link.b}`, load(0), '--one'], [`${link.b} to ${link.a}`, load(1), '--two'], ...(wasDown ? [['down', hour.down.map((off) => (off ? DOWN_AT : null)), '--bad', 'down']] : [])]} /></figure>`
     : html`<p class="empty">${link.host ? 'The hour is kept of links between switches only.' : 'No history of this link yet.'}</p>`}

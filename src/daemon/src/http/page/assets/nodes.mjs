@@ -1,5 +1,5 @@
 // Racks, and the nodes of the one that is open.
-import { Bar, Load, Table, busier, byName, html, megabytes, number, percent, span } from './parts.mjs';
+import { Bar, Load, Table, busier, byName, html, memory, number, percent, span } from './parts.mjs';
 import { doc, place, rack, since, to } from './state.mjs';
 
 const free = (row) => Math.max(0, row.total_mb - row.used_mb - row.leased_mb);
@@ -14,8 +14,8 @@ export function Nodes() {
     ['Rack', (row) => html`<a href=${to('nodes', row.rack)} aria-current=${row.rack === chosen ? 'true' : undefined}>${row.rack}</a>`, '', (row) => row.rack],
     ['Usable', (row) => html`<span class=${row.usable < row.nodes ? 'state warn' : ''}>${row.usable} of ${row.nodes}</span>`, '', (row) => row.usable - row.nodes],
     ['Used and leased', (row) => html`<${Bar} share=${taken(row)} age=${row.oldest_ms == null ? 0 : row.oldest_ms + since()} />`, '', taken],
-    ['Free', (row) => megabytes(free(row)), 'n', free],
-    ['Leased', (row) => megabytes(row.leased_mb), 'n', (row) => row.leased_mb],
+    ['Free', (row) => memory(free(row)), 'n', free],
+    ['Leased', (row) => memory(row.leased_mb), 'n', (row) => row.leased_mb],
     ['Containers', (row) => row.containers, 'n', (row) => row.containers],
     ['Longest silent', (row) => span(row.oldest_ms), 'n', (row) => row.oldest_ms],
   ]} />`;
@@ -34,7 +34,7 @@ function Rack({ name }) {
     ['State', (node) => html`<span class=${'state ' + (node.state === 'RUNNING' ? 'good' : 'bad')}>${node.state}</span>`, '', (node) => node.state],
     ['Used', (node) => html`<${Bar} share=${share(node, 'used')} age=${age(node)} />`, '', (node) => share(node, 'used')],
     ['Leased', (node) => percent(share(node, 'leased')), 'n', (node) => share(node, 'leased')],
-    ['Memory', (node) => megabytes(node.total.memory_mb), 'n'],
+    ['Memory', (node) => memory(node.total.memory_mb), 'n'],
     ['Cores used', (node) => `${number(node.used.vcores)} of ${number(node.total.vcores)}`, 'n'],
     ['Containers', (node) => node.containers, 'n', (node) => node.containers],
     ['Link', (node) => (node.link ? html`<a href=${to('network', node.link.id)} aria-label=${'Link ' + node.link.id}>link</a> <${Load} link=${linked(node)} />` : '–'), '', (node) => (node.link?.up ? busier(node.link) : null)],

@@ -1,5 +1,5 @@
 // Health, rates, the busiest links, what hints were worth.
-import { Bar, Chart, Facts, Load, Table, bits, bytes, hottest, html, nobody, number, percent, sends, span, words } from './parts.mjs';
+import { Bar, Chart, Facts, Load, Table, bits, bytes, hottest, html, nobody, number, percent, sends, span, term, words } from './parts.mjs';
 import { doc, history, rates, since, to } from './state.mjs';
 
 export function Overview() {
@@ -58,8 +58,8 @@ function Trouble() {
 /** Of one policy, queue and mode: followed, and what came of it. */
 export function Worth({ status }) {
   // All figures of a row are of one measure, which the row names.
-  const term = (row) => ['cross_rack_bytes', 'remote_bytes'].find((name) => (row.terms?.[name]?.expected_gain ?? row.terms?.[name]?.had_followed) != null);
-  const gain = (row, name) => row.terms?.[term(row)]?.[name];
+  const saved = (row) => ['cross_rack_bytes', 'remote_bytes'].find((name) => (row.terms?.[name]?.expected_gain ?? row.terms?.[name]?.had_followed) != null);
+  const gain = (row, name) => row.terms?.[saved(row)]?.[name];
   return html`<section aria-labelledby="worth"><h2 id="worth">What hints were worth, by queue</h2>
     <${Table} caption="Followed, and bytes saved, since the start" empty="no decision is settled yet."
       by=${(row) => [row.policy, row.queue, row.mode].join(' ')} rows=${status.adherence} columns=${[
@@ -71,7 +71,7 @@ export function Worth({ status }) {
     ['In rack', (row) => row.in_rack, 'n'],
     ['Elsewhere', (row) => row.elsewhere, 'n'],
     ['Never', (row) => row.never, 'n'],
-    ['Saved of', (row) => (term(row) ? words(term(row)) : '–')],
+    ['Saved of', (row) => (saved(row) ? term(saved(row)) : '–')],
     ['Expected gain', (row) => percent(gain(row, 'expected_gain')), 'n'],
     ['Realised gain', (row) => percent(gain(row, 'realised_gain')), 'n'],
     ['Had it followed', (row) => percent(gain(row, 'had_followed')), 'n'],

@@ -16,8 +16,10 @@ const scaled = (value, step, units) => {
   return number(value) + ' ' + units[at];
 };
 export const bits = (value) => (value == null ? '–' : scaled(value, 1000, ['bit/s', 'kbit/s', 'Mbit/s', 'Gbit/s', 'Tbit/s']));
-export const bytes = (value) => (value == null ? '–' : scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']));
-export const megabytes = (value) => bytes(value * 1048576);
+/** Data, as hintctl has it. */
+export const bytes = (value) => (value == null ? '–' : scaled(value, 1000, ['B', 'kB', 'MB', 'GB', 'TB', 'PB']));
+/** Memory as YARN counts it: 1,024 MB are a GB. */
+export const memory = (mb) => (mb == null ? '–' : scaled(mb, 1024, ['MB', 'GB', 'TB', 'PB']));
 export function span(ms) {
   if (ms == null) return 'never';
   const s = ms / 1000;
@@ -42,6 +44,8 @@ export function zone() {
 /** A name that is too long, without its middle: names differ at their ends. */
 export const cut = (text, most) => (text.length > most ? text.slice(0, Math.floor((most - 1) / 2)) + '…' + text.slice(-Math.ceil((most - 1) / 2)) : text);
 export const words = (token) => String(token).replaceAll('_', ' ');
+/** A cost term's name, as hintctl says it: without its unit. */
+export const term = (name) => words(name.replace(/^part\./, '').replace(/(_bits_per)?_s$/, '').replace('cross_rack', 'cross-rack'));
 /** Names as people sort them: rack2 before rack10. */
 export const byName = new Intl.Collator('en', { numeric: true }).compare;
 
@@ -149,6 +153,9 @@ export function Table({ caption, columns, rows, by, empty = 'None.', name, filte
 
 export const Facts = ({ rows }) => html`<dl class="facts">${rows.filter(Boolean).map(([name, value, kind]) => html`<div class=${kind ?? ''}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
+/** Between two ticks of time, pixels: a time with seconds fits, and a gap beside it. */
+const TIME_WIDTH = 80;
+
 /** A picture with an axis of time; `series` are [name, values, class, words for any value]. Those with words have points: a line needs two. The figures are in its label for who can't see it. */
 export class Chart extends Component {
   draw() {
@@ -162,7 +169,7 @@ export class Chart extends Component {
     this.plot = new uPlot({
       width: Math.max(200, this.box.clientWidth), height: 200, cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top ?? 0, 1e-9)] } },
-      axes: [{ ...axis, size: 34, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
+      axes: [{ ...axis, size: 34, space: TIME_WIDTH, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
       series: [{ label: 'Time', value: (_, value) => (value == null ? '–' : clock(value * 1000)) }, ...series.map(([label, , color, said], at) => ({
         label, stroke: css.getPropertyValue(color).trim(), width: 2, dash: at % 2 ? [6, 4] : undefined, points: { show: !!said, size: 5 },
         value: (_, value) => this.said(value, said),

@@ -1,16 +1,20 @@
 // A decision made again: as it was answered, and under another policy side by side.
 import { signal } from './vendor/signals-core.mjs';
-import { Bar, Table, bits, bytes, html, number, percent, words } from './parts.mjs';
+import { Bar, Table, bits, bytes, html, number, percent, term, words } from './parts.mjs';
 import { replay, replayed, settings } from './state.mjs';
 
-const seconds = (value) => (value == null ? '–' : number(value) + ' s');
+const seconds = (value) => (value == null ? '–' : value >= 1 || !value ? number(value) + ' s' : value >= 1e-3 ? number(value * 1e3) + ' ms' : number(value * 1e6) + ' us');
+/** In the order in which hintctl has them; parts of the objective come after it. */
+const ORDER = ['remote_bytes', 'cross_rack_bytes', 'core_hops', 'worst_link_s', 'balance', 'objective'];
+const isPart = (name) => name.startsWith('part.');
+const rank = (name) => (isPart(name) ? ORDER.length + 1 : ORDER.indexOf(name) + 1 || ORDER.length);
 const UNITS = { remote_bytes: bytes, cross_rack_bytes: bytes, worst_link_s: seconds };
 /** The policy that is chosen. */
 const other = signal('');
 
 /** One term of both placements, side by side; what is less is better. */
 export function Terms({ caption, heads, costs: [one, two] }) {
-  const names = Object.keys({ ...one, ...two });
+  const names = Object.keys({ ...one, ...two }).sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
   if (!names.length) return html`<p class="empty">No term could be computed.</p>`;
   // Parts of an objective have the unit that their name ends with.
   const unit = (name) => UNITS[name] ?? (name.endsWith('_bits_per_s') ? bits : name.endsWith('_s') ? seconds : name.endsWith('across_racks') ? bytes : number);
@@ -20,7 +24,7 @@ export function Terms({ caption, heads, costs: [one, two] }) {
     <tbody>${names.map((name) => {
     const most = Math.max(one?.[name] ?? 0, two?.[name] ?? 0, 1e-12);
     const cell = (value, which) => (value == null ? '–' : html`<${Bar} share=${value / most} label=${show(name, value)} kind=${which} />`);
-    return html`<tr key=${name}><th scope="row">${words(name)}</th><td>${cell(one?.[name], 'one')}</td><td>${cell(two?.[name], 'two')}</td></tr>`;
+    return html`<tr key=${name}><th scope="row">${isPart(name) ? `of which ${term(name)}` : term(name)}</th><td>${cell(one?.[name], 'one')}</td><td>${cell(two?.[name], 'two')}</td></tr>`;
   })}</tbody></table></div>`;
 }
 

@@ -1,5 +1,5 @@
 // Queues and policies, and the configuration in force.
-import { Chart, Facts, Table, html, number, percent, span, words } from './parts.mjs';
+import { Chart, Facts, Table, html, number, percent, span, term as named, words } from './parts.mjs';
 import { doc, history, settings, to } from './state.mjs';
 import { Worth } from './overview.mjs';
 
@@ -26,7 +26,7 @@ export function Queues() {
   ]} /></section>`}`;
 }
 
-const GAINS = [['cross_rack_bytes', 'Bytes across racks'], ['remote_bytes', 'Bytes of input read from other hosts']];
+const GAINS = [['cross_rack_bytes', 'Cross-rack bytes'], ['remote_bytes', 'Remote bytes (input read from other hosts)']];
 
 /** What hints were to save and did, over the hour: a chart for each cost term. */
 function Gains() {
@@ -36,7 +36,7 @@ function Gains() {
   return html`<section aria-labelledby="gains"><h2 id="gains">Gain over time</h2>
     ${!known.length ? html`<p class="empty">No decision of the last hour is settled and compared with where YARN would have put its containers.</p>` : html`
     <div class="charts">${known.map(([term, what]) => html`<figure><figcaption>${what} that hints save of what YARN alone would send, over the ten minutes before each point, in queues that give hints. A gap: no decision was compared in those ten minutes</figcaption>
-      <${Chart} title=${'Gain: ' + words(term)} unit=" %" at=${hour.at_ms} series=${[['expected', share(hour.gains[term].expected), '--one'], ['realised', share(hour.gains[term].realised), '--two']]} /></figure>`)}</div>`}</section>`;
+      <${Chart} title=${'Gain: ' + named(term)} unit=" %" at=${hour.at_ms} series=${[['expected', share(hour.gains[term].expected), '--one'], ['realised', share(hour.gains[term].realised), '--two']]} /></figure>`)}</div>`}</section>`;
 }
 
 export function Configuration() {

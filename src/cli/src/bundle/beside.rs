@@ -1,0 +1,88 @@
+//! What stands beside the daemon's answers: its metrics, and the last lines of its log, as far as the journal of systemd has them.
+
+use super::PATIENCE;
+use std::net::SocketAddr;
+use std::process::Command;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+/// The largest page of metrics.
+const METRICS_BYTES: u64 = 16 << 20;
+/// Lines of the log.
+const LINES: &str = "2000";
+/// systemd's name of the daemon.
+const UNIT: &str = "hintd.service";
+
+/// `/metrics` of the daemon that listens there, as Prometheus reads it.
+///
+/// # Errors
+/// In words.
+pub(super) async fn metrics(at: SocketAddr) -> Result<String, String> {
+    match tokio::time::timeout(PATIENCE, get(at)).await {
+        Ok(page) => page,
+        Err(_) => Err(format!("{at}: no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+async fn get(at: SocketAddr) -> Result<String, String> {
+    let failed = |error: std::io::Error| format!("{at}: {error}");
+    let mut stream = TcpStream::connect(at).await.map_err(failed)?;
+    let request = format!("GET /metrics HTTP/1.0\r\nhost: {at}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.map_err(failed)?;
+    let mut answer = String::new();
+    stream.take(METRICS_BYTES).read_to_string(&mut answer).await.map_err(failed)?;
+    let (head, page) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    match head.split_whitespace().nth(1) {
+        Some("200") => Ok(page.to_owned()),
+        _ => Err(format!("{at}: it answers {:?}", head.lines().next().unwrap_or_default())),
+    }
+}
+
+/// The last lines of the daemon's log.
+///
+/// # Errors
+/// In words.
+pub(super) fn log() -> Result<String, String> {
+    let seconds = PATIENCE.as_secs().to_string();
+    let journal = ["journalctl", "--unit", UNIT, "--lines", LINES, "--no-pager", "--quiet", "--output", "short-iso"];
+    // A journal that hangs is not waited for.
+    let asked = Command::new("timeout").arg(&seconds).args(journal).output();
+    let output = asked.map_err(|error| format!("journalctl can't be run: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    match (output.status.success(), text.trim().is_empty()) {
+        (true, false) => Ok(text),
+        (true, true) => Err(format!("the journal has no lines of {UNIT} that this user may read")),
+        (false, _) => {
+            let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            let why = if said.is_empty() { output.status.to_string() } else { said };
+            Err(format!("journalctl: {why}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn metrics_are_what_the_page_says_and_all_else_is_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let answering = async |answer: &'static str| {
+            let (said, _) = tokio::join!(metrics(at), async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = [0; 64];
+                let read = stream.read(&mut request).await.unwrap();
+                assert!(request[..read].starts_with(b"GET /metrics "));
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            });
+            said
+        };
+        assert_eq!(answering("HTTP/1.0 200 OK\r\n\r\nup 1\n").await.unwrap(), "up 1\n");
+        let refused = answering("HTTP/1.0 404 Not Found\r\n\r\nno\n").await.unwrap_err();
+        assert!(refused.contains("404 Not Found"), "{refused}");
+        drop(listener);
+        assert!(metrics(at).await.unwrap_err().contains(&at.to_string()));
+    }
+}
