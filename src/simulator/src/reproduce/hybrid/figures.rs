@@ -28,8 +28,8 @@ pub const BATCH: Experiment = Experiment {
     paper: PAPER,
     figure: "Figures 5.11 and 5.12: makespan of all jobs and of small ones, all submitted at once, in the simulation",
     settings: world::settings,
-    quick_s: quick_s(8),
-    full_s: full_s(8),
+    quick_s: quick_s(9),
+    full_s: full_s(9),
     rows: &|entry, context| batch(&Runs { entry, context }),
 };
 /// Figures 5.13 to 5.15.
@@ -38,8 +38,8 @@ pub const ONLINE: Experiment = Experiment {
     paper: PAPER,
     figure: "Figures 5.13 to 5.15: completion time of all, small and large jobs, submitted over the day; figures are the cluster's, with which the simulation is \"consistent\"",
     settings: world::settings,
-    quick_s: quick_s(8),
-    full_s: full_s(8),
+    quick_s: quick_s(10),
+    full_s: full_s(10),
     rows: &|entry, context| online(&Runs { entry, context }),
 };
 /// Figures 5.16 and 5.17.
