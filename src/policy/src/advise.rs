@@ -181,6 +181,15 @@ pub trait PlaceData: Send + Sync {
     /// [`PlaceError`] where the policy can't work on such a problem at all.
     fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError>;
 
+    /// The same for each of the data's first `blocks` blocks, whichever block the problem is of: what is alike for all of them
+    /// is found once.
+    ///
+    /// # Errors
+    /// As [`PlaceData::place_data`].
+    fn place_blocks(&self, problem: &DataProblem<'_>, blocks: u64) -> Result<Vec<Vec<ReplicaAdvice>>, PlaceError> {
+        (0..blocks).map(|block| self.place_data(&DataProblem { block, ..problem.clone() })).collect()
+    }
+
     /// Racks in which the input of a recurring job should have a replica, asked before it is written, or in which its tasks
     /// are best gathered where it is written already; ascending; empty: wherever HDFS puts it, and everywhere.
     fn homes(&self, _problem: &HomesProblem<'_>) -> Vec<RackIdx> {

@@ -276,6 +276,12 @@ impl Pool {
         MapCounts { all: row.maps, done: row.maps_done, waiting }
     }
 
+    /// Its tasks that wait for a container.
+    #[must_use]
+    pub fn waiting_tasks(&self, job: JobIdx) -> u32 {
+        self.job(job).groups.iter().map(|group| group.waiting.left()).sum()
+    }
+
     /// Its reduces.
     #[must_use]
     pub fn reduces(&self, job: JobIdx) -> ReduceCounts {

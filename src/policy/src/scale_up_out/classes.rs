@@ -91,6 +91,17 @@ impl Classes {
         }
     }
 
+    /// Such containers that machines of the side hold which run, whatever is on them now.
+    pub(super) fn containers(&self, view: &View<'_>, side: Side, size: &Resource) -> u64 {
+        let (statics, state) = (&view.snapshot.statics, &view.snapshot.state);
+        let of_side = statics.indexes().filter(|&node| self.side(node) == side && state[node.at()].usable());
+        let held = |node: NodeIdx| {
+            let kinds = statics.total[node.at()].0.into_iter().zip(size.0).filter(|&(_, size)| size > 0);
+            kinds.map(|(total, size)| total / size).min().unwrap_or(0)
+        };
+        of_side.map(held).sum()
+    }
+
     /// Whether a scale-up machine has room for such a container now.
     pub(super) fn up_has_room(&self, view: &View<'_>, size: &Resource) -> bool {
         let has = |node: &NodeIdx| {

@@ -8,8 +8,9 @@
 //! # Code map
 //! - `params`; `time`: the time model that labels jobs; `classifier`, `logistic`: which jobs are small.
 //! - `task_times`: what the time model is off by, from jobs that finished; `learned`: a classifier from such jobs.
-//! - `classes`: which machines are which. `queues`: the dispatcher. `place`: requests at once. `replicas`: data.
+//! - `classes`: which machines are which. `queues`: the dispatcher. `backlog`: what waits for a class. `place`: requests at once. `replicas`: data.
 
+mod backlog;
 mod classes;
 mod classifier;
 mod learned;
@@ -39,6 +40,7 @@ use hintd_model::cluster::Snapshot;
 use hintd_model::units::NodeIdx;
 use learned::Learned;
 use queues::Rules;
+use replicas::Racks;
 use std::sync::{Arc, OnceLock};
 use task_times::TaskTimes;
 
@@ -81,6 +83,16 @@ impl ScaleUpOut {
             (None, None) if self.params.time_model().small(job) => 1.0,
             (None, None) => -1.0,
         }
+    }
+}
+
+impl ScaleUpOut {
+    fn with_rules<R>(&self, act: impl FnOnce(&Rules<'_>) -> R) -> R {
+        let decision = |job: &JobShape| self.decision(job);
+        let seconds = |side: Side, job: &JobShape, containers: u64| {
+            self.times().seconds(&self.params.time_model(), side, job, containers)
+        };
+        act(&Rules { params: &self.params, decision: &decision, seconds: &seconds })
     }
 }
 
@@ -132,7 +144,15 @@ impl PlaceData for ScaleUpOut {
         if !self.params.replicas {
             return Ok(vec![ReplicaAdvice::Default; problem.replication.into()]);
         }
-        Ok(replicas::replicas(problem, &self.params.scale_up))
+        Ok(Racks::of(problem, &self.params.scale_up).replicas(problem, problem.block))
+    }
+
+    fn place_blocks(&self, problem: &DataProblem<'_>, blocks: u64) -> Result<Vec<Vec<ReplicaAdvice>>, PlaceError> {
+        if !self.params.replicas {
+            return Ok(vec![vec![ReplicaAdvice::Default; problem.replication.into()]; blocks as usize]);
+        }
+        let racks = Racks::of(problem, &self.params.scale_up);
+        Ok((0..blocks).map(|block| racks.replicas(problem, block)).collect())
     }
 }
 
@@ -176,10 +196,10 @@ impl Dispatch for ScaleUpOut {
     }
 
     fn observe(&self, state: &mut QueuesState, event: &DispatchEvent, view: &View<'_>) {
-        state.observe(&Rules { params: &self.params, decision: &|job| self.decision(job) }, event, view);
+        self.with_rules(|rules| state.observe(rules, event, view));
     }
 
     fn offer(&self, state: &mut QueuesState, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
-        state.offer(&Rules { params: &self.params, decision: &|job| self.decision(job) }, offer, view)
+        self.with_rules(|rules| state.offer(rules, offer, view))
     }
 }

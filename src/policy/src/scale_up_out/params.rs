@@ -19,15 +19,18 @@ pub enum Order {
     Delay,
 }
 
-/// When an idle scale-out machine takes a job that waits for scale-up machines.
+/// When scale-out machines take a job that waits for scale-up machines (004 §5.2.3).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steal {
     /// Never, while there are scale-up machines.
     Never,
     /// While no scale-up machine has room for it.
-    #[default]
     WhenFull,
+    /// The same; and before any machine is idle, as the job comes, if the backlog of scale-up machines would make it end later
+    /// than it does on scale-out machines.
+    #[default]
+    WhenSooner,
     /// At once, as 004 §5.2.3 has it.
     Always,
 }

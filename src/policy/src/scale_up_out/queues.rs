@@ -1,9 +1,14 @@
 //! Two queues of jobs, one a class, each in its own order; and jobs that are stolen from the one to the other (004 §5.2.3).
 //!
+//! The paper steals for machines that are idle. In a full cluster none is, and small jobs would wait for the few scale-up
+//! machines however long their backlog is: so a job is also stolen as it comes, if it ends sooner that way
+//! ([`Steal::WhenSooner`], a deviation).
+//!
 //! A job is told to its queue whole, when the first offer or launch after its groups comes: until then it is not known how
 //! many tasks it has. What a stolen job waits for is told again to the other queue, so groups of jobs that wait for
 //! scale-up machines are kept until their first task starts.
 
+use super::backlog::Backlog;
 use super::classes::{Classes, Side};
 use super::params::{Order, ScaleUpOutParams, Steal};
 use super::time::{BLOCK, JobShape};
@@ -21,6 +26,13 @@ use std::sync::Arc;
 /// Jobs looked at for one that fits an idle machine, nearest to the boundary first.
 const LOOKED_AT: usize = 64;
 
+/// Rows of [`QueuesState::recent`].
+const RECENT: usize = 4096;
+
+const fn recent(attempt: AttemptId) -> usize {
+    attempt.application.sequence as usize % RECENT
+}
+
 /// What waits and runs, by class.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueuesState {
@@ -33,8 +45,14 @@ pub struct QueuesState {
     stealable: BTreeSet<(u64, AttemptId)>,
     /// Jobs that scale-out machines stole so far.
     stolen: u64,
+    /// Waiting work by class, up and out, where jobs are stolen by when they end.
+    #[serde(default)]
+    backlog: [Backlog; 2],
     #[serde(skip)]
     classes: Classes,
+    /// Queues of jobs that run, the last one told with these bits of its number: most events are of few jobs.
+    #[serde(skip)]
+    recent: Vec<Option<(AttemptId, Side)>>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -47,6 +65,20 @@ struct Job {
     run: Option<Arc<EarlierRun>>,
     /// Its groups, until it starts or is known to be a scale-out job.
     groups: Vec<WaitingGroup>,
+    /// Milliseconds of a task on its class's machines, in the mean, and what the class's backlog has of its tasks that wait.
+    #[serde(default)]
+    task_ms: u64,
+    #[serde(default)]
+    waiting_ms: u64,
+}
+
+/// Where a job waits, and why there.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    side: Side,
+    decision: f64,
+    /// A small job that ends sooner behind the other class's backlog.
+    stolen: bool,
 }
 
 /// One class's jobs, in the order of one of the baselines.
@@ -104,10 +136,12 @@ fn delay(params: &ScaleUpOutParams) -> Delay {
     crate::Definition::new(DelayParams { node_skips, rack_skips: 0, slow_start, early_reduces })
 }
 
-/// The parameters, and how small a job is.
+/// The parameters, how small a job is, and how long its tasks take.
 pub(super) struct Rules<'a> {
     pub(super) params: &'a ScaleUpOutParams,
     pub(super) decision: &'a dyn Fn(&JobShape) -> f64,
+    /// Seconds for the job alone on so many containers of a class.
+    pub(super) seconds: &'a dyn Fn(Side, &JobShape, u64) -> f64,
 }
 
 impl QueuesState {
@@ -119,7 +153,9 @@ impl QueuesState {
             unsettled: Vec::new(),
             stealable: BTreeSet::new(),
             stolen: 0,
+            backlog: Default::default(),
             classes: Classes::default(),
+            recent: Vec::new(),
         }
     }
 
@@ -149,7 +185,9 @@ impl QueuesState {
             }
             DispatchEvent::Launched { task, .. } => {
                 self.settle(rules, view);
-                self.started(task.attempt);
+                if self.side_of_started(task.attempt).is_none() {
+                    self.started(task.attempt);
+                }
                 self.tell(rules.params, task.attempt, event, view);
             }
             DispatchEvent::Finished { task, .. } | DispatchEvent::Lost(task) => {
@@ -161,6 +199,7 @@ impl QueuesState {
                 self.tell(rules.params, *attempt, event, view);
                 self.started(*attempt);
                 self.jobs.remove(attempt);
+                self.forget_started(*attempt);
             }
             DispatchEvent::RackUse { .. }
             | DispatchEvent::Run { .. }
@@ -187,18 +226,50 @@ impl QueuesState {
 
     /// The job can't be stolen any more.
     fn started(&mut self, attempt: AttemptId) {
-        if let Some(job) = self.jobs.get_mut(&attempt) {
-            (job.started, job.groups) = (true, Vec::new());
+        let Some(job) = self.jobs.get_mut(&attempt) else { return };
+        if !std::mem::replace(&mut job.started, true) {
+            job.groups = Vec::new();
             self.stealable.remove(&(distance(job.decision), attempt));
+        }
+        if let Some(side) = job.side {
+            self.recent.resize(RECENT, None);
+            self.recent[recent(attempt)] = Some((attempt, side));
+        }
+    }
+
+    /// The queue of a job that runs, where it was asked lately: it keeps it to its end.
+    fn side_of_started(&self, attempt: AttemptId) -> Option<Side> {
+        let known = self.recent.get(recent(attempt)).copied().flatten();
+        known.filter(|known| known.0 == attempt).map(|known| known.1)
+    }
+
+    fn forget_started(&mut self, attempt: AttemptId) {
+        if self.side_of_started(attempt).is_some() {
+            self.recent[recent(attempt)] = None;
         }
     }
 
     fn tell(&mut self, params: &ScaleUpOutParams, attempt: AttemptId, event: &DispatchEvent, view: &View<'_>) {
-        match self.jobs.get(&attempt).and_then(|job| job.side) {
+        let known = self.side_of_started(attempt);
+        match known.or_else(|| self.jobs.get(&attempt).and_then(|job| job.side)) {
             Some(Side::Up) => self.up.observe(params, event, view),
             Some(Side::Out) => self.out.observe(params, event, view),
             None => {}
         }
+        if params.steal == Steal::WhenSooner {
+            self.weigh(attempt);
+        }
+    }
+
+    /// Keeps the backlog of the job's class true of its tasks that wait.
+    fn weigh(&mut self, attempt: AttemptId) {
+        let Some(job) = self.jobs.get_mut(&attempt) else { return };
+        let Some(side) = job.side else { return };
+        let queue = if side == Side::Up { &mut self.up } else { &mut self.out };
+        let pool = queue.pool();
+        let tasks = pool.find(attempt).map_or(0, |row| pool.waiting_tasks(row));
+        let was = std::mem::replace(&mut job.waiting_ms, job.task_ms.saturating_mul(tasks.into()));
+        self.backlog[side as usize].change(was, job.waiting_ms);
     }
 
     /// Puts what came since into its queues.
@@ -210,47 +281,74 @@ impl QueuesState {
         for attempt in std::mem::take(&mut self.unsettled) {
             let Some(job) = self.jobs.get(&attempt) else { continue };
             let (was, before) = (job.side, job.decision);
-            let (side, decision) = self.choose(rules, job, view);
+            let choice = self.choose(rules, job, view);
             self.stealable.remove(&(distance(before), attempt));
-            if was.is_some_and(|was| was != side) {
+            if was.is_some_and(|was| was != choice.side) {
                 self.tell(rules.params, attempt, &DispatchEvent::Done(attempt), view);
             }
-            self.put(rules.params, attempt, (side, decision), view);
+            self.stolen += u64::from(choice.stolen);
+            self.put(rules, attempt, choice, view);
         }
     }
 
     /// Tells a queue of all of a job's groups.
-    fn put(&mut self, params: &ScaleUpOutParams, attempt: AttemptId, to: (Side, f64), view: &View<'_>) {
+    fn put(&mut self, rules: &Rules<'_>, attempt: AttemptId, to: Choice, view: &View<'_>) {
         let Some(job) = self.jobs.get_mut(&attempt) else { return };
-        (job.side, job.decision) = (Some(to.0), to.1);
+        (job.side, job.decision) = (Some(to.side), to.decision);
+        if rules.params.steal == Steal::WhenSooner {
+            let shape = shape(job);
+            job.task_ms = ms((rules.seconds)(to.side, &shape, 1)) / shape.tasks().max(1);
+        }
         let groups = std::mem::take(&mut job.groups);
         let mut kept = Vec::with_capacity(groups.len());
         for group in groups {
             let event = DispatchEvent::Waiting(group);
-            self.tell(params, attempt, &event, view);
+            self.tell(rules.params, attempt, &event, view);
             if let DispatchEvent::Waiting(group) = event {
                 kept.push(group);
             }
         }
-        if to.0 == Side::Up {
+        if to.side == Side::Up {
             self.jobs.entry(attempt).or_default().groups = kept;
-            self.stealable.insert((distance(to.1), attempt));
+            self.stealable.insert((distance(to.decision), attempt));
         }
     }
 
-    /// The queue of a job that waits, and its decision value.
-    fn choose(&self, rules: &Rules<'_>, job: &Job, view: &View<'_>) -> (Side, f64) {
+    /// The queue of a job that waits.
+    fn choose(&self, rules: &Rules<'_>, job: &Job, view: &View<'_>) -> Choice {
         let held = |side| job.groups.iter().all(|group| self.classes.could_hold(view, side, &group.size));
+        let to = |side, decision| Choice { side, decision, stolen: false };
         if !rules.params.queues || !self.classes.runs(view, Side::Up) {
-            return (Side::Out, 0.0);
+            return to(Side::Out, 0.0);
         }
-        let decision = (rules.decision)(&shape(job));
+        let shape = shape(job);
+        let decision = (rules.decision)(&shape);
         // A container that only one class's machines are large enough for goes there, whatever the job.
         match (held(Side::Up), held(Side::Out)) {
-            (true, false) => (Side::Up, decision),
-            (true, true) if decision > 0.0 => (Side::Up, decision),
-            _ => (Side::Out, decision),
+            (true, false) => to(Side::Up, decision),
+            (true, true) if decision > 0.0 => {
+                let stolen = rules.params.steal == Steal::WhenSooner && self.ends_sooner_out(rules, job, &shape, view);
+                Choice { side: if stolen { Side::Out } else { Side::Up }, decision, stolen }
+            }
+            _ => to(Side::Out, decision),
         }
+    }
+
+    /// Whether a job that comes now would end on scale-out machines before it ended on scale-up machines: in either queue
+    /// behind as much of each other job's waiting work as it has itself, then alone.
+    fn ends_sooner_out(&self, rules: &Rules<'_>, job: &Job, shape: &JobShape, view: &View<'_>) -> bool {
+        let size = job.groups.iter().max_by_key(|group| group.count).map_or(Resource::ZERO, |group| group.size);
+        // Its own work is none that it waits for.
+        let own = |side: Side| if job.side == Some(side) { job.waiting_ms } else { 0 };
+        let end_s = |side: Side| match self.classes.containers(view, side, &size) {
+            0 => f64::INFINITY,
+            containers => {
+                let work = ms((rules.seconds)(side, shape, 1));
+                let ahead = self.backlog[side as usize].ahead_of_ms(work).saturating_sub(own(side).min(work));
+                ahead as f64 / 1e3 / containers as f64 + (rules.seconds)(side, shape, containers)
+            }
+        };
+        end_s(Side::Out) < end_s(Side::Up)
     }
 
     pub(super) fn offer(&mut self, rules: &Rules<'_>, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
@@ -281,7 +379,7 @@ impl QueuesState {
             let slot = OfferedNode::new(offer, view);
             advice.extend(not_yet(other.pool(), &slot, |_, _, _| HoldReason::OtherClass));
         }
-        if side == Side::Out && !self.out.waits_for_locality() && self.steal(params, offer, view) {
+        if side == Side::Out && !self.out.waits_for_locality() && self.steal(rules, offer, view) {
             let stolen = self.out.offer(params, offer, view);
             if launches(&stolen) {
                 return stolen;
@@ -291,11 +389,12 @@ impl QueuesState {
     }
 
     /// Moves the waiting job nearest to the boundary that fits the idle scale-out machine into its queue.
-    fn steal(&mut self, params: &ScaleUpOutParams, offer: &Offer, view: &View<'_>) -> bool {
+    fn steal(&mut self, rules: &Rules<'_>, offer: &Offer, view: &View<'_>) -> bool {
+        let params = rules.params;
         let fits = |size: &Resource| view.snapshot.rules.feasible(size, &offer.free);
         let may = |size: &Resource| match params.steal {
             Steal::Never => false,
-            Steal::WhenFull => !self.classes.up_has_room(view, size),
+            Steal::WhenFull | Steal::WhenSooner => !self.classes.up_has_room(view, size),
             Steal::Always => true,
         };
         let found = self.stealable.iter().take(LOOKED_AT).find(|(_, attempt)| {
@@ -307,8 +406,8 @@ impl QueuesState {
         let (_, attempt) = key;
         self.stealable.remove(&key);
         let decision = self.jobs.get(&attempt).map_or(0.0, |job| job.decision);
-        self.up.observe(params, &DispatchEvent::Done(attempt), view);
-        self.put(params, attempt, (Side::Out, decision), view);
+        self.tell(params, attempt, &DispatchEvent::Done(attempt), view);
+        self.put(rules, attempt, Choice { side: Side::Out, decision, stolen: true }, view);
         self.stolen += 1;
         true
     }
@@ -321,6 +420,11 @@ fn launches(advice: &[Advice]) -> bool {
 /// |decision value|, in an order that whole numbers have.
 const fn distance(decision: f64) -> u64 {
     decision.abs().to_bits()
+}
+
+/// Whole milliseconds; what is too long to be counted counts as the most.
+const fn ms(seconds: f64) -> u64 {
+    (seconds * 1e3) as u64
 }
 
 /// What is known of the job: of one that never ran before, and of whose shuffle nobody tells, that it shuffles nothing

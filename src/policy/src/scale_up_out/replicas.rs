@@ -6,20 +6,29 @@ use hintd_model::units::RackIdx;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// The first and second in one rack of scale-out machines, the third on scale-up machines, further ones as HDFS does by
-/// itself; everything as HDFS does where a class has no machine that runs.
-pub(super) fn replicas(problem: &DataProblem<'_>, scale_up: &str) -> Vec<ReplicaAdvice> {
-    let mut advice = vec![ReplicaAdvice::Default; problem.replication.into()];
-    let [up, out] = classes::racks(problem.snapshot, scale_up);
-    if up.is_empty() || out.is_empty() {
-        return advice;
+/// Racks of scale-up machines, and of scale-out machines: the same for all blocks that are written at one moment.
+pub(super) struct Racks([Vec<RackIdx>; 2]);
+
+impl Racks {
+    pub(super) fn of(problem: &DataProblem<'_>, scale_up: &str) -> Self {
+        Self(classes::racks(problem.snapshot, scale_up))
     }
-    let mut random = ChaCha8Rng::seed_from_u64(problem.seed);
-    random.set_stream(problem.block);
-    let mut draw = |racks: &[RackIdx]| ReplicaAdvice::Rack(racks[random.random_range(0..racks.len())]);
-    let (first, third) = (draw(&out), draw(&up));
-    for (advice, rack) in advice.iter_mut().zip([first, first, third]) {
-        *advice = rack;
+
+    /// The first and second in one rack of scale-out machines, the third on scale-up machines, further ones as HDFS does by
+    /// itself; everything as HDFS does where a class has no machine that runs.
+    pub(super) fn replicas(&self, problem: &DataProblem<'_>, block: u64) -> Vec<ReplicaAdvice> {
+        let mut advice = vec![ReplicaAdvice::Default; problem.replication.into()];
+        let [up, out] = &self.0;
+        if up.is_empty() || out.is_empty() {
+            return advice;
+        }
+        let mut random = ChaCha8Rng::seed_from_u64(problem.seed);
+        random.set_stream(block);
+        let mut draw = |racks: &[RackIdx]| ReplicaAdvice::Rack(racks[random.random_range(0..racks.len())]);
+        let (first, third) = (draw(out), draw(up));
+        for (advice, rack) in advice.iter_mut().zip([first, first, third]) {
+            *advice = rack;
+        }
+        advice
     }
-    advice
 }

@@ -32,6 +32,12 @@ pub struct Stage {
 }
 
 impl JobShape {
+    /// Maps and reduces.
+    #[must_use]
+    pub const fn tasks(&self) -> u64 {
+        self.maps.saturating_add(self.reduces)
+    }
+
     /// Maps, then reduces.
     #[must_use]
     pub const fn stages(&self) -> [Stage; 2] {

@@ -23,11 +23,16 @@ pub(super) struct Ledger {
     arrived: [u64; 2],
     /// Bytes that done jobs should have read: input, shuffle; reruns apart.
     due: [u64; 2],
+    /// Row of the job whose tasks are recounted next.
+    recounted: u32,
 }
+
+/// So many tasks are recounted at a time, those of the next live jobs in turn: a day's jobs submitted at once are millions.
+const RECOUNTED: u64 = 1 << 16;
 
 impl Ledger {
     pub(super) const fn new(on: bool) -> Self {
-        Self { on, tasks: 0, ended: 0, failed: 0, done: 0, reruns: 0, arrived: [0; 2], due: [0; 2] }
+        Self { on, tasks: 0, ended: 0, failed: 0, done: 0, reruns: 0, arrived: [0; 2], due: [0; 2], recounted: 0 }
     }
 
     pub(super) fn submitted(&mut self, shares: &Shares) {
@@ -56,7 +61,7 @@ impl Ledger {
 }
 
 impl Sim<'_> {
-    /// Recounts everything that lives.
+    /// Recounts what lives; of tasks' states, those of some jobs.
     pub(super) fn check(&mut self) -> Result<(), SimError> {
         if !self.ledger.on {
             return Ok(());
@@ -64,12 +69,10 @@ impl Sim<'_> {
         let at_s = self.now_s();
         self.fabric.check_circuits().map_err(|what| SimError::Invariant { at_s, what })?;
         self.check_nodes()?;
+        self.recount()?;
         let (mut waiting, mut held) = (0, 0);
         for (_, job) in self.jobs.iter() {
-            for group in [&job.maps, &job.reduces] {
-                self.hold("tasks of a job", group.recount(), (group.waiting, group.ended))?;
-                waiting += u64::from(group.waiting);
-            }
+            waiting += u64::from(job.maps.waiting) + u64::from(job.reduces.waiting);
             held += u64::from(job.running);
         }
         self.hold("tasks that wait", waiting, self.waiting)?;
@@ -80,6 +83,23 @@ impl Sim<'_> {
             self.ledger.ended + self.ledger.failed + self.tasks.running() - told,
             self.tasks.launched(),
         )
+    }
+
+    /// Recounts the next jobs' tasks.
+    fn recount(&mut self) -> Result<(), SimError> {
+        let (mut left, mut next) = (RECOUNTED, 0);
+        for (row, job) in self.jobs.from(self.ledger.recounted) {
+            for group in [&job.maps, &job.reduces] {
+                self.hold("tasks of a job", group.recount(), (group.waiting, group.ended))?;
+                left = left.saturating_sub(group.len().into());
+            }
+            if left == 0 {
+                next = row + 1;
+                break;
+            }
+        }
+        self.ledger.recounted = next;
+        Ok(())
     }
 
     fn check_nodes(&self) -> Result<(), SimError> {

@@ -99,25 +99,26 @@ impl Replicas {
             }),
             Dataset::Job(job) => draw(self.seed, &[1, job]),
         };
+        let blocks: Vec<Bytes> = blocks.into_iter().collect();
+        let ask = |advisor| self.ask(of, blocks.len() as u64, advisor, draw(seed, &[ADVICE_STREAM]));
+        let advice = advisor.map(ask).transpose()?.unwrap_or_default();
         let input = |(block, bytes): (usize, Bytes)| {
             if bytes == Bytes::ZERO {
-                return Ok(TaskInput { bytes, nodes: SmallVec::new() });
+                return TaskInput { bytes, nodes: SmallVec::new() };
             }
-            let block = block as u64;
-            let ask = |advisor| self.ask(of, block, advisor, draw(seed, &[ADVICE_STREAM]));
-            let advice = advisor.map(ask).transpose()?.unwrap_or_default();
-            Ok(TaskInput { bytes, nodes: self.block(seed, block, &advice) })
+            let advice = advice.get(block).map_or(&[][..], Vec::as_slice);
+            TaskInput { bytes, nodes: self.block(seed, block as u64, advice) }
         };
-        blocks.into_iter().enumerate().map(input).collect()
+        Ok(blocks.iter().copied().enumerate().map(input).collect())
     }
 
     fn ask(
         &self,
         of: Dataset<'_>,
-        block: u64,
+        blocks: u64,
         advisor: Advisor<'_>,
         seed: u64,
-    ) -> Result<Vec<ReplicaAdvice>, PlaceError> {
+    ) -> Result<Vec<Vec<ReplicaAdvice>>, PlaceError> {
         let path = match of {
             Dataset::Path(path) => path.into(),
             Dataset::Job(job) => format!("/jobs/{job}").into(),
@@ -127,7 +128,7 @@ impl Replicas {
         let problem = DataProblem {
             snapshot,
             path,
-            block,
+            block: 0,
             reader,
             plan,
             homes: advisor.homes,
@@ -136,7 +137,7 @@ impl Replicas {
             replication,
             seed,
         };
-        advisor.policy.place_data(&problem)
+        advisor.policy.place_blocks(&problem, blocks)
     }
 
     /// Nodes of one block, ascending.

@@ -249,7 +249,13 @@ impl Jobs {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Job)> {
-        self.rows.iter().enumerate().filter_map(|(row, job)| Some((row as u32, job.as_ref()?)))
+        self.from(0)
+    }
+
+    /// Those from a row on.
+    pub(super) fn from(&self, first: u32) -> impl Iterator<Item = (u32, &Job)> {
+        let rows = self.rows.iter().enumerate().skip(first as usize);
+        rows.filter_map(|(row, job)| Some((row as u32, job.as_ref()?)))
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) enum Kind {
     With,
     /// The same, stealing at once, as §5.2.3 has it.
     StealsAtOnce,
+    /// The same, stealing also as jobs come, where they end sooner so: ours, and what the daemon does.
+    StealsWhenSooner,
     /// The same as [`Kind::With`] where scale-up machines have [`MORE_UP`] times as many containers.
     MoreUp,
     /// `scale_up_out` without queues by class (H-w/o-P).
@@ -128,12 +130,14 @@ pub(super) fn made_of(system: System, seed: u64, jobs: &[TraceJob]) -> Result<Ru
 
 fn policy(system: System) -> Result<Box<dyn Policy>, String> {
     let order = if system.delay { Order::Delay } else { Order::Fair };
-    let stated = ScaleUpOutParams { order, ..ScaleUpOutParams::default() };
+    // Nothing is stolen before a machine is idle, as the paper has it.
+    let stated = ScaleUpOutParams { order, steal: Steal::WhenFull, ..ScaleUpOutParams::default() };
     let params = match system.kind {
         Kind::ScaleOut | Kind::Without if system.delay => return Ok(Box::new(Delay::default())),
         Kind::ScaleOut | Kind::Without => return Ok(Box::new(Fair::default())),
         Kind::With | Kind::MoreUp => stated,
         Kind::StealsAtOnce => ScaleUpOutParams { steal: Steal::Always, ..stated },
+        Kind::StealsWhenSooner => ScaleUpOutParams { steal: Steal::WhenSooner, ..stated },
         Kind::NoPlacement => ScaleUpOutParams { queues: false, ..stated },
         Kind::NoStealing => ScaleUpOutParams { steal: Steal::Never, ..stated },
         Kind::NoData => ScaleUpOutParams { replicas: false, ..stated },

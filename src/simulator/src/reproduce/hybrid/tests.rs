@@ -117,9 +117,13 @@ fn held_out_jobs_are_called_what_they_are() {
 #[test]
 #[ignore = "minutes in a debug build; hintctl reproduce hybrid-online runs the same"]
 fn a_day_of_all_kinds_ends() {
-    for (kind, batch) in
-        [(Kind::ScaleOut, false), (Kind::With, false), (Kind::StealsAtOnce, false), (Kind::NoPlacement, false)]
-    {
+    for (kind, batch) in [
+        (Kind::ScaleOut, false),
+        (Kind::With, false),
+        (Kind::StealsAtOnce, false),
+        (Kind::StealsWhenSooner, true),
+        (Kind::NoPlacement, false),
+    ] {
         let system = System { kind, delay: false, batch, quick: true, error_percent: 0 };
         let run = run("test", system, 1, None).unwrap();
         let report = &run.report;
