@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub const ATTRIBUTE: &str = "hintd/class";
 
 /// The same as YARN can have it: its attributes have one of two prefixes, that of the ResourceManager (`yarn nodeattributes`) or
-/// that of NodeManagers, and no slash in their names. A label is no way there, for asks without one never go to its nodes.
+/// that of NodeManagers, and no slash in their names. A label is no way there: asks without one are hinted to no node that has one.
 pub const YARN_ATTRIBUTES: [&str; 2] = ["rm.yarn.io/hintd-class", "nm.yarn.io/hintd-class"];
 
 /// Machines of two classes.
