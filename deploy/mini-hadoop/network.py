@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 import bridges
+import machines
 import ovs
 from cables import PREFIX, SWITCHES, Trouble, bits, limited, told, tool
 
@@ -28,7 +29,7 @@ MASTER = "198.18.0.254"  # 198.18.0.0/15 is set aside for measuring networks (RF
 MOST_NODES = 200
 
 
-def plan(racks: int, nodes_per_rack: int, node_rate: str, uplink_rate: str, switches: str = "bridges") -> dict:
+def plan(racks: int, nodes_per_rack: int, node_rate: str, uplink_rate: str, switches: str = "bridges", big_nodes: int = 0) -> dict:
     """Who is where, and which cables there are."""
     for what, value in (("--racks", racks), ("--nodes-per-rack", nodes_per_rack)):
         if value < 1:
@@ -41,8 +42,14 @@ def plan(racks: int, nodes_per_rack: int, node_rate: str, uplink_rate: str, swit
         raise Trouble(f"--uplink-rate {uplink_rate}: expected 64kbit or more for each of {len(of['spines'])} links")
     nodes = {f"w{i + 1}": {"address": f"198.18.0.{i + 1}", "rack": f"/rack{i // nodes_per_rack + 1}"}
              for i in range(racks * nodes_per_rack)}
+    machines.mark(nodes, big_nodes, node_rate)
     return {"master": MASTER, "racks": [f"/rack{i + 1}" for i in range(racks)], "nodes": nodes,
             "node_rate": node_rate, "uplink_rate": uplink_rate, "switches": switches, **of}
+
+
+def planned_bits(planned: dict, what: str) -> int:
+    """Bits per second, as planned, of all of a rack's uplinks together, or of a node's cable."""
+    return bits(planned["uplink_rate"] if what in planned["racks"] else planned["nodes"][what].get("rate", planned["node_rate"]))
 
 
 def document(planned: dict) -> dict:
@@ -50,7 +57,7 @@ def document(planned: dict) -> dict:
     racks = [rack[1:] for rack in planned["racks"]]
     above = planned.get("spines") or [bridges.TOP]
     ends = {switch: "" if len(above) == 1 else f"-{switch}" for switch in above}
-    links = [{"id": name, "a": name, "b": node["rack"][1:], "bits_per_s": bits(planned["node_rate"])}
+    links = [{"id": name, "a": name, "b": node["rack"][1:], "bits_per_s": planned_bits(planned, name)}
              for name, node in planned["nodes"].items()]
     links += [{"id": f"up-{rack}{end}", "a": rack, "b": switch, "bits_per_s": bits(planned["uplink_rate"]) // len(above)}
               for rack in racks for switch, end in ends.items()]
@@ -86,7 +93,7 @@ def rate(planned: dict, what: str, part: float) -> None:
         found, full = links(planned, what)
         ends = [(SWITCHES, device) for link in found for device in link[:2]]
     else:
-        ends, full = [(SWITCHES, what), (f"{PREFIX}{what}", "eth0")], bits(planned["node_rate"])
+        ends, full = [(SWITCHES, what), (f"{PREFIX}{what}", "eth0")], planned_bits(planned, what)
     for space, device in ends:
         limited(space, device, f"{int(full * part)}bit", "change")
 
@@ -140,7 +147,8 @@ def lay_cables(planned: dict, kind: ModuleType) -> None:
         told("ip", "-n", space, "addr", "add", f"{node['address']}/24", "dev", "eth0")
         told("ip", "-n", space, "link", "set", "dev", "lo", "up")
         told("ip", "-n", space, "link", "set", "dev", "eth0", "up")
-        limited(SWITCHES, name, planned["node_rate"]), limited(space, "eth0", planned["node_rate"])
+        for at, device in ((SWITCHES, name), (space, "eth0")):
+            limited(at, device, f"{planned_bits(planned, name)}bit")
     kind.host(None, CABLE, planned["master"])
     told("ip", "link", "set", "dev", CABLE, "up")
 
@@ -168,7 +176,7 @@ def remove() -> int:
     """All of it, with every process in it; how many namespaces there were. Without root there is nothing to remove."""
     found = spaces()
     traces = [Path(f"/sys/class/net/{CABLE}"), Path(f"/sys/class/net/{ovs.CONTROL}"), ovs.RUN]
-    if not found and not any(path.exists() for path in traces):
+    if not found and not any(path.exists() for path in traces) and machines.group() is None:
         return 0
     possible()
     for kind in KINDS.values():
@@ -187,6 +195,7 @@ def remove() -> int:
         told("ip", "netns", "del", space)
     if Path(f"/sys/class/net/{CABLE}").exists():  # its peer may have gone with its namespace already
         subprocess.run([tool("ip"), "link", "del", "dev", CABLE], capture_output=True)
+    machines.no_shares()
     return len(found)
 
 
@@ -202,7 +211,7 @@ def alone() -> socket.socket:
 
 def command(node: str) -> list[str]:
     """What a program is started by, to run on the node."""
-    return [tool("ip"), "netns", "exec", f"{PREFIX}{node}"]
+    return [*machines.command(node), tool("ip"), "netns", "exec", f"{PREFIX}{node}"]
 
 
 def counters(planned: dict) -> dict[str, dict[str, int]]:

@@ -86,11 +86,11 @@ def background(planned: dict) -> contextlib.AbstractContextManager:
 
 def tell(planned: dict, what: str, part: float) -> None:
     """The network file, as an operator would write it; hintd reads it as it changes."""
-    link, kind = (f"up-{what[1:]}", "uplink_rate") if what.startswith("/") else (what, "node_rate")
+    link = f"up-{what[1:]}" if what.startswith("/") else what
     document = network.document(planned)
     for row in document["links"]:
         if row["id"] == link:
-            row["bits_per_s"] = int(network.bits(planned[kind]) * part)
+            row["bits_per_s"] = int(network.planned_bits(planned, what) * part)
     file = BASE / "network.json"
     new = file.with_suffix(".new")
     new.write_text(json.dumps(document, indent=1))
@@ -105,7 +105,7 @@ def slower(planned: dict, what: str, part: float, links: Callable[[], list[dict]
     def rate(of: float) -> None:
         network.rate(planned, what, of)
         tell(planned, what, of)
-        wanted = int(network.bits(planned["uplink_rate" if what.startswith("/") else "node_rate"]) * of)
+        wanted = int(network.planned_bits(planned, what) * of)
         promise(until(lambda: any(row["id"] == link and int(row["bits_per_s"]) == wanted for row in links()), 30) is not None,
                 f"hintd knows that {link} carries {wanted / 1e6:.0f} Mbit/s")
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import kinds
+
 EXAMPLES = "org.apache.hadoop.examples."
 DATA = "/data"
 MAPS = REDUCES = 6
@@ -17,15 +19,16 @@ SMALL_MB = 8  # of an input of the mix's medium jobs
 SAMPLES = 20_000_000  # of each map of the CPU-bound job: some ten seconds of a core
 
 # What is run with hints off; on; on with receivers held in turns; on with data placed as well; on with both; on and gathered in few racks.
+# Of `kinds`: off; stock jobs hinted as by default, so only their reduces; and their maps too.
 TESTS = {"terasort": ("off", "on"), "three": ("off", "on", "hold"), "new": ("off", "on"), "teragen": ("off", "on"),
          "twelve": ("off", "on"), "cpu": ("off", "on"), "spark": ("off", "on"), "flink": ("off", "on"), "mix": ("off", "on", "hold", "both"),
          "data": ("off", "on", "data"), "gathered": ("off", "on", "gather"), "background": ("off", "on"), "half-uplink": ("off", "on"), "slow-node": ("off", "on"),
-         "cut": ("fixed", "forwarding", "hinted", "routes", "killed")}
+         "cut": ("fixed", "forwarding", "hinted", "routes", "killed"), "kinds": kinds.ARMS}
 # Of those of `cut` (cut.py) only one is hinted.
-HINTED = ("on", "hold", "data", "both", "gather", "hinted")
+HINTED = ("on", "hold", "data", "both", "gather", "hinted", "reduces", "maps")
 # Whose run, not counted, goes before a test of recurring jobs.
 FIRST = {"terasort": "terasort", "three": "terasort", "twelve": "twelve", "cpu": "cpu", "spark": "spark", "flink": "flink", "mix": "mix", "data": "data", "gathered": "gathered",
-         "background": "terasort", "half-uplink": "terasort", "slow-node": "terasort", "cut": "terasort"}
+         "background": "terasort", "half-uplink": "terasort", "slow-node": "terasort", "cut": "terasort", "kinds": "kinds"}
 
 # Whose history is their own, not MapReduce's.
 FRAMEWORKS = ("spark", "flink")
@@ -69,11 +72,27 @@ def mix(megabytes: int, folder: str) -> list[Job]:
         output, turn = f"/out{number + 1}", seen.setdefault(kind, 0) % INPUTS + 1
         seen[kind] += 1
         words = {"small": lambda: teragen(1, 1, output), "load": lambda: teragen(2 * SMALL_MB, 2, output),
-                 "medium": lambda: terasort(2, f"{folder}/small{turn}", output, ALL_REPLICAS),
-                 "large": lambda: terasort(REDUCES, f"{folder}/in{turn}", output, ALL_REPLICAS)}[kind]()
+                 "medium": lambda: sort("small", turn, output, folder), "large": lambda: sort("large", turn, output, folder)}[kind]()
         jobs.append(Job(kind, words, output, after, kind))
         after += drawn.expovariate(1 / MIX_GAP)
     return jobs
+
+
+def sort(kind: str, turn: int, output: str, folder: str = "") -> list[str]:
+    """A TeraSort of an input of one kind, that names all replicas of its blocks."""
+    reduces, source = {"small": (2, "small"), "large": (REDUCES, "in")}[kind]
+    return terasort(reduces, f"{folder}/{source}{turn}", output, ALL_REPLICAS)
+
+
+def two_kinds(megabytes: int) -> list[Job]:
+    """Small and large jobs of machines of two kinds, the same in every run."""
+    found, seen = [], {}
+    for number, (kind, after) in enumerate(kinds.SUBMITTED, 1):
+        turn = seen.setdefault(kind, 0) % INPUTS + 1
+        seen[kind] += 1
+        output = f"/out{number}"
+        found.append(Job(kind, sort(kind, turn, output), output, after, f"{kind}-kind"))
+    return found
 
 
 def jobs(test: str, arm: str, pair: int, megabytes: int, of: Callable[..., tuple[list[str], dict[str, str]]]) -> list[Job]:
@@ -81,6 +100,8 @@ def jobs(test: str, arm: str, pair: int, megabytes: int, of: Callable[..., tuple
     framework's job, by its name, inputs and output."""
     if test == "mix":
         return mix(megabytes, DATA if written(test, arm) else "")
+    if test == "kinds":
+        return two_kinds(megabytes)
     numbers = range(1, INPUTS + 1) if test == "three" else [pair % INPUTS + 1]
     found = []
     for number in numbers:
@@ -111,7 +132,7 @@ def written(test: str, arm: str) -> list[tuple[str, str, int]]:
 
 def inputs(test: str) -> set[str]:
     """Which inputs a test reads that are there before."""
-    return {"data": set(), "cpu": set(), "teragen": set(), "spark": {"text"}, "flink": {"text"}, "mix": {"large", "small"}}.get(test, {"large"})
+    return {"data": set(), "cpu": set(), "teragen": set(), "spark": {"text"}, "flink": {"text"}, "mix": {"large", "small"}, "kinds": {"large", "small"}}.get(test, {"large"})
 
 
 def write_text(file: Path, megabytes: int, seed: int) -> None:

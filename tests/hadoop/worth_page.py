@@ -7,15 +7,16 @@ import statistics
 from collections import Counter
 from pathlib import Path
 
+import kinds
 from worth_jobs import HINTED
 
 STARVED = 0.5  # two cores run what some two hundred threads of six nodes want: they wait for each other in any case
 FIRST, LAST = "<!-- figures: written by tests/hadoop/worth -->", "<!-- end of figures -->"
 SAID = {"off": "off", "on": "on", "hold": "on, held in turns", "data": "on, data placed", "both": "on, held, data placed", "gather": "on, gathered",
         "fixed": "off, nobody reroutes", "forwarding": "off, os-ken reroutes", "hinted": "on, os-ken reroutes", "routes": "off, hintd reroutes",
-        "killed": "off, hintd's routes, hintd killed"}
+        "killed": "off, hintd's routes, hintd killed", "reduces": "on, reduces", "maps": "on, maps as well"}
 COLORS = {"off": "#777777", "on": "#1f6fb4", "hold": "#c2571a", "data": "#2e7d4f", "both": "#7a3fa0", "gather": "#b03a5b",
-          "fixed": "#777777", "forwarding": "#c2571a", "hinted": "#7a3fa0", "routes": "#1f6fb4", "killed": "#2e7d4f"}
+          "fixed": "#777777", "forwarding": "#c2571a", "hinted": "#7a3fa0", "routes": "#1f6fb4", "killed": "#2e7d4f", "reduces": "#1f6fb4", "maps": "#2e7d4f"}
 BASES = ("off", "fixed")  # by whose seconds the other arms' are divided
 
 
@@ -178,27 +179,31 @@ def panel(rows: list[dict], names: list[tuple[str, str]], value, title: str, top
 
 def plot(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> str:
     names = list(groups(rows, tests))
-    panels = [(seconds, "seconds a job, from submission to end"), (lambda row: row["busiest_bytes"] / 1e6, "MB over the busiest uplink, one way")]
+    of_kinds = [(lambda row, kind=kind: kinds.seconds(row, kind), f"seconds a {kind} job, from submission to end") for kind in dict(kinds.SUBMITTED)]
+    mean = [(seconds, "seconds a job, from submission to end")]
+    panels = [*(of_kinds if {row["test"] for row in rows} == {"kinds"} else mean), (lambda row: row["busiest_bytes"] / 1e6, "MB over the busiest uplink, one way")]
     parts = [line for number, (value, title) in enumerate(panels) for line in panel(rows, names, value, title, 30 + 215 * number)]
     width = max(70 * len(names) + 70, 330)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="440" font-family="sans-serif" font-size="10">\n'
-            f'<rect width="{width}" height="440" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n")
+    height = 215 * len(panels) + 10
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="10">\n'
+            f'<rect width="{width}" height="{height}" fill="#ffffff"/>\n' + "\n".join(parts) + "\n</svg>\n")
 
 
 def figures(rows: list[dict], settings: dict, tests: dict[str, tuple[str, ...]], plot_file: str, runs_file: str) -> str:
     loads = [value for row in rows for value in row["load"]]
     clusters = len({row["cluster"] for row in rows})
     starved = waited(rows) > STARVED
+    big = kinds.machines.said(settings["big_nodes"]) if settings.get("big_nodes") else ""
     both = ", half of it on each of two links" if settings.get("switches") == "ovs" else ""
     return "\n".join([
         FIRST, "", f"{settings['racks']} racks of {settings['nodes_per_rack']} nodes, {settings['node_rate']} a node, {settings['uplink_rate']} a rack's "
-        f"uplink{both}, each way; Hadoop {settings['version']}; {settings['mb']} MB a job, {settings['reduces']} reduces, `wait-ms={settings['wait_ms']}`, policy `{settings.get('policy', 'container')}`. "
+        f"uplink{both}, each way{big}; Hadoop {settings['version']}; {settings['mb']} MB a job, {settings['reduces']} reduces, `wait-ms={settings['wait_ms']}`, policy `{settings.get('policy', 'container')}`. "
         f"{len(rows)} run{'s' * (len(rows) > 1)} on {clusters} cluster{'s' * (clusters > 1)}; the machine's load was "
         f"{min(loads):.0f} to {max(loads):.0f}; idle, the uplinks carried {max(row['idle_bytes_per_s'] for row in rows) / 1e3:.1f} KB a second. "
         "Median, lowest–highest.", *([
             "", f"**The machine was busy**: threads of cluster and jobs waited {waited(rows):.0%} of the time they ran for a core. Seconds are those of "
             "the machine as well as of the network; bytes and places do not depend on it.",
-        ] * starved), "", *table(rows, tests), *cuts(rows), "", f"![seconds and bytes]({plot_file})", "", "Each run (racks in their order; "
+        ] * starved), "", *table(rows, tests), *kinds.table(rows, SAID, spread), *cuts(rows), "", f"![seconds and bytes]({plot_file})", "", "Each run (racks in their order; "
         f"[all figures]({runs_file})):", "", *each(rows, settings["mb"]), "", LAST])
 
 

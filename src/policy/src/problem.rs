@@ -31,6 +31,8 @@ pub struct PlaceProblem<'a> {
     pub earlier: Vec<EarlierReceivers>,
     /// What groups read of which nobody knows where it lies: bytes that come out of other racks, wherever the group is.
     pub scattered: Vec<(GroupIdx, Bytes)>,
+    /// The whole job, of which the request may ask for a part.
+    pub job: KnownJob,
     /// What runs already and will talk to the new containers: the ApplicationMaster, earlier waves.
     pub anchors: Vec<Anchor>,
     /// Traffic that runs already and the routes it has, where somebody keeps track.
@@ -43,6 +45,20 @@ pub struct PlaceProblem<'a> {
     pub seed: u64,
     /// Inputs that are missing or too old; policies degrade by these.
     pub degraded: Degraded,
+}
+
+/// What is known of a job as a whole, by its last run and by what came of it so far; 0: not known. Stock applications ask for
+/// maps and reduces one after the other, so neither request says how large the job is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KnownJob {
+    /// Its maps.
+    pub maps: u64,
+    /// Its reduces.
+    pub reduces: u64,
+    /// Bytes that its maps read.
+    pub input: Bytes,
+    /// Bytes between them.
+    pub shuffle: Bytes,
 }
 
 /// What chains of middleboxes may ask of an application.

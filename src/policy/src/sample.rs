@@ -1,6 +1,6 @@
 //! Generated clusters and requests for tests and benchmarks: snapshots without a daemon.
 
-use super::problem::{Anchor, Degraded, EdgeProblem, GroupProblem, InputBlock, InputBlocks, PlaceProblem};
+use super::problem::{Anchor, Degraded, EdgeProblem, GroupProblem, InputBlock, InputBlocks, KnownJob, PlaceProblem};
 use hintd_model::cluster::node::LabelBits;
 use hintd_model::cluster::{
     Applications, Gang, LastHeard, NodeState, NodeStatics, Overlay, Resource, ResourceKinds, SizeRules, Snapshot,
@@ -144,6 +144,7 @@ impl Sample {
             senders,
             earlier: Vec::new(),
             scattered: Vec::new(),
+            job: KnownJob::default(),
             anchors,
             running,
             owner,

@@ -4,7 +4,7 @@ use super::tally::{Term, TermRow};
 use crate::decision::TermValues;
 use hintd_model::cluster::{Gang, Overlay, Resource, Snapshot};
 use hintd_model::units::SchedulerKey;
-use hintd_policy::problem::{Anchor, ArrivedSenders, EdgeProblem, InputBlocks};
+use hintd_policy::problem::{Anchor, ArrivedSenders, EdgeProblem, InputBlocks, KnownJob};
 use hintd_policy::terms::evaluate_places;
 use hintd_policy::{Degraded, Ended, GroupProblem, PlaceProblem, Placement, Share};
 use std::sync::Arc;
@@ -99,6 +99,7 @@ impl Trial {
             // Links are not looked at.
             earlier: Vec::new(),
             scattered: Vec::new(),
+            job: KnownJob::default(),
             anchors: self.anchors.clone(),
             running: None,
             owner: None,

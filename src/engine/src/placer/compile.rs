@@ -65,6 +65,7 @@ pub(crate) fn compile<'a>(
     let learnt = sources.learnt(request, history, edges.len());
     degraded.no_edges = edges.is_empty() && sources.containers == 0;
     let anchors = anchors(generation, request, &sources)?;
+    let job = sources.job(history);
     let mut inputs = input_blocks::Inputs::new(snapshot, request, &edges, history, &sources);
     inputs.on_demand = settings.located.is_some();
     let mut scanner = Scanner::new(snapshot, &generation.leases, &generation.scans);
@@ -105,6 +106,7 @@ pub(crate) fn compile<'a>(
         senders: sources.senders,
         earlier: sources.earlier,
         scattered: sources.scattered,
+        job,
         anchors,
         running: Some(&generation.flows),
         owner: Some(Owner { application, queue: request.queue.as_str() }),

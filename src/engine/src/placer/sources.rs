@@ -18,7 +18,7 @@ use crate::generation::Generation;
 use crate::history::{EdgeHistory, JobHistory};
 use hintd_model::cluster::{HintRequest, NodeState, TaskGroup};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
-use hintd_policy::problem::{ArrivedSenders, EarlierReceivers};
+use hintd_policy::problem::{ArrivedSenders, EarlierReceivers, KnownJob};
 use std::collections::BTreeMap;
 
 /// See the module.
@@ -117,6 +117,18 @@ impl Sources {
             self.earlier.push(EarlierReceivers { from: parts(came, earlier), on });
         }
         self.open.insert(at, whole.open);
+    }
+
+    /// The whole job: as its last run was, and not smaller than what came of this one.
+    pub(crate) fn job(&self, history: Option<&JobHistory>) -> KnownJob {
+        let last = history.and_then(|job| job.last).map(|run| KnownJob {
+            maps: run.maps.0.into(),
+            reduces: run.reduces.0.into(),
+            input: run.input,
+            shuffle: run.shuffle,
+        });
+        let last = last.unwrap_or_default();
+        KnownJob { maps: last.maps.max(self.containers), ..last }
     }
 
     /// Containers of a group that are to be placed with those `asked` for now: those asked for later too.

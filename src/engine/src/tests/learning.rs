@@ -1,6 +1,6 @@
 //! What is kept of finished runs says on which machines they ran: for policies that learn how fast these are.
 
-use super::harness::{EngineHarness, container, registration};
+use super::harness::{EngineHarness, container, hosts, registration};
 use crate::history::LearnedRun;
 use crate::journal::Table;
 use crate::prediction::{ClassHash, ClassShare, Run};
@@ -8,6 +8,7 @@ use crate::testing::{attempt, request};
 use crate::{EngineSettings, TaskWhat};
 use hintd_model::cluster::Change;
 use hintd_model::units::{Bytes, Micros, Timestamp};
+use hintd_policy::scale_up_out::{self, BLOCK};
 use std::sync::Arc;
 
 const LARGE: &str = "scale-up";
@@ -196,5 +197,46 @@ fn what_a_history_server_counted_of_a_run_that_told_of_itself_is_kept_under_its_
         assert_eq!(harness.engine.runs().of("daily"), kept, "after a restart");
         server_tells(&mut harness, 1);
         assert_eq!(harness.engine.runs().of("daily"), kept, "told again");
+    }
+}
+
+#[test]
+fn reduces_of_a_stock_job_go_where_the_whole_job_belongs_by_its_last_run_or_by_the_maps_that_came() {
+    for (maps, class) in [(2_u32, ["h2", "h3"]), (300, ["h0", "h1"])] {
+        for ran_before in [true, false] {
+            let mut harness = cluster();
+            harness.places_by(scale_up_out::NAME);
+            let mut asked = request("reduces", &[("p10", 2)]);
+            asked.groups[0].role = "reduce".into();
+            if ran_before {
+                asked.recurring_key = Some("daily".into());
+                let (input, second) = (Bytes(u64::from(maps) * BLOCK.0), Micros::from_secs(1));
+                let whole = Some(Run {
+                    submitted: Timestamp(1),
+                    maps: (maps, second),
+                    reduces: (2, second),
+                    input,
+                    shuffle: Bytes(input.0 / 100),
+                    application: None,
+                    counted: true,
+                    ran_on: None,
+                });
+                let run = LearnedRun { finished: Timestamp(2), groups: vec![], edges: vec![], whole };
+                assert!(harness.engine.learnt(&"daily".into(), &run, harness.now));
+            } else {
+                for id in 0..u64::from(maps) {
+                    let what = TaskWhat::Allocated {
+                        host: "h0".into(),
+                        container: container(attempt(1, 1), 2 + id),
+                        lease: None,
+                    };
+                    harness.event(attempt(1, 1), "p20", what);
+                }
+            }
+            harness.publish();
+            let on = hosts(&harness.ask(asked));
+            let there = |host: &hintd_model::units::HostName| class.contains(&host.as_str());
+            assert!(!on.is_empty() && on.iter().all(there), "{maps} maps, ran before: {ran_before}: on {on:?}");
+        }
     }
 }

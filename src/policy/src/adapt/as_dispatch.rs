@@ -2,7 +2,7 @@
 //! what was placed on it.
 
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, TaskInput, TaskRef, View, WaitingGroup};
-use crate::problem::{Degraded, GroupProblem, InputBlock, InputBlocks};
+use crate::problem::{Degraded, GroupProblem, InputBlock, InputBlocks, KnownJob};
 use crate::{Budget, Place, PlaceProblem, Placement};
 use hintd_model::cluster::{Gang, Resource};
 use hintd_model::units::{AttemptId, Micros, NodeIdx, SchedulerKey, Timestamp};
@@ -195,6 +195,7 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
         senders,
         earlier: Vec::new(),
         scattered: Vec::new(),
+        job: KnownJob::default(),
         anchors,
         running: None,
         owner: None,

@@ -8,6 +8,10 @@ use std::sync::Arc;
 /// The node attribute that names a machine's class, where the feed gives none.
 pub const ATTRIBUTE: &str = "hintd/class";
 
+/// The same as YARN can have it: its attributes have one of two prefixes, that of the ResourceManager (`yarn nodeattributes`) or
+/// that of NodeManagers, and no slash in their names. A label is no way there: asks without one are hinted to no node that has one.
+pub const YARN_ATTRIBUTES: [&str; 2] = ["rm.yarn.io/hintd-class", "nm.yarn.io/hintd-class"];
+
 /// Machines of two classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 pub enum Side {
@@ -34,7 +38,10 @@ pub(super) struct Classes {
 pub fn is_up(snapshot: &Snapshot, node: NodeIdx, name: &str) -> bool {
     let statics = &snapshot.statics;
     let class = statics.class.get(node.at()).and_then(|class| statics.class_names.get(class.at()));
-    let attribute = || statics.attributes.get(node.at()).and_then(|attributes| attributes.get(ATTRIBUTE));
+    let attribute = || {
+        let attributes = statics.attributes.get(node.at())?;
+        [ATTRIBUTE].into_iter().chain(YARN_ATTRIBUTES).find_map(|name| attributes.get(name))
+    };
     match class.filter(|class| !class.is_empty()) {
         Some(class) => &**class == name,
         None => match attribute() {

@@ -24,7 +24,7 @@ mod task_times;
 mod tests;
 mod time;
 
-pub use classes::{ATTRIBUTE, Side, is_up};
+pub use classes::{ATTRIBUTE, Side, YARN_ATTRIBUTES, is_up};
 pub use classifier::{Classifier, Mistakes};
 pub use params::{Order, ScaleUpOutParams, Steal};
 pub use queues::QueuesState;

@@ -40,7 +40,7 @@ pub enum Steal {
 #[serde(default, deny_unknown_fields)]
 pub struct ScaleUpOutParams {
     /// Scale-up machines: those of this machine class, with this node label, or with this value of the attribute
-    /// [`ATTRIBUTE`](super::ATTRIBUTE). All others are scale-out machines.
+    /// [`ATTRIBUTE`](super::ATTRIBUTE) or [`YARN_ATTRIBUTES`](super::YARN_ATTRIBUTES). All others are scale-out machines.
     pub scale_up: String,
     /// Which jobs come first within a class.
     pub order: Order,

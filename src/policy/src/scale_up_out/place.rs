@@ -27,12 +27,13 @@ pub(super) fn place(
         placement.parts.push(("scale_up_machines".to_owned(), up as f64));
         return Ok(placement);
     }
-    let job = shape(problem);
+    let (job, asked) = shape(problem);
     let decision = decision(&job);
     let of_class = [Side::Up, Side::Out].map(|side| within(problem, &params.scale_up, side));
     let room = [0, 1].map(|at| containers(&of_class[at]));
     let model = params.time_model();
-    let ends = [(Side::Up, room[0]), (Side::Out, room[1])].map(|(side, room)| times.seconds(&model, side, &job, room));
+    let ends = [(Side::Up, room[0]), (Side::Out, room[1])]
+        .map(|(side, room)| times.seconds_of(&model, side, &job, room, asked));
     // Large jobs are kept from scale-up machines, which they would hold for long (004 §5.2.2).
     let soonest = if decision > 0.0 && room[0] > 0 && (ends[0] <= ends[1] || room[1] == 0) { 0 } else { 1 };
     let mut placement = fair.place(&of_class[soonest], budget)?;
@@ -78,23 +79,34 @@ fn containers(problem: &PlaceProblem<'_>) -> u64 {
     group.candidates.iter().map(fit).sum()
 }
 
-/// What the request says of its job: maps and whatever is no reduce, reduces, what they read and what is between them.
-fn shape(problem: &PlaceProblem<'_>) -> JobShape {
+/// The job: maps and whatever is no reduce, reduces, what they read and what is between them; and which of both stages the
+/// request asks for. A stock MapReduce job asks for its reduces when its maps have come: of what a request leaves out the job
+/// is as large as its last run, or as what came of this one.
+fn shape(problem: &PlaceProblem<'_>) -> (JobShape, [bool; 2]) {
     let is_reduce = |at: usize| &*problem.groups[at].role == "reduce";
-    let (mut maps, mut reduces, mut input) = (0, 0, Bytes::ZERO);
+    let (mut maps, mut reduces, mut untold, mut told) = (0, 0, 0, Bytes::ZERO);
     for (at, group) in problem.groups.iter().enumerate() {
+        let count = u64::from(group.count);
         if is_reduce(at) {
-            reduces += u64::from(group.count);
+            reduces += count;
         } else {
-            maps += u64::from(group.count);
-            let unknown = Bytes(u64::from(group.count).saturating_mul(BLOCK.0));
-            let read = if group.input.is_empty() { unknown } else { group.input.bytes };
-            input = input.saturating_add(read);
+            maps += count;
+            untold += if group.input.is_empty() { count } else { 0 };
+            told = told.saturating_add(group.input.bytes);
         }
     }
+    let (asked, known) = ([maps > 0, reduces > 0], &problem.job);
+    let blocks = |maps: u64| Bytes(maps.saturating_mul(BLOCK.0));
+    let input = match (told.0, known.input.0) {
+        (0, 0) => blocks(maps.max(known.maps)),
+        (0, _) => known.input,
+        _ => told.saturating_add(blocks(untold)),
+    };
     let into_reduces = problem.edges.iter().filter(|edge| is_reduce(edge.to.at()));
     let new = into_reduces.fold(Bytes::ZERO, |sum, edge| sum.saturating_add(edge.bytes));
     let arrived = problem.senders.iter().filter(|senders| is_reduce(senders.to.at())).flat_map(|senders| &senders.from);
     let shuffle = arrived.fold(new, |sum, (_, bytes)| sum.saturating_add(*bytes));
-    JobShape { maps, reduces, input, shuffle }
+    // What edges say is of this run; senders of which nobody knows the bytes count as a byte each.
+    let shuffle = if new > Bytes::ZERO { shuffle } else { shuffle.max(known.shuffle) };
+    (JobShape { maps: maps.max(known.maps), reduces: reduces.max(known.reduces), input, shuffle }, asked)
 }

@@ -73,8 +73,21 @@ impl TaskTimes {
 
     /// Seconds for the job alone on so many containers of a class.
     pub(super) fn seconds(&self, model: &TimeModel, side: Side, job: &JobShape, containers: u64) -> f64 {
+        self.seconds_of(model, side, job, containers, [true; 2])
+    }
+
+    /// The same for those stages alone that are `asked` for.
+    pub(super) fn seconds_of(
+        &self,
+        model: &TimeModel,
+        side: Side,
+        job: &JobShape,
+        containers: u64,
+        asked: [bool; 2],
+    ) -> f64 {
         let stages = job.stages();
-        [0, 1].map(|stage| stages[stage].waves(containers) * self.task_s(model, side, stage, job)).iter().sum()
+        let seconds = |stage: usize| stages[stage].waves(containers) * self.task_s(model, side, stage, job);
+        (0..2).filter(|&stage| asked[stage]).map(seconds).sum()
     }
 
     /// Whether the job ends sooner on a scale-up machine than on the scale-out machines that cost as much.

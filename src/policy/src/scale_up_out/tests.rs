@@ -5,6 +5,7 @@ use crate::advise::EarlierRun;
 use crate::baselines::fair::Fair;
 use crate::dispatch::{DispatchState, TaskInput, TaskRef, WaitingGroup};
 use crate::pool::naive::{Naive, World, agree};
+use crate::problem::KnownJob;
 use crate::sample::{Sample, cluster};
 use crate::{DynDispatch, Policy, check};
 use hintd_model::cluster::Resource;
@@ -433,6 +434,19 @@ fn a_machine_is_known_by_class_then_attribute_then_label() {
 }
 
 #[test]
+fn a_machine_is_known_by_an_attribute_under_the_names_that_yarn_allows() {
+    let mut sample = yard(2, 2, 1);
+    let statics = Arc::make_mut(&mut sample.snapshot.statics);
+    statics.class = vec![ClassIdx(0); 4];
+    for (node, name) in ["rm.yarn.io/hintd-class", "nm.yarn.io/hintd-class", "nm.yarn.io/class"].into_iter().enumerate()
+    {
+        statics.attributes[node] = Arc::new(BTreeMap::from([(name.to_owned(), "scale-up".to_owned())]));
+    }
+    let up = |node| classes::is_up(&sample.snapshot, NodeIdx(node), "scale-up");
+    assert_eq!([0, 1, 2, 3].map(up), [true, true, false, false]);
+}
+
+#[test]
 fn replicas_lie_twice_in_a_scale_out_rack_and_once_on_scale_up_machines() {
     let sample = yard(4, 2, 1);
     let advise = |policy: &ScaleUpOut, snapshot, block| {
@@ -500,6 +514,27 @@ fn a_request_goes_to_the_class_where_it_ends_soonest() {
     sample.snapshot.occupied[5] = UNIT.times(3);
     let (up, out, _) = placed(&sample, 8, 9);
     assert_eq!((up, out > 0), (0, true), "one container left on scale-up machines: eight waves there");
+}
+
+#[test]
+fn reduces_that_are_asked_for_alone_go_where_the_whole_job_belongs() {
+    let (policy, sample) = (policy(|_| {}), yard(3, 2, 4));
+    let placed = |job: KnownJob| {
+        let mut group = sample.group("reduce", 4, UNIT);
+        group.role = "reduce".into();
+        let mut problem = sample.problem(vec![group], vec![], vec![]);
+        problem.job = job;
+        let mut never = || false;
+        let placement = policy.place(&problem, &mut Budget::new(100_000, &mut never)).unwrap();
+        assert_eq!(check(&problem, &placement), []);
+        let up = placement.groups[0].iter().filter(|share| is_up(&sample, share.node)).count();
+        (up > 0, placement.groups[0].len() > up)
+    };
+    let run = |maps: u64| KnownJob { maps, reduces: 4, input: Bytes(maps * BLOCK.0), shuffle: Bytes(maps << 20) };
+    let (up, out) = ((true, false), (false, true));
+    assert_eq!([2, 600].map(|maps| placed(run(maps))), [up, out], "by its last run");
+    let came = |maps: u64| KnownJob { maps, ..KnownJob::default() };
+    assert_eq!([2, 600].map(|maps| placed(came(maps))), [up, out], "by the maps that came, a block each");
 }
 
 #[test]

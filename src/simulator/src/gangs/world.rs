@@ -7,7 +7,7 @@ use hintd_model::units::{
     ApplicationId, AttemptId, Bytes, DecisionId, DirectedLinkIdx, NodeIdx, RackIdx, SchedulerKey,
 };
 use hintd_policy::baselines::capacity::Capacity;
-use hintd_policy::problem::{Anchor, Degraded, GroupProblem};
+use hintd_policy::problem::{Anchor, Degraded, GroupProblem, KnownJob};
 use hintd_policy::{Budget, ChosenRoute, IndexedFlows, Place, PlaceProblem, Placement, Share, check, traffic};
 use std::sync::Arc;
 
@@ -175,6 +175,7 @@ impl<'a> World<'a> {
             senders: Vec::new(),
             earlier: Vec::new(),
             scattered: Vec::new(),
+            job: KnownJob::default(),
             anchors,
             running: Some(&self.running),
             owner: None,
