@@ -3,6 +3,7 @@
 mod neighbors;
 
 use super::super::failure::Failure;
+use super::super::files;
 use super::super::new_file::ReplaceArg;
 use super::super::output::{self, Output};
 use super::super::printable::one_line;
