@@ -18,7 +18,7 @@ pub(crate) struct HoldArgs {
     /// The part of the cluster's containers that receivers of the first heavy shuffle may hold (hold.share) [default: 0.25]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     hold_share: Option<f64>,
-    /// The same of a home rack's containers, for jobs that stay there (hold.home_share) [default: 0.5]
+    /// The same of a home rack's containers, for jobs that stay there (hold.home_share) [default: 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     hold_home_share: Option<f64>,
     /// Of the share of the one before it in the order, what the next one may hold (hold.next_share) [default: 0.25]

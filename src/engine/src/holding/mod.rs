@@ -53,7 +53,7 @@ impl Default for HoldSettings {
             at_once: 2,
             heavy: Micros::from_secs(2),
             share: 0.25,
-            home_share: 0.5,
+            home_share: 1.0,
             next_share: 0.25,
             patience: Micros::from_secs(600),
             longest: Micros::from_secs(3_600),
