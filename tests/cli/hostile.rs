@@ -153,8 +153,8 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
     let request = files.request(&serde_json::json!({}));
     let [snapshot, plan, other] = ["snapshot.json", "plan.json", "made.json"].map(|name| text_of(&files.path(name)));
     let [trace, bundle] = ["jobs.tsv", "bundle"].map(|name| text_of(&files.path(name)));
-    super::document(&["trace", "generate", "--jobs", "10", "-o", &trace]);
-    super::document(&["plan", "--trace", &trace, "--cluster", "jobpacker", "-o", &plan]);
+    super::document(&["trace", "generate", "--jobs", "10", "--force", "-o", &trace]);
+    super::document(&["plan", "--trace", &trace, "--cluster", "jobpacker", "--force", "-o", &plan]);
     let network = text_of(&files.path("network.toml"));
     std::fs::write(&network, "format = \"hintd.racks/1\"\n[racks.\"*\"]\nuplink = \"10Gbit\"\n").unwrap();
     let lines: Vec<Vec<&str>> = vec![
@@ -175,7 +175,7 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
         vec!["policies"],
         vec!["reload"],
         vec!["calibrate", "--input-mb", "1", "--exchanged-mb", "1", "--containers", "1"],
-        vec!["snapshot", "-o", &snapshot],
+        vec!["snapshot", "--force", "-o", &snapshot],
         vec!["explain", "0000000000000001"],
         vec!["explain", "0000000000000001", "--token", "t"],
         vec!["explain", "application_1_0001"],
@@ -214,7 +214,7 @@ fn commands(files: &Files) -> Vec<Vec<String>> {
         vec!["plan", "activate", "monday"],
         vec!["plan", "rollback"],
         vec!["plan", "remove", "monday"],
-        vec!["plan", "--daemon", "-o", &other],
+        vec!["plan", "--daemon", "--force", "-o", &other],
     ];
     lines.into_iter().map(|line| line.into_iter().map(str::to_owned).collect()).collect()
 }

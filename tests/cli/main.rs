@@ -309,7 +309,7 @@ fn every_kind_of_network_is_built_and_sound() {
     let files = Files::new();
     let file = text_of(&files.path("net.json"));
     let built = |args: &[&str], hosts: u64, switches: u64, links: u64| {
-        let args = [&["topology", "build"], args, &["-o", &file]].concat();
+        let args = [&["topology", "build"], args, &["--force", "-o", &file]].concat();
         assert_eq!(document(&args), json!({ "hosts": hosts, "switches": switches, "links": links, "file": file }));
         let checked = document(&["topology", "check", &file]);
         assert_eq!((&checked["ok"], &checked["problems"]), (&json!(true), &json!([])), "{args:?}");
@@ -319,7 +319,7 @@ fn every_kind_of_network_is_built_and_sound() {
     built(&["vl2", "--aggregation-ports", "6", "--hosts-per-rack", "2"], 12, 6 + 4 + 3, 12 + 12 + 12);
     built(&["bcube", "--ports", "3", "--levels", "2"], 27, 27 + 27, 27 + 81);
     built(&["hybrid", "--racks", "5", "--hosts", "40", "--cores", "1"], 40, 5 + 1 + 1, 40 + 5 + 5);
-    let text = hintctl(&["topology", "build", "jellyfish", "-o", &file]);
+    let text = hintctl(&["topology", "build", "jellyfish", "--force", "-o", &file]);
     assert!(String::from_utf8_lossy(&text.stdout).contains("RRG(20,15,10), 100 hosts"), "{text:?}");
 }
 

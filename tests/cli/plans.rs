@@ -23,10 +23,13 @@ fn a_plan_is_made_checked_compared_drawn_and_followed() {
     assert!(notes.contains("has passed") && notes.contains("start of a trace"), "{notes}");
     assert!(stdout(&hintctl(&["plan", "check", &plan])).contains("note: its horizon has passed"));
     assert_refused(
-        &[&base[..], &["--param", "late_m=5", "-o", &plan]].concat(),
+        &[&base[..], &["--param", "late_m=5", "--force", "-o", &plan]].concat(),
         &["late_m", "did you mean `late_ms`?"],
     );
-    assert_refused(&[&base[..], &["--param", "late_ms", "-o", &plan]].concat(), &["not of the form KEY=VALUE"]);
+    assert_refused(
+        &[&base[..], &["--param", "late_ms", "--force", "-o", &plan]].concat(),
+        &["not of the form KEY=VALUE"],
+    );
     let smaller = hintctl(&["plan", "check", &plan, "--cluster", "nas-40"]);
     assert_eq!(smaller.status.code(), Some(2));
     assert!(stderr(&smaller).contains("plan.json: rack "), "{}", stderr(&smaller));
@@ -43,7 +46,7 @@ fn a_plan_is_made_checked_compared_drawn_and_followed() {
         assert!(stderr(&checked).contains(said), "{}", stderr(&checked));
         assert!(!stderr(&hintctl(&["plan", "diff", &plan, &other])).contains('\u{1b}'));
     }
-    assert_refused(&[&base[..], &["--policy", "fair", "-o", &plan]].concat(), &["fair", "does not plan"]);
+    assert_refused(&[&base[..], &["--policy", "fair", "--force", "-o", &plan]].concat(), &["fair", "does not plan"]);
     let policies = ["--policy", "jobpacker,corral,fair", "--plan", "online"];
     let runs = document(&[&["simulate"][..], &base[1..], &policies].concat());
     assert_eq!(runs["runs"].as_array().map_or(0, Vec::len), 3, "{runs}");
@@ -73,7 +76,7 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
     let (midnight, lines) = two_weeks();
     std::fs::write(&history, lines).unwrap();
     let start = midnight.to_string();
-    let base = ["plan", "--history", &history, "--cluster", "jobpacker", "-o", &plan];
+    let base = ["plan", "--history", &history, "--cluster", "jobpacker", "--force", "-o", &plan];
     let made = document(&[&base[..], &["--start", &start, "--horizon", "24h"]].concat());
     let jobs: Vec<(&str, &str)> = made["recurring_jobs"]
         .as_array()
@@ -102,8 +105,8 @@ fn tomorrow_is_planned_from_a_history_and_it_is_said_how_well_that_can_be_told()
     let later = (midnight + 400 * 86_400).to_string();
     assert_refused(&[&base[..], &["--start", &later]].concat(), &["no run is expected", "--began"]);
     assert_refused(&[&base[..], &["--trace", &history]].concat(), &["--trace", "cannot be used with"]);
-    assert_refused(&["plan", "--history", &history, "-o", &plan], &["--cluster"]);
-    let other = ["plan", "--trace", &history, "--cluster", "jobpacker", "-o", &plan, "--keys", "names"];
+    assert_refused(&["plan", "--history", &history, "--force", "-o", &plan], &["--cluster"]);
+    let other = ["plan", "--trace", &history, "--cluster", "jobpacker", "--force", "-o", &plan, "--keys", "names"];
     assert_refused(&other, &["--keys", "cannot be used with"]);
 }
 
@@ -117,7 +120,7 @@ fn a_plan_for_later_is_made_now_and_what_is_mistyped_is_said() {
     let [trace, plan] = ["jobs.jsonl", "plan.json"].map(|name| text_of(&files.path(name)));
     std::fs::write(&trace, ADS).unwrap();
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let base = ["plan", "--trace", &trace, "--cluster", "jobpacker", "-o", &plan];
+    let base = ["plan", "--trace", &trace, "--cluster", "jobpacker", "--force", "-o", &plan];
     let tomorrow = (now() + 86_400).to_string();
     document(&[&base[..], &["--start", &tomorrow, "--horizon", "24h"]].concat());
     let made: Value = serde_json::from_str(&std::fs::read_to_string(&plan).unwrap()).unwrap();
@@ -146,7 +149,7 @@ fn a_cluster_that_nobody_told_a_network_of_is_planned_by_its_racks_uplinks() {
     let mut bare: Value = serde_json::from_str(&std::fs::read_to_string(&cluster).unwrap()).unwrap();
     bare.as_object_mut().unwrap().remove("network").expect("this one has one");
     std::fs::write(&cluster, bare.to_string()).unwrap();
-    let base = ["plan", "--trace", &trace, "--cluster", &cluster, "-o", &plan];
+    let base = ["plan", "--trace", &trace, "--cluster", &cluster, "--force", "-o", &plan];
     assert_refused(&base, &["no network joins its racks", "--uplink-bits-per-s"]);
     assert_refused(&[&base[..], &["--uplink-bits-per-s", "10"]].concat(), &["10 is not in 1000000.."]);
     let made = document(&[&base[..], &["--uplink-bits-per-s", "10000000000"]].concat());
@@ -170,7 +173,7 @@ fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     let base = ["plan", "--trace", &trace, "--cluster", &cluster, "--horizon", "24h"];
     document(&[&base[..], &["-o", &old]].concat());
     daemon.refuses(&["plan", "submit", &trace, "--name", "p"], &["not a plan"]);
-    let made = document(&[&base[..], &["--start", "now", "-o", &plan]].concat());
+    let made = document(&[&base[..], &["--start", "now", "--force", "-o", &plan]].concat());
     assert!(made["jobs"].as_u64().unwrap() > 0, "{made}");
     assert_eq!(daemon.document(&["plan", "list"])["plans"], json!([]));
     let kept = daemon.document(&["plan", "submit", &plan, "--name", "monday"]);
@@ -203,7 +206,7 @@ fn a_plan_goes_from_a_trace_to_the_running_daemon_and_back() {
     assert_eq!(daemon.document(&["plan", "remove", "tuesday"])["removed"], "tuesday");
     assert_eq!(daemon.document(&["plan", "rollback", "--to-none"]), json!({ "from": "monday", "to": null }));
     std::fs::write(&trace, ADS).unwrap();
-    document(&[&base[..], &["--start", "now", "-o", &plan]].concat());
+    document(&[&base[..], &["--start", "now", "--force", "-o", &plan]].concat());
     daemon.document(&["plan", "activate", "ads", "--file", &plan]);
     let replicas = daemon.document(&["replicas", "/bids/2026/11/23/part-7"]);
     assert_eq!((&replicas["reason"], &replicas["reader"]), (&json!("planned"), &json!("ads")), "by the trace's path");

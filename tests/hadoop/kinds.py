@@ -72,7 +72,7 @@ def places(row: dict, job: dict) -> Counter:
 def tells(row: dict, job: dict) -> bool:
     """Whether nearly all of the job ran on one class."""
     on = [host in big(row) for stage in STAGES.values() for host in job[stage]]
-    return max(sum(on), len(on) - sum(on)) >= MOSTLY * len(on)
+    return bool(on) and max(sum(on), len(on) - sum(on)) >= MOSTLY * len(on)
 
 
 def by_kind(rows: list[dict], arm: str, kind: str) -> list[tuple[dict, list[dict]]]:

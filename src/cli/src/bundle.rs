@@ -103,7 +103,11 @@ impl Bundle<'_> {
             Ok(None) => Err("[listen] metrics is off".to_owned()),
             Err(_) => Err("the configuration, which names their address, can't be read".to_owned()),
         };
-        for (name, found) in [("metrics", metrics), ("log", beside::log())] {
+        let log = match hintd::config::Config::load(config) {
+            Ok(_) => beside::log(),
+            Err(_) => Err("the configuration, whose secrets it may repeat, can't be read".to_owned()),
+        };
+        for (name, found) in [("metrics", metrics), ("log", log)] {
             match found {
                 Ok(text) => self.file(&format!("{name}.txt"), &self.secrets.lines(&text))?,
                 Err(why) => self.manifest.missing.push(format!("{name}: {why}")),

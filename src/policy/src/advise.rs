@@ -181,8 +181,8 @@ pub trait PlaceData: Send + Sync {
     /// [`PlaceError`] where the policy can't work on such a problem at all.
     fn place_data(&self, problem: &DataProblem<'_>) -> Result<Vec<ReplicaAdvice>, PlaceError>;
 
-    /// The same for each of the data's first `blocks` blocks, whichever block the problem is of: what is alike for all of them
-    /// is found once.
+    /// The same for each of the data's first `blocks` blocks, whichever block the problem is of: a policy may find once
+    /// what is alike for all of them.
     ///
     /// # Errors
     /// As [`PlaceData::place_data`].

@@ -61,6 +61,18 @@ pub struct KnownJob {
     pub shuffle: Bytes,
 }
 
+impl KnownJob {
+    /// The job with so many maps: it reads and sends as many times more bytes.
+    #[must_use]
+    pub fn grown_to(self, maps: u64) -> Self {
+        let scaled = |bytes: Bytes| match self.maps {
+            0 => bytes,
+            was => Bytes(u64::try_from(u128::from(bytes.0) * u128::from(maps) / u128::from(was)).unwrap_or(u64::MAX)),
+        };
+        Self { maps, input: scaled(self.input), shuffle: scaled(self.shuffle), ..self }
+    }
+}
+
 /// What chains of middleboxes may ask of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {

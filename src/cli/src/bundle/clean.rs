@@ -74,8 +74,11 @@ impl Secrets {
     }
 
     fn remember(&mut self, secret: &str) {
-        if secret.len() >= SHORTEST && !self.found.iter().any(|found| found == secret) {
-            self.found.push(secret.to_owned());
+        // Lines of the log have it as text is escaped there.
+        for secret in [secret.to_owned(), secret.escape_debug().to_string()] {
+            if secret.len() >= SHORTEST && !self.found.contains(&secret) {
+                self.found.push(secret);
+            }
         }
     }
 

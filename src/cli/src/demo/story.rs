@@ -273,7 +273,7 @@ impl Story {
     fn is_told(&self, job: u64, first_wave: bool) -> bool {
         let (first, last) = JOBS_TOLD;
         let (before, all) = (self.planned.range(..job).count(), self.planned.len());
-        self.plan.args.full || first_wave && (before < first || before + last >= all)
+        self.plan.args.full || all <= first + last || first_wave && (before < first || before + last >= all)
     }
 
     /// What stands for jobs whose hints are not printed.

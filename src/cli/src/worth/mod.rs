@@ -166,7 +166,7 @@ pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
     let outcome = outcome::Outcome::of(&matrix, &runs)?;
     if let Some(path) = &args.output {
         let text = serde_json::to_string_pretty(&outcome).map_err(|error| Failure::Work(error.into()))?;
-        args.replace.write(path, &(text + "\n"))?;
+        files::write_text(path, &(text + "\n"))?; // it was looked at before the runs, which are not lost for it now
     }
     if let Some(folder) = &args.plots {
         files::write_text(&folder.join("worth.svg"), &plot::draw(&outcome)?)?;

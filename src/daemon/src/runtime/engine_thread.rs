@@ -619,8 +619,8 @@ impl EngineThread {
     fn drain(&mut self) {
         let now = self.clock.now();
         let registries = Arc::clone(&self.shared.registries);
-        super::lost_links::look(&registries, &self.shared.generation.load(), &self.engine);
-        registries.drain(&mut |change| {
+        let network = super::lost_links::look(&registries, &self.shared.generation.load(), &self.engine);
+        registries.drain(network, &mut |change| {
             let taken = self.engine.change(change, now);
             match &taken {
                 // They were right by the network of then, and whoever declared them was told so.

@@ -2,10 +2,11 @@
 
 use super::registries::{FeedRegistries, LostLinks};
 use hintd_engine::{Engine, Generation, carried_routes};
+use hintd_model::cluster::Change;
 
-/// `generation`: of before the engine takes the links' change.
-pub(super) fn look(registries: &FeedRegistries, generation: &Generation, engine: &Engine) {
-    let LostLinks { links, lines } = registries.take_lost();
+/// Looks, and gives the changes of the network that the engine is to take next. `generation`: of before it takes them.
+pub(super) fn look(registries: &FeedRegistries, generation: &Generation, engine: &Engine) -> Vec<Change> {
+    let (LostLinks { links, lines }, changes) = registries.take_network();
     let groups: Vec<_> = links.iter().map(|link| vec![link.clone()]).collect();
     let groups: Vec<_> = groups.into_iter().chain(lines.iter().map(|line| line.lost().to_vec())).collect();
     let mut carried = vec![None; groups.len()];
@@ -20,4 +21,5 @@ pub(super) fn look(registries: &FeedRegistries, generation: &Generation, engine:
     for (line, carried) in lines.iter().zip(of_lines) {
         line.write(carried.as_ref());
     }
+    changes
 }

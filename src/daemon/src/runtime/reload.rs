@@ -91,7 +91,7 @@ impl Daemon {
             } else {
                 (reloaded.taken)();
                 (last.changed, last.reverted) = (Vec::new(), reloaded.reverted.clone());
-                tracing::info!(reverted = ?reloaded.reverted, "the configuration is again as it is in force");
+                tracing::info!(reverted = ?reloaded.reverted, "keys that wait for a restart are again as they are in force");
             }
             self.metrics().reloaded(ReloadResult::Unchanged);
             return Ok(reloaded);

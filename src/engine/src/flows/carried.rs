@@ -32,7 +32,7 @@ pub struct CarriedRoutes {
 pub struct ApplicationPaths {
     /// With a path that carries traffic.
     pub whole: u64,
-    /// Without one: there is none, or it is not installed yet.
+    /// Without one: there is none, or the pair still has the route that failed.
     pub cut: u64,
 }
 

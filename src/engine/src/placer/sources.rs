@@ -128,7 +128,7 @@ impl Sources {
             shuffle: run.shuffle,
         });
         let last = last.unwrap_or_default();
-        KnownJob { maps: last.maps.max(self.containers), ..last }
+        last.grown_to(last.maps.max(self.containers))
     }
 
     /// Containers of a group that are to be placed with those `asked` for now: those asked for later too.

@@ -6,10 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A job's work counts as no more than that (557 years of one container), so that sums of a million jobs fit.
-const MOST_MS: u64 = 1 << 44;
+/// A job's work counts as no more than that (35 years of one container), so that sums of 16 million jobs fit.
+const MOST_MS: u64 = 1 << 40;
 /// Powers of two up to [`MOST_MS`].
-const BANDS: usize = 45;
+const BANDS: usize = 41;
 
 /// Waiting work of the jobs of one class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

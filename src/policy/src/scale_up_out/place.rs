@@ -95,10 +95,11 @@ fn shape(problem: &PlaceProblem<'_>) -> (JobShape, [bool; 2]) {
             told = told.saturating_add(group.input.bytes);
         }
     }
-    let (asked, known) = ([maps > 0, reduces > 0], &problem.job);
+    // A run with more maps than the last one is as much larger.
+    let (asked, known) = ([maps > 0, reduces > 0], problem.job.grown_to(maps.max(problem.job.maps)));
     let blocks = |maps: u64| Bytes(maps.saturating_mul(BLOCK.0));
     let input = match (told.0, known.input.0) {
-        (0, 0) => blocks(maps.max(known.maps)),
+        (0, 0) => blocks(known.maps),
         (0, _) => known.input,
         _ => told.saturating_add(blocks(untold)),
     };
@@ -108,5 +109,5 @@ fn shape(problem: &PlaceProblem<'_>) -> (JobShape, [bool; 2]) {
     let shuffle = arrived.fold(new, |sum, (_, bytes)| sum.saturating_add(*bytes));
     // What edges say is of this run; senders of which nobody knows the bytes count as a byte each.
     let shuffle = if new > Bytes::ZERO { shuffle } else { shuffle.max(known.shuffle) };
-    (JobShape { maps: maps.max(known.maps), reduces: reduces.max(known.reduces), input, shuffle }, asked)
+    (JobShape { maps: known.maps, reduces: reduces.max(known.reduces), input, shuffle }, asked)
 }

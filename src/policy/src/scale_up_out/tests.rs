@@ -288,7 +288,7 @@ proptest! {
         };
         let ((sooner, stolen), (full, none)) = (ours(Steal::WhenSooner), ours(Steal::WhenFull));
         println!("small jobs, best of 64 = 1: when sooner {sooner:.3} ({stolen} stolen), when full {full:.3} ({none})");
-        prop_assert!(sooner <= 1.5, "{sooner}");
+        prop_assert!(sooner <= 1.3 && sooner <= full + 0.05, "{sooner} {full}");
     }
 }
 
@@ -534,6 +534,11 @@ fn reduces_that_are_asked_for_alone_go_where_the_whole_job_belongs() {
     let run = |maps: u64| KnownJob { maps, reduces: 4, input: Bytes(maps * BLOCK.0), shuffle: Bytes(maps << 20) };
     let (up, out) = ((true, false), (false, true));
     assert_eq!([2, 600].map(|maps| placed(run(maps))), [up, out], "by its last run");
+    assert_eq!(
+        [3, 600].map(|maps| placed(run(2).grown_to(maps))),
+        [up, out],
+        "by its last run, of which this one is so many times"
+    );
     let came = |maps: u64| KnownJob { maps, ..KnownJob::default() };
     assert_eq!([2, 600].map(|maps| placed(came(maps))), [up, out], "by the maps that came, a block each");
 }

@@ -113,7 +113,10 @@ fn in_words(carried: &CarriedRoutes) -> String {
         parts.push(format!("carried {chained} route{} through middleboxes", s(*chained)));
     }
     if *uncertain > 0 {
-        parts.push(format!("may have carried {uncertain} of which the network chose the path by itself"));
+        parts.push(format!(
+            "may have carried {uncertain} route{}, of which the network chose the path by itself",
+            s(*uncertain)
+        ));
     }
     if parts.is_empty() { "; carried no known route".to_owned() } else { format!("; {}", parts.join("; ")) }
 }
@@ -452,8 +455,7 @@ mod tests {
         let all = "; carried 12 routes of 5 applications: application_1_0001, application_1_0002 and 3 more";
         assert_eq!(in_words(&some), all);
         let guess = CarriedRoutes { uncertain: 4, chained: 1, ..CarriedRoutes::default() };
-        let said =
-            "; carried 1 route through middleboxes; may have carried 4 of which the network chose the path by itself";
+        let said = "; carried 1 route through middleboxes; may have carried 4 routes, of which the network chose the path by itself";
         assert_eq!(in_words(&guess), said);
         assert_eq!(in_words(&CarriedRoutes::default()), "; carried no known route");
     }
