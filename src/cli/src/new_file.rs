@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Whether the file of `--output` may be one that is there already.
 #[derive(Debug, Clone, Copy, Default, Args)]
-pub struct ReplaceArg {
+pub(crate) struct ReplaceArg {
     /// Replace the file where it is there already; its owner and mode stay
     #[arg(long, requires = "output")]
     force: bool,
@@ -19,7 +19,7 @@ impl ReplaceArg {
     ///
     /// # Errors
     /// [`Failure::Input`] where a file is there and is not to be replaced.
-    pub fn check(self, path: &Path) -> Result<(), Failure> {
+    pub(crate) fn check(self, path: &Path) -> Result<(), Failure> {
         if self.replaces(path) || path.symlink_metadata().is_err() { Ok(()) } else { Err(is_there(path)) }
     }
 
@@ -27,7 +27,7 @@ impl ReplaceArg {
     ///
     /// # Errors
     /// As [`Self::check`]; [`Failure::Work`] where it can't be made.
-    pub fn create(self, path: &Path) -> Result<File, Failure> {
+    pub(crate) fn create(self, path: &Path) -> Result<File, Failure> {
         let made = if self.replaces(path) { File::create(path) } else { File::create_new(path) };
         made.map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => is_there(path),
@@ -39,7 +39,7 @@ impl ReplaceArg {
     ///
     /// # Errors
     /// As [`Self::create`].
-    pub fn write(self, path: &Path, text: &str) -> Result<(), Failure> {
+    pub(crate) fn write(self, path: &Path, text: &str) -> Result<(), Failure> {
         let written = self.create(path)?.write_all(text.as_bytes());
         written.map_err(|error| Failure::work(format!("{}: {error}", path.display())))
     }

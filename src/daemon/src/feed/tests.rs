@@ -80,7 +80,7 @@ impl Rig {
 
     fn drain(&mut self) {
         let Self { registries, model, drained, .. } = self;
-        *drained += registries.drain(registries.take_network().1, &mut |change| model.apply(change, T).map(|_| ()));
+        *drained += registries.drain(&mut |change| model.apply(change, T).map(|_| ()));
     }
 
     fn publish(&mut self) -> Arc<Snapshot> {
@@ -435,7 +435,7 @@ fn a_loaded_cluster_needs_no_registration() {
     heartbeats::ingest(&fresh, &mut stream, v1::HeartbeatItem { number: 1, item: Some(item) }).unwrap();
     fresh.link(&"l1".into(), Some(false), None, "test").unwrap();
     let mut taken = Vec::new();
-    fresh.drain(fresh.take_network().1, &mut |change| -> Result<(), ModelError> {
+    fresh.drain(&mut |change| -> Result<(), ModelError> {
         taken.push(change);
         Ok(())
     });

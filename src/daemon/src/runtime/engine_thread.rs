@@ -620,7 +620,7 @@ impl EngineThread {
         let now = self.clock.now();
         let registries = Arc::clone(&self.shared.registries);
         let network = super::lost_links::look(&registries, &self.shared.generation.load(), &self.engine);
-        registries.drain(network, &mut |change| {
+        registries.drain_after(network, &mut |change| {
             let taken = self.engine.change(change, now);
             match &taken {
                 // They were right by the network of then, and whoever declared them was told so.

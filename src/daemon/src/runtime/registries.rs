@@ -167,8 +167,17 @@ impl FeedRegistries {
 
     /// Gives the engine what changed since the last drain: topology first, then nodes, datasets, measurements.
     /// What the model refuses is counted, and a node whose registration it refuses is told so on its next
-    /// heartbeat. `network`: of [`Self::take_network`]. Returns how many changes there were.
-    pub fn drain(&self, network: Vec<Change>, sink: &mut dyn FnMut(Change) -> Result<(), ModelError>) -> usize {
+    /// heartbeat. Returns how many changes there were.
+    pub fn drain(&self, sink: &mut dyn FnMut(Change) -> Result<(), ModelError>) -> usize {
+        self.drain_after(self.take_network().1, sink)
+    }
+
+    /// The same; `network`: what [`Self::take_network`] took.
+    pub(in crate::runtime) fn drain_after(
+        &self,
+        network: Vec<Change>,
+        sink: &mut dyn FnMut(Change) -> Result<(), ModelError>,
+    ) -> usize {
         let mut count = 0;
         let spoke = Cell::new(0_u8);
         let mut give = |change: Change| {
@@ -372,7 +381,7 @@ impl FeedRegistries {
 
     /// Begins a drain: links that went down since the last one, lines of the log that are to say what they carried, and the
     /// changes by which the engine learns it. No link is among the first alone or the last alone.
-    pub(crate) fn take_network(&self) -> (LostLinks, Vec<Change>) {
+    pub(in crate::runtime) fn take_network(&self) -> (LostLinks, Vec<Change>) {
         self.dirty.store(false, Ordering::Release);
         let mut network = self.network_registry();
         (network.take_lost(), network.take())
@@ -624,7 +633,7 @@ mod tests {
         registries.gone(&"b".into()).unwrap();
         say("a", 3, 5).expect("so do those of a node that went");
         refused(say("a", 4, 6), "limits.containers");
-        registries.drain(registries.take_network().1, &mut |_| Err(ModelError::UnknownNode("a".into())));
+        registries.drain(&mut |_| Err(ModelError::UnknownNode("a".into())));
         registries.register(node("c", "x")).unwrap();
         say("c", 1, 5).expect("and those of a node that the model does not know");
     }
@@ -682,7 +691,7 @@ mod tests {
             registries.heard(Source::Events);
         }
         assert!(registries.dirty());
-        assert_eq!(registries.drain(registries.take_network().1, &mut |_| Ok(())), 1);
+        assert_eq!(registries.drain(&mut |_| Ok(())), 1);
         assert!(!registries.dirty());
     }
 }
