@@ -240,7 +240,7 @@ fn plans_and_traces(seen: &mut Seen) {
     seen.add("valid", &[&base[..], &["-o", &plan]].concat());
     seen.add("a policy that does not plan", &[&base[..], &["--policy", "fair", "-o", &other]].concat());
     seen.add("a parameter without a value", &[&base[..], &["--param", "late_ms", "-o", &other]].concat());
-    seen.add("chart and plan in the same file", &[&base[..], &["-o", &plan, "--gantt", &plan]].concat());
+    seen.add("chart and plan in the same file", &[&base[..], &["--force", "-o", &plan, "--gantt", &plan]].concat());
     seen.add("no cluster", &["plan", "--trace", &trace, "-o", &other]);
     seen.add("valid", &["plan", "check", &plan]);
     seen.add("on another cluster", &["plan", "check", &plan, "--cluster", "nas-40"]);

@@ -280,7 +280,7 @@ pub(crate) fn history_is_planned_from(notes: &Notes) {
         }
     }
     let file = daemon.files.path("next.json");
-    let plan = ["plan", "--daemon", "--horizon", "24h", "-o", &file];
+    let plan = ["plan", "--daemon", "--horizon", "24h", "--force", "-o", &file];
     until("the runs are known", || {
         let made = crate::programs::run(&daemon.args(&plan));
         made.status.success().then_some(())
