@@ -64,7 +64,7 @@ fn racks(names: &[&str]) -> Option<v1::ReceiverRacks> {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_says_where_it_asks_for_receivers_takes_turns_with_those_there() {
     let world = world("hold = true").await;
-    let (anywhere, at_home) = (Some(8), Some(8)); // a quarter of 32 containers, half of a rack's 16
+    let (anywhere, at_home) = (Some(8), Some(16)); // a quarter of 32 containers, all of a rack's 16
     assert_eq!(turn(&world, wish(1, 30)).await, (anywhere, 0, "turn".to_owned()));
     assert_eq!(turn(&world, wish(2, 30)).await, (Some(2), 0, "turn".to_owned()));
     assert_eq!(turn(&world, wish(3, 40)).await, (Some(0), 2, "held".to_owned()));

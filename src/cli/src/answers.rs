@@ -333,7 +333,7 @@ mod tests {
         };
         let joint = shown(&[("busiest_link_s", 12.5), ("across_racks", 2e9)]);
         assert!(joint.contains("objective 12.5 s -"), "{joint}");
-        assert!(joint.contains("of which across racks 2 GB") && joint.contains("busiest link 12.5 s"), "{joint}");
+        assert!(joint.contains("of which across-racks 2 GB") && joint.contains("busiest link 12.5 s"), "{joint}");
         let other = shown(&[("utility_bits_per_s", 1e9), ("mean_hops", 3.0)]);
         assert!(other.contains("objective 12.5 - ") && other.contains("of which utility 1 Gbit/s"), "{other}");
     }

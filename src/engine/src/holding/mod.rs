@@ -379,15 +379,15 @@ mod tests {
             holding.wishes(attempt(number), shuffle(gb, 10), lane, at(0));
         }
         holding.wishes(attempt(5), shuffle(60, 10), rack(1), at(0));
-        // The caller says what the lane of each can carry: half of a rack's 40 containers, a quarter of the cluster's 320.
+        // The caller says what the lane of each can carry: all of a rack's 40 containers, a quarter of the cluster's 320.
         let home = LaneCapacity { rate: 5e8, containers: 40 };
         let there = |holding: &Holding, number| holding.turn(attempt(number), &HoldSettings::default(), home, at(0));
         assert_eq!(turn(&holding, 1, 0), Turn::AtMost(80), "three with fewer bytes are in no way of it");
-        assert_eq!([2, 3, 5].map(|number| there(&holding, number)), [20, 5, 20].map(Turn::AtMost));
+        assert_eq!([2, 3, 5].map(|number| there(&holding, number)), [40, 10, 40].map(Turn::AtMost));
         assert_eq!(there(&holding, 4), Turn::Held { before: 2 });
         // It left its home: the uplinks are its links now.
         holding.wishes(attempt(2), shuffle(10, 10), Lane::Uplinks, at(0));
-        assert_eq!((there(&holding, 4), turn(&holding, 1, 0)), (Turn::AtMost(5), Turn::AtMost(20)));
+        assert_eq!((there(&holding, 4), turn(&holding, 1, 0)), (Turn::AtMost(10), Turn::AtMost(20)));
         let of = |homes: usize| shuffle(60, 10).over_links_of(homes).bytes;
         assert_eq!([0, 1, 2, 3].map(of), [60, 60, 30, 40].map(|gb| Bytes(gb * GB)));
     }

