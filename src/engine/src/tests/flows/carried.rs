@@ -50,7 +50,8 @@ fn is_of_host(network: &Network, link: LinkIdx) -> bool {
 fn what_a_link_carried_are_the_routes_over_it_and_whose_they_were() {
     let harness = two_jobs();
     for link in links(&network(&harness), |_, _| true) {
-        let (found, wanted) = (of(&harness, &[link.clone()], true).unwrap(), by_hand(&harness, &[link.clone()]));
+        let (found, wanted) =
+            (of(&harness, std::slice::from_ref(&link), true).unwrap(), by_hand(&harness, std::slice::from_ref(&link)));
         let pairs: BTreeSet<&NodePair> = wanted.values().flatten().collect();
         assert_eq!((found.routes, found.uncertain), (pairs.len() as u64, 0), "{link}");
         assert_eq!(found.applications_total, wanted.len(), "{link}");
@@ -81,7 +82,10 @@ fn where_nobody_installs_routes_only_the_sole_way_is_certain() {
     let known = network(&harness);
     let mut used = [false; 2];
     for link in links(&known, |_, _| true) {
-        let (installed, found) = (of(&harness, &[link.clone()], true).unwrap(), of(&harness, &[link.clone()], false));
+        let (installed, found) = (
+            of(&harness, std::slice::from_ref(&link), true).unwrap(),
+            of(&harness, std::slice::from_ref(&link), false),
+        );
         let found = found.unwrap();
         let is_sole = is_of_host(&known, known.link(link.as_str()).unwrap());
         used[usize::from(is_sole)] |= installed.routes > 0;
