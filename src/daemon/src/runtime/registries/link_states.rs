@@ -431,7 +431,7 @@ mod tests {
         };
         turn(&mut states, false);
         assert_eq!(states.of(&name).unwrap().carried, None, "nobody has looked yet");
-        assert_eq!(states.take_lost().links, [name.clone()]);
+        assert_eq!(states.take_lost().links, std::slice::from_ref(&name));
         states.carried(&name, CarriedRoutes { routes: 3, ..CarriedRoutes::default() });
         assert_eq!(states.of(&name).unwrap().carried.as_ref().unwrap().routes, 3);
         assert_eq!(states.take_lost().links, [], "it is looked at once");
