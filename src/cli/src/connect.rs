@@ -2,6 +2,7 @@
 
 use super::context::{self, Context};
 use super::failure::Failure;
+use super::interrupt;
 use clap::Args;
 use hintd::config::shown_url;
 use hintd_client::{AdminClient, Client, ClientError, ClientOptions};
@@ -124,7 +125,9 @@ impl DaemonArgs {
     /// # Errors
     /// [`Failure`] where nobody listens.
     pub async fn admin(&self) -> Result<AdminClient, Failure> {
-        let nobody = |failure| Failure::work(format!("{failure}; `hintctl doctor` says what is wrong"));
+        let given = self.admin_socket.as_ref().map(|socket| format!(" --admin-socket {}", socket.display()));
+        let given = given.unwrap_or_default();
+        let nobody = |failure| Failure::work(format!("{failure}; `hintctl doctor{given}` says what is wrong"));
         admin(self.socket()?).await.map_err(nobody)
     }
 
@@ -309,10 +312,10 @@ fn drive(work: Pin<Box<dyn Future<Output = ()> + '_>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.map_err(|error| Failure::Work(error.into()))?.block_on(async {
         tokio::select! {
-            biased; // work that hears Ctrl-C itself has it
+            biased;
             () = work => Ok(()),
             // What the work holds (a demo's folder and daemon) is dropped, and so taken away.
-            _ = tokio::signal::ctrl_c() => Err(Failure::work("interrupted".to_owned())),
+            heard = interrupt::unheard() => heard.and_then(|()| Err(Failure::work("interrupted".to_owned()))),
         }
     })
 }

@@ -3,6 +3,7 @@
 use super::connect::{DaemonArgs, block_on};
 use super::demo::small_trace;
 use super::failure::Failure;
+use super::interrupt::Interrupts;
 use super::output::Output;
 use crate::emulate::hdfs::Namespace;
 use crate::emulate::shared::Behavior;
@@ -89,10 +90,11 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         if args.keep {
             output.progress("nodes and jobs go on until Ctrl-C");
         }
+        let mut interrupts = args.keep.then(Interrupts::hear).transpose()?;
         let begun = Instant::now();
         let (tally, stopped) = tokio::select! {
             ended = emulation.finish() => (ended.map_err(|error| Failure::Work(error.into()))?, false),
-            _ = tokio::signal::ctrl_c(), if args.keep => {
+            () = stopped_by(interrupts.as_mut()) => {
                 (Tally { took: begun.elapsed(), ..shared.tally().clone() }, true)
             }
         };
@@ -104,6 +106,14 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         output.result(&document, || ended(tally.jobs, tally.took, stopped, &down))?;
         tally.violations.first().map_or(Ok(()), |first| Err(Failure::work(format!("a promise was broken: {first}"))))
     })
+}
+
+/// Waits for Ctrl-C, for good where it is not heard.
+async fn stopped_by(interrupts: Option<&mut Interrupts>) {
+    match interrupts {
+        Some(interrupts) => interrupts.came().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What is left behind.

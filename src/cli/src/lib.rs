@@ -32,6 +32,7 @@ pub mod files;
 pub mod fit;
 pub mod flows;
 pub mod holdout;
+mod interrupt;
 pub mod latency;
 pub mod links;
 pub mod lists;

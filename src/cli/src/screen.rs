@@ -2,6 +2,7 @@
 
 use super::colors;
 use super::failure::Failure;
+use super::interrupt::Interrupts;
 use super::printable::one_line;
 use rustix::process::{Signal as SignalNumber, getpid, kill_process};
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
@@ -113,7 +114,7 @@ fn broken(error: io::Error) -> Failure {
 
 /// Signals that would leave a terminal as it is.
 struct Signals {
-    interrupt: Signal,
+    interrupt: Interrupts,
     terminate: Signal,
     hang_up: Signal,
     stop: Signal,
@@ -124,7 +125,7 @@ impl Signals {
     fn new() -> Result<Self, Failure> {
         let heard = |kind| signal(kind).map_err(|error| Failure::work(format!("signals: {error}")));
         Ok(Self {
-            interrupt: heard(SignalKind::interrupt())?,
+            interrupt: Interrupts::hear()?,
             terminate: heard(SignalKind::terminate())?,
             hang_up: heard(SignalKind::hangup())?,
             stop: heard(SignalKind::from_raw(SignalNumber::TSTP.as_raw()))?,
@@ -175,7 +176,7 @@ impl Screen {
                 Some(key) => Heard::Key(key),
             }),
             // What is shown until somebody has seen enough ends well by it, as top(1) and watch(1) do.
-            _ = signals.interrupt.recv() => Ok(Heard::Quit),
+            () = signals.interrupt.came() => Ok(Heard::Quit),
             _ = signals.terminate.recv() => Err(Failure::work("ended by SIGTERM")),
             _ = signals.hang_up.recv() => Err(Failure::work("ended by SIGHUP")),
             _ = signals.stop.recv() => Ok(Heard::Stop),
