@@ -42,6 +42,8 @@ def plan(racks: int, nodes_per_rack: int, node_rate: str, uplink_rate: str, swit
         raise Trouble(f"--uplink-rate {uplink_rate}: expected 64kbit or more for each of {len(of['spines'])} links")
     nodes = {f"w{i + 1}": {"address": f"198.18.0.{i + 1}", "rack": f"/rack{i // nodes_per_rack + 1}"}
              for i in range(racks * nodes_per_rack)}
+    if big_nodes and switches == "ovs":
+        raise Trouble("--big-nodes: not with --switches ovs, whose controller knows one rate for all hosts")
     machines.mark(nodes, big_nodes, node_rate)
     return {"master": MASTER, "racks": [f"/rack{i + 1}" for i in range(racks)], "nodes": nodes,
             "node_rate": node_rate, "uplink_rate": uplink_rate, "switches": switches, **of}

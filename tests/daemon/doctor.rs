@@ -256,7 +256,7 @@ async fn a_link_that_goes_down_is_named_by_the_log_the_metrics_status_and_the_do
     assert!(down.is_some_and(|down| down.contains("h00")), "{}", program.log());
     let one = said(&hintctl(at, &["links", "h00"]));
     assert!(one.contains("when it went down: 1 route over it"), "{one}");
-    assert!(one.contains("application_1_0001") && one.contains("1 of its 1 routes have no path"), "{one}");
+    assert!(one.contains("application_1_0001") && one.contains("1 route without a path, 0 with one"), "{one}");
     let list = said(&hintctl(at, &["links", "--down"]));
     assert!(list.contains("was: application_1_0001"), "{list}");
 }

@@ -181,6 +181,7 @@ async fn a_bundle_has_what_the_daemon_says_and_replaces_nothing() {
     for name in ["metrics", "log"] {
         let [file, why] = [format!("{name}.txt"), format!("{name}: ")];
         assert!(has("files", &file) != has("missing", &why), "{manifest}");
+        all += &std::fs::read_to_string(bundle.join(&file)).unwrap_or_default();
     }
     assert!(all.contains("r0n0") && all.contains("(left out)@ctl"), "{all}");
     assert!(!all.contains("hunter") && !all.contains(&answer.token), "no secrets: {all}");

@@ -6,6 +6,7 @@ from __future__ import annotations
 import statistics
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "deploy/mini-hadoop"))
@@ -84,7 +85,7 @@ def seconds(row: dict, kind: str) -> float:
     return statistics.mean(job["seconds"] for job in row["jobs"] if job["kind"] == kind)
 
 
-def table(rows: list[dict], said: dict[str, str], spread) -> list[str]:
+def table(rows: list[dict], said: dict[str, str], spread: Callable[..., str]) -> list[str]:
     """Seconds and places by kind of job; nothing where no run was of machines of two kinds."""
     rows = [row for row in rows if row["test"] == "kinds"]
     if not rows:

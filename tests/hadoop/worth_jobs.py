@@ -84,7 +84,7 @@ def sort(kind: str, turn: int, output: str, folder: str = "") -> list[str]:
     return terasort(reduces, f"{folder}/{source}{turn}", output, ALL_REPLICAS)
 
 
-def two_kinds(megabytes: int) -> list[Job]:
+def two_kinds() -> list[Job]:
     """Small and large jobs of machines of two kinds, the same in every run."""
     found, seen = [], {}
     for number, (kind, after) in enumerate(kinds.SUBMITTED, 1):
@@ -101,7 +101,7 @@ def jobs(test: str, arm: str, pair: int, megabytes: int, of: Callable[..., tuple
     if test == "mix":
         return mix(megabytes, DATA if written(test, arm) else "")
     if test == "kinds":
-        return two_kinds(megabytes)
+        return two_kinds()
     numbers = range(1, INPUTS + 1) if test == "three" else [pair % INPUTS + 1]
     found = []
     for number in numbers:

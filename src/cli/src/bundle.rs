@@ -98,14 +98,13 @@ pub fn run(args: &BundleArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 impl Bundle<'_> {
     /// Metrics and log. What can't be had is noted.
     async fn beside(&mut self, config: &Path) -> Result<(), Failure> {
-        let metrics = match hintd::config::Config::load(config).map(|config| config.metrics) {
-            Ok(Some(at)) => beside::metrics(at).await,
-            Ok(None) => Err("[listen] metrics is off".to_owned()),
-            Err(_) => Err("the configuration, which names their address, can't be read".to_owned()),
-        };
-        let log = match hintd::config::Config::load(config) {
-            Ok(_) => beside::log(),
-            Err(_) => Err("the configuration, whose secrets it may repeat, can't be read".to_owned()),
+        let (metrics, log) = match hintd::config::Config::load(config).map(|config| config.metrics) {
+            Ok(Some(at)) => (beside::metrics(at).await, beside::log().await),
+            Ok(None) => (Err("[listen] metrics is off".to_owned()), beside::log().await),
+            Err(_) => {
+                let unread = |what| Err(format!("the configuration, {what}, can't be read"));
+                (unread("which names their address"), unread("whose secrets it may repeat"))
+            }
         };
         for (name, found) in [("metrics", metrics), ("log", log)] {
             match found {

@@ -204,7 +204,7 @@ fn kept(file: &Path) -> Result<Contexts, Failure> {
         _ => {}
     }
     parsed(file).map_err(|failure| {
-        let file = file.display();
+        let file = file.display().to_string().replace('\'', r"'\''");
         Failure::Input(format!(
             "{failure}\nno `hintctl context` command can change such a file: mend it in an editor, or put it away, as in \
              `mv '{file}' '{file}.broken'`, and add contexts anew"

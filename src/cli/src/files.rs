@@ -6,7 +6,7 @@ use hintd_model::cluster::document::Syntax;
 use serde::de::DeserializeOwned;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::Read;
 use std::path::Path;
 
 /// Reads a document.
@@ -27,9 +27,7 @@ pub const STDIN: &str = "standard input";
 /// # Errors
 /// As [`read`].
 pub fn read_stdin<T: DeserializeOwned>() -> Result<T, Failure> {
-    let text = read_text(Path::new("/dev/stdin")).map_err(|_| {
-        Failure::in_file(Path::new(STDIN), format!("it can't be read, or has more than {} MiB", INPUT_BYTES >> 20))
-    })?;
+    let text = text_of(Path::new(STDIN), Ok(std::io::stdin().lock()), INPUT_BYTES)?;
     let syntax = if text.trim_start().starts_with('{') { Syntax::Json } else { Syntax::Toml };
     syntax.read(&text).map_err(|problem| Failure::in_file(Path::new(STDIN), problem))
 }
@@ -50,12 +48,16 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
 /// # Errors
 /// As [`read_text`].
 pub fn read_text_within(path: &Path, most: u64) -> Result<String, Failure> {
+    text_of(path, File::open(path), most)
+}
+
+/// `name`: what it comes from, for errors.
+fn text_of(name: &Path, from: std::io::Result<impl Read>, most: u64) -> Result<String, Failure> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(most + 1).read_to_string(&mut text));
-    match read {
-        Err(error) => Err(Failure::in_file(path, error)),
+    match from.and_then(|from| from.take(most + 1).read_to_string(&mut text)) {
+        Err(error) => Err(Failure::in_file(name, error)),
         Ok(bytes) if bytes as u64 > most => {
-            Err(Failure::in_file(path, format!("it has more than {most} bytes ({} MiB)", most >> 20)))
+            Err(Failure::in_file(name, format!("it has more than {most} bytes ({} MiB)", most >> 20)))
         }
         Ok(_) => Ok(text),
     }

@@ -305,7 +305,6 @@ fn carried_text(carried: &v1::CarriedRoutes) -> String {
 
 /// `12 routes over it, 4 more that may have gone over it (…)`
 fn carried_in_words(carried: &v1::CarriedRoutes) -> String {
-    let routes = |number: u64| format!("{number} route{}", if number == 1 { "" } else { "s" });
     let mut parts = vec![format!("{} over it", routes(carried.routes))];
     if carried.routes_chained > 0 {
         parts.push(format!("{} through middleboxes over it", routes(carried.routes_chained)));
@@ -320,11 +319,15 @@ fn carried_in_words(carried: &v1::CarriedRoutes) -> String {
     }
 }
 
+fn routes(number: u64) -> String {
+    format!("{number} route{}", if number == 1 { "" } else { "s" })
+}
+
 fn paths_now(of: &v1::CarriedApplication) -> String {
     match (of.routes_whole, of.routes_cut) {
         (0, 0) => "sends no more".to_owned(),
-        (all, 0) => format!("all of its {all} routes have a path"),
-        (whole, cut) => format!("{cut} of its {} routes have no path", whole + cut),
+        (whole, 0) => format!("{} with a path", routes(whole)),
+        (whole, cut) => format!("{} without a path, {whole} with one", routes(cut)),
     }
 }
 
@@ -392,8 +395,8 @@ mod tests {
         let text = words(link_text(&down));
         for part in [
             "when it went down: 12 routes over it, 1 route that may have gone over it",
-            "application_1_0001 8 all of its 40 routes have a path",
-            "application_1_0002 3 2 of its 3 routes have no path",
+            "application_1_0001 8 40 routes with a path",
+            "application_1_0002 3 2 routes without a path, 1 with one",
             "application_1_0003 1 sends no more",
             "4 of 9 applications",
         ] {

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use clap::Args;
 use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
 /// Whether the file of `--output` may be one that is there already.
@@ -23,25 +23,31 @@ impl ReplaceArg {
         if self.replaces(path) || path.symlink_metadata().is_err() { Ok(()) } else { Err(is_there(path)) }
     }
 
-    /// Opens the file to write it anew.
+    /// Writes the file anew. Of a file that was not there nothing stays where it can't be written whole: it would be in the way.
     ///
     /// # Errors
-    /// As [`Self::check`]; [`Failure::Work`] where it can't be made.
-    pub(crate) fn create(self, path: &Path) -> Result<File, Failure> {
-        let made = if self.replaces(path) { File::create(path) } else { File::create_new(path) };
-        made.map_err(|error| match error.kind() {
+    /// As [`Self::check`]; [`Failure::Work`] where it can't be made or written.
+    pub(crate) fn write_with(self, path: &Path, write: impl FnOnce(File) -> io::Result<()>) -> Result<(), Failure> {
+        let failed = |error: io::Error| Failure::work(format!("{}: {error}", path.display()));
+        if self.replaces(path) {
+            return File::create(path).and_then(write).map_err(failed);
+        }
+        let made = File::create_new(path).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => is_there(path),
-            _ => Failure::work(format!("{}: {error}", path.display())),
+            _ => failed(error),
+        })?;
+        write(made).map_err(|error| {
+            _ = std::fs::remove_file(path); // what is told is why it could not be written
+            failed(error)
         })
     }
 
     /// Writes a text file.
     ///
     /// # Errors
-    /// As [`Self::create`].
+    /// As [`Self::write_with`].
     pub(crate) fn write(self, path: &Path, text: &str) -> Result<(), Failure> {
-        let written = self.create(path)?.write_all(text.as_bytes());
-        written.map_err(|error| Failure::work(format!("{}: {error}", path.display())))
+        self.write_with(path, |mut file| file.write_all(text.as_bytes()))
     }
 
     /// Pipes and devices, as /dev/stdout, have nothing that could be lost.
@@ -85,6 +91,9 @@ mod tests {
         assert!(keep.check(&link).is_err() && keep.write(&link, "x").is_err());
         keep.check(Path::new("/dev/null")).unwrap();
         keep.write(Path::new("/dev/null"), "x").unwrap();
+        let half = folder.path().join("half");
+        let full = keep.write_with(&half, |mut file| file.write_all(b"x").and(Err(ErrorKind::StorageFull.into())));
+        assert!(matches!(full, Err(Failure::Work(_))) && !half.exists(), "what is half written is in nobody's way");
         assert!(matches!(keep.write(&folder.path().join("no/where"), "x"), Err(Failure::Work(_))));
     }
 }

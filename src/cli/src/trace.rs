@@ -89,8 +89,7 @@ const GAP_MS: u64 = 3_535;
 pub fn run(command: &TraceCommand, output: Output) -> Result<(), Failure> {
     match command {
         TraceCommand::Generate(args) => {
-            let file = BufWriter::new(args.replace.create(&args.output)?);
-            write(args, file).map_err(|error| Failure::work(format!("{}: {error}", args.output.display())))?;
+            args.replace.write_with(&args.output, |file| write(args, BufWriter::new(file)))?;
             check(
                 &args.output,
                 TraceFacts::read(unpacked(&args.output)?, Default::default(), &JobModel::default()),

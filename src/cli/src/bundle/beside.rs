@@ -2,9 +2,10 @@
 
 use super::PATIENCE;
 use std::net::SocketAddr;
-use std::process::Command;
+use std::process::Output;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::process::Command;
 
 /// The largest page of metrics.
 const METRICS_BYTES: u64 = 16 << 20;
@@ -29,8 +30,12 @@ async fn get(at: SocketAddr) -> Result<String, String> {
     let mut stream = TcpStream::connect(at).await.map_err(failed)?;
     let request = format!("GET /metrics HTTP/1.0\r\nhost: {at}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.map_err(failed)?;
-    let mut answer = String::new();
-    stream.take(METRICS_BYTES).read_to_string(&mut answer).await.map_err(failed)?;
+    let mut answer = Vec::new();
+    stream.take(METRICS_BYTES + 1).read_to_end(&mut answer).await.map_err(failed)?;
+    if answer.len() as u64 > METRICS_BYTES {
+        return Err(format!("{at}: its page has more than {} MiB", METRICS_BYTES >> 20));
+    }
+    let answer = String::from_utf8_lossy(&answer);
     let (head, page) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     match head.split_whitespace().nth(1) {
         Some("200") => Ok(page.to_owned()),
@@ -38,16 +43,21 @@ async fn get(at: SocketAddr) -> Result<String, String> {
     }
 }
 
-/// The last lines of the daemon's log.
+/// The last lines of the daemon's log. A journal that hangs is not waited for.
 ///
 /// # Errors
 /// In words.
-pub(super) fn log() -> Result<String, String> {
-    let seconds = PATIENCE.as_secs().to_string();
-    let journal = ["journalctl", "--unit", UNIT, "--lines", LINES, "--no-pager", "--quiet", "--output", "short-iso"];
-    // A journal that hangs is not waited for.
-    let asked = Command::new("timeout").arg(&seconds).args(journal).output();
-    let output = asked.map_err(|error| format!("journalctl can't be run: {error}"))?;
+pub(super) async fn log() -> Result<String, String> {
+    let journal = ["--unit", UNIT, "--lines", LINES, "--no-pager", "--quiet", "--output", "short-iso"];
+    let asked = Command::new("journalctl").args(journal).kill_on_drop(true).output();
+    match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(Ok(output)) => lines_of(&output),
+        Ok(Err(error)) => Err(format!("journalctl can't be run: {error}")),
+        Err(_) => Err(format!("journalctl: no answer within {} s", PATIENCE.as_secs())),
+    }
+}
+
+fn lines_of(output: &Output) -> Result<String, String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     match (output.status.success(), text.trim().is_empty()) {
         (true, false) => Ok(text),

@@ -138,10 +138,11 @@ impl JobIdx {
     }
 }
 
-/// Rows of [`Pool::recent`].
-const RECENT: usize = 4096;
+/// Rows of a table of the jobs that events were of last, such as [`Pool::recent`].
+pub(crate) const RECENT: usize = 4096;
 
-const fn recent(attempt: AttemptId) -> usize {
+/// A job's row there.
+pub(crate) const fn recent(attempt: AttemptId) -> usize {
     attempt.application.sequence as usize % RECENT
 }
 

@@ -100,13 +100,9 @@ impl Classes {
 
     /// Such containers that machines of the side hold which run, whatever is on them now.
     pub(super) fn containers(&self, view: &View<'_>, side: Side, size: &Resource) -> u64 {
-        let (statics, state) = (&view.snapshot.statics, &view.snapshot.state);
+        let (statics, state, rules) = (&view.snapshot.statics, &view.snapshot.state, &view.snapshot.rules);
         let of_side = statics.indexes().filter(|&node| self.side(node) == side && state[node.at()].usable());
-        let held = |node: NodeIdx| {
-            let kinds = statics.total[node.at()].0.into_iter().zip(size.0).filter(|&(_, size)| size > 0);
-            kinds.map(|(total, size)| total / size).min().unwrap_or(0)
-        };
-        of_side.map(held).sum()
+        of_side.map(|node| u64::from(rules.how_many(size, &statics.total[node.at()]))).sum()
     }
 
     /// Whether a scale-up machine has room for such a container now.

@@ -72,10 +72,8 @@ fn within<'s>(problem: &PlaceProblem<'s>, scale_up: &str, side: Side) -> PlacePr
 /// Containers of the largest group's size that candidates have room for.
 fn containers(problem: &PlaceProblem<'_>) -> u64 {
     let Some(group) = problem.groups.iter().max_by_key(|group| group.count) else { return 0 };
-    let fit = |node: &NodeIdx| {
-        let kinds = problem.room(*node).0.into_iter().zip(group.size.0).filter(|&(_, size)| size > 0);
-        kinds.map(|(room, size)| room / size).min().unwrap_or(0).min(group.count.into())
-    };
+    let rules = &problem.snapshot.rules;
+    let fit = |node: &NodeIdx| u64::from(rules.how_many(&group.size, &problem.room(*node)).min(group.count));
     group.candidates.iter().map(fit).sum()
 }
 

@@ -16,7 +16,7 @@ use crate::advise::EarlierRun;
 use crate::baselines::delay::{Delay, DelayParams, DelayState};
 use crate::baselines::fair::{Fair, FairParams};
 use crate::dispatch::{Advice, Dispatch, DispatchEvent, Offer, View, WaitingGroup};
-use crate::pool::{HoldReason, OfferedNode, Pool, not_yet};
+use crate::pool::{HoldReason, OfferedNode, Pool, RECENT, not_yet, recent};
 use hintd_model::cluster::Resource;
 use hintd_model::units::{AttemptId, Bytes};
 use serde::{Deserialize, Serialize};
@@ -25,13 +25,6 @@ use std::sync::Arc;
 
 /// Jobs looked at for one that fits an idle machine, nearest to the boundary first.
 const LOOKED_AT: usize = 64;
-
-/// Rows of [`QueuesState::recent`].
-const RECENT: usize = 4096;
-
-const fn recent(attempt: AttemptId) -> usize {
-    attempt.application.sequence as usize % RECENT
-}
 
 /// What waits and runs, by class.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 // The network by tiers: switches as boxes, links with a line each way, as wide and colored as they are loaded.
 import { signal } from './vendor/signals-core.mjs';
-import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, bits, busier, byName, cut, down, hottest, html, level, modelled, nobody, percent, shares, span } from './parts.mjs';
+import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, bits, busier, byName, count, cut, down, hottest, html, level, modelled, nobody, percent, shares, span } from './parts.mjs';
 import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, to } from './state.mjs';
 
 const TIERS = ['optical', 'core', 'aggregation', 'edge'];
@@ -107,15 +107,15 @@ function Map_({ network, chosen }) {
 
 /** What became of an application whose routes went over a link that is down, as hintctl links says it. */
 const pathsNow = (of) => (!of.routes_whole && !of.routes_cut ? 'sends no more'
-  : of.routes_cut ? `${of.routes_cut} of its ${of.routes_whole + of.routes_cut} routes have no path` : `all of its ${of.routes_whole} routes have a path`);
+  : of.routes_cut ? `${count(of.routes_cut, 'route')} without a path, ${of.routes_whole} with one` : `${count(of.routes_whole, 'route')} with a path`);
 
 /** What a link carried when it went down. */
 function Carried({ carried }) {
   const more = [
-    carried.routes_chained > 0 && `${carried.routes_chained} routes through middleboxes went over it.`,
-    carried.routes_uncertain > 0 && `${carried.routes_uncertain} more routes may have: the network chose among several paths, which hintd does not see.`,
+    carried.routes_chained > 0 && `${count(carried.routes_chained, 'route')} through middleboxes went over it.`,
+    carried.routes_uncertain > 0 && `${count(carried.routes_uncertain, 'route')} may have gone over it: the network chose among several paths, which hintd does not see.`,
   ].filter(Boolean).join(' ');
-  return html`<${Table} caption=${`Whose routes went over it when it went down: ${carried.routes} routes of ${carried.applications_total} applications`}
+  return html`<${Table} caption=${`Whose routes went over it when it went down: ${count(carried.routes, 'route')} of ${count(carried.applications_total, 'application')}`}
       empty="none that hintd knows of." by=${(of) => of.application_id} rows=${carried.applications} columns=${[
     ['Application', (of) => html`<a href=${to('applications', of.application_id)}>${of.application_id}</a>`],
     ['Routes over it', (of) => of.routes, 'n'],

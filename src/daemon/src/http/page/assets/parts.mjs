@@ -43,6 +43,7 @@ export function zone() {
 }
 /** A name that is too long, without its middle: names differ at their ends. */
 export const cut = (text, most) => (text.length > most ? text.slice(0, Math.floor((most - 1) / 2)) + '…' + text.slice(-Math.ceil((most - 1) / 2)) : text);
+export const count = (many, what) => `${many} ${what}${many === 1 ? '' : 's'}`;
 export const words = (token) => String(token).replaceAll('_', ' ');
 /** A cost term's name, as hintctl says it: without its unit. */
 export const term = (name) => words(name.replace(/^part\./, '').replace(/(_bits_per)?_s$/, '').replace('cross_rack', 'cross-rack'));
