@@ -68,7 +68,8 @@ public final class TestDaemon implements AutoCloseable {
             // Nodes report once; a machine may be as busy as it likes.
             "model = { stale_after = \"10m\", lost_after = \"20m\", max_age = { heartbeats = \"30m\" } }",
             // Whoever asks for a turn: everything from 1 MB on is heavy.
-            "hold = { heavy = \"1ms\" }",
+            // Half of a home rack, so that a test sees whether the rack or the cluster caps it.
+            "hold = { heavy = \"1ms\", home_share = 0.5 }",
             "queues = { \"*\" = { mode = \"" + mode + "\", hold = true } }");
     Files.write(folder.resolve("hintd.toml"), lines);
   }

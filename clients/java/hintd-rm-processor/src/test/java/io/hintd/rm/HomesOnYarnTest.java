@@ -313,9 +313,9 @@ class HomesOnYarnTest {
     Attempt attempt = new Attempt("application_1700000000000_0099", 1);
     TurnKeeper turns = new TurnKeeper(attempt, app, daemon, counters, key -> racks.get());
     List<ResourceRequest> asks = Arrays.asList(Yarn.row(REDUCES, "*", 20));
-    assertEquals(16, standing(turns, asks, 0), "all of the home's 16 containers");
+    assertEquals(8, standing(turns, asks, 0), "half of the home's 16 containers");
     racks.set(Collections.emptySet());
-    assertEquals(12, standing(turns, Collections.emptyList(), 16), "a quarter of all 48, once it gave its home up");
+    assertEquals(12, standing(turns, Collections.emptyList(), 8), "a quarter of all 48, once it gave its home up");
   }
 
   /** What YARN is asked for when that changes, from {@code before} on. */
