@@ -25,7 +25,8 @@ use super::flow_updates::{FlowRecovery, RouteHandler, WatchHandler};
 use super::flows::Flows;
 use super::generation::Generation;
 use super::history::History;
-use super::holding::{HoldSettings, Holding};
+use super::holding::Holding;
+use super::holding::serve::HoldHandler;
 use super::ids::Ids;
 use super::lease::Lease;
 use super::leasing::LeaseHandler;
@@ -169,9 +170,9 @@ impl Engine {
         EventHandler { attempts: attempt_handler!(self), history: &mut self.jobs.history, reports: &self.nodes.reports }
     }
 
-    /// Shuffles that may be held, what earlier runs tell of them, the settings, and the snapshot.
-    pub(crate) fn holding(&mut self) -> (&mut Holding, &History, &HoldSettings, &Facts) {
-        (&mut self.jobs.holding, &self.jobs.history, &self.settings.hold, &self.facts)
+    pub(crate) fn hold_handler(&mut self) -> HoldHandler<'_> {
+        let (holding, history) = (&mut self.jobs.holding, &self.jobs.history);
+        HoldHandler { holding, history, settings: &self.settings.hold, facts: &self.facts }
     }
 
     pub(crate) fn worth_handler(&mut self) -> WorthHandler<'_> {

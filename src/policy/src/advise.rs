@@ -223,8 +223,20 @@ pub struct HomesProblem<'a> {
     pub racks: &'a [HomeRack],
     /// Seed of every random draw.
     pub seed: u64,
-    /// The input lies where HDFS put it, the replicas of each block in two racks: tasks elsewhere read it over the uplinks.
-    pub written: bool,
+    /// Whether the input lies somewhere already.
+    pub input: InputState,
+}
+
+/// Whether the input of a job lies somewhere already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputState {
+    /// It is to be written. When the job will run, and beside whom, nobody knows.
+    Unwritten,
+    /// It lies where HDFS put it, the replicas of each block in two racks: tasks elsewhere read it over the uplinks.
+    Written {
+        /// Other jobs that want the uplinks now, when the job runs.
+        others: u32,
+    },
 }
 
 /// A rack that input may be written to.

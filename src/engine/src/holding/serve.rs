@@ -1,7 +1,8 @@
 //! The engine's call: whether a job may ask for receivers now, by what it says of its shuffle or what earlier runs tell.
 
-use super::{Lane, Shuffle, Turn};
+use super::{HoldSettings, Holding, Lane, Shuffle, Turn};
 use crate::engine::Engine;
+use crate::facts::Facts;
 use crate::history::History;
 use crate::proof::Proof;
 use crate::refusal::Refusal;
@@ -73,6 +74,33 @@ pub struct WishTurn {
     pub teller: Option<Teller>,
 }
 
+/// Wishes for receivers. Writes which shuffles are there and whose turn it is; reads the settings, what earlier runs tell and
+/// the cluster.
+pub(crate) struct HoldHandler<'e> {
+    pub(crate) holding: &'e mut Holding,
+    pub(crate) history: &'e History,
+    pub(crate) settings: &'e HoldSettings,
+    pub(crate) facts: &'e Facts,
+}
+
+impl HoldHandler<'_> {
+    fn turn(&mut self, wish: &ShuffleWish, now: Timestamp) -> WishTurn {
+        self.holding.forget_silent(Timestamp(now.0.saturating_sub(SILENT.0)));
+        let (shuffle, teller) = known(self.history, wish);
+        let (bytes, teller) = (shuffle.bytes, (shuffle.bytes > Bytes::ZERO).then_some(teller));
+        let room = self.holding.knows(wish.attempt) || self.holding.len() < SHUFFLES_MAX;
+        if teller.is_none() || wish.shuffle.receivers == 0 || !room {
+            return WishTurn { turn: Turn::Free, bytes, teller };
+        }
+        let snapshot = &self.facts.snapshot;
+        let homes = homes(snapshot, wish);
+        let lane = Lane::of(&homes);
+        self.holding.wishes(wish.attempt, shuffle.over_links_of(homes.len()), lane, now);
+        let capacity = self.facts.scans.fabric().of(snapshot, lane, wish.memory_mb);
+        WishTurn { turn: self.holding.turn(wish.attempt, self.settings, capacity, now), bytes, teller }
+    }
+}
+
 impl Engine {
     /// Whether the job may ask for receivers now.
     ///
@@ -80,20 +108,7 @@ impl Engine {
     /// [`Refusal::NoToken`] and [`Refusal::BadToken`] for another's attempt.
     pub fn shuffle_turn(&mut self, wish: &ShuffleWish, proof: &Proof, now: Timestamp) -> Result<WishTurn, Refusal> {
         self.may_tell(wish.attempt, proof)?;
-        let (holding, history, settings, facts) = self.holding();
-        holding.forget_silent(Timestamp(now.0.saturating_sub(SILENT.0)));
-        let (shuffle, teller) = known(history, wish);
-        let (bytes, teller) = (shuffle.bytes, (shuffle.bytes > Bytes::ZERO).then_some(teller));
-        let room = holding.knows(wish.attempt) || holding.len() < SHUFFLES_MAX;
-        if teller.is_none() || wish.shuffle.receivers == 0 || !room {
-            return Ok(WishTurn { turn: Turn::Free, bytes, teller });
-        }
-        let homes = homes(&facts.snapshot, wish);
-        let lane = Lane::of(&homes);
-        holding.wishes(wish.attempt, shuffle.over_links_of(homes.len()), lane, now);
-        let capacity = facts.scans.fabric().of(&facts.snapshot, lane, wish.memory_mb);
-        let turn = holding.turn(wish.attempt, settings, capacity, now);
-        Ok(WishTurn { turn, bytes, teller })
+        Ok(self.hold_handler().turn(wish, now))
     }
 }
 

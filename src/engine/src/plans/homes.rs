@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, RackPath, Timestamp};
 use hintd_policy::Policy;
-use hintd_policy::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, PlaceData};
+use hintd_policy::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, InputState, PlaceData};
 use hintd_policy::joint::HomeBook;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +29,8 @@ pub const UNASKED_MAX: Micros = Micros::from_secs(3_600);
 pub const AGE_MAX: Micros = Micros::from_secs(24 * 3_600);
 /// Homes that data was sent to are said to its reader for so long after anybody last asked: what is read once a week is.
 pub const GIVEN_MAX: Micros = Micros::from_secs(7 * 24 * 3_600);
+/// An attempt whose containers have not all come asks again within so long.
+const ASKS_WITHIN: Micros = Micros::from_secs(30);
 /// The policy that chooses homes.
 const CHOOSER: &str = "joint";
 
@@ -51,6 +53,14 @@ struct Chosen {
     racks: Vec<RackPath>,
     at: Timestamp,
     asked: Timestamp,
+}
+
+impl Chosen {
+    /// Whether an attempt may still run: it asks until its containers have come, and then they take their time.
+    fn is_running(&self, now: Timestamp) -> bool {
+        let last = self.run.maps.1.saturating_add(self.run.reduces.1);
+        now.since(self.asked) < ASKS_WITHIN.saturating_add(last)
+    }
 }
 
 impl DataHomes {
@@ -152,7 +162,8 @@ impl DataHomes {
         self.gathered.retain(|_, chosen| now.since(chosen.at) < AGE_MAX);
         let racks = self.room(generation, container_mb(generation, key), now);
         let (snapshot, seed) = (&*generation.snapshot, seed_of(&attempt.to_string()));
-        let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, written: true });
+        let input = InputState::Written { others: self.others(snapshot, &racks, now) };
+        let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, input });
         let racks: Vec<RackPath> = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
         self.gathered.insert(attempt, Chosen { run, racks: racks.clone(), at: now, asked: now });
         if self.gathered.len() > READERS_MAX {
@@ -160,6 +171,13 @@ impl DataHomes {
             oldest.map(|attempt| self.gathered.remove(&attempt));
         }
         Some(racks).filter(|racks| !racks.is_empty())
+    }
+
+    /// Jobs that asked whether they are gathered, run now as far as is known, and shuffle enough to want the uplinks.
+    fn others(&self, snapshot: &Snapshot, racks: &[HomeRack], now: Timestamp) -> u32 {
+        let book = HomeBook::new(snapshot, racks.iter().map(|rack| (rack.slots, rack.disk)));
+        let wants = |other: &&Chosen| other.is_running(now) && book.wants_uplinks(&other.run);
+        u32::try_from(self.gathered.values().filter(wants).count()).unwrap_or(u32::MAX)
     }
 
     /// Readers whose homes are remembered.
@@ -214,7 +232,8 @@ impl DataHomes {
             return None;
         }
         let seed = seed_of(reader);
-        let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, written: false });
+        let homes =
+            places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, input: InputState::Unwritten });
         let named = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
         self.by_reader.insert(Arc::clone(reader), Chosen { run, racks: named, at: now, asked: now });
         if self.by_reader.len() > READERS_MAX {

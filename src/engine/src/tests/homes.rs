@@ -178,6 +178,9 @@ fn attempts_whose_data_was_sent_nowhere_are_gathered_each_in_its_racks_for_good(
         ..run(last, &[], shuffle_mb)
     };
     told(&mut harness, "sort", &reads(1, 200, 20_000));
+    for beside in 7..=9 {
+        of(&harness, beside, true);
+    }
     let InputHomes::Homes { racks: first, gathered: true, .. } = of(&harness, 1, true) else {
         panic!("it is gathered")
     };
@@ -193,6 +196,31 @@ fn attempts_whose_data_was_sent_nowhere_are_gathered_each_in_its_racks_for_good(
     assert_eq!(again, first);
     assert_eq!(of(&harness, 3, true), InputHomes::NoneGiven, "it reads more than it shuffles");
     assert_eq!(InputHomes::Homes { racks: first, patience: Micros(0), gathered: true }.as_str(), "gathered");
+}
+
+#[test]
+fn an_attempt_is_gathered_for_the_sake_of_those_that_run_beside_it() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();
+    // It reads what it shuffles: alone it ends sooner in all racks.
+    for key in ["even", "light"] {
+        let learned = run(1, &[], if key == "even" { 2_000 } else { 0 });
+        let whole = learned.whole.map(|whole| Run { input: Bytes(2_000 * MB), ..whole });
+        told(&mut harness, key, &LearnedRun { whole, ..learned });
+    }
+    let mut asks = |harness: &EngineHarness, number: u32, key: &str| {
+        let places = joint.as_place_data().unwrap();
+        homes.gather(&harness.engine.generation(), (attempt(number, 1), &key.into()), places, harness.now)
+    };
+    assert_eq!(asks(&harness, 1, "light"), None);
+    assert_eq!(asks(&harness, 2, "even"), None, "who shuffles nothing does not wait for uplinks");
+    assert_eq!(asks(&harness, 3, "even"), None, "one more gains less than it costs");
+    let of_three = asks(&harness, 4, "even").expect("two run beside it");
+    assert!(!of_three.is_empty());
+    // An hour later none of them asks any more.
+    harness.now = Timestamp(harness.now.0 + Micros::from_secs(3_600).0);
+    assert_eq!(asks(&harness, 5, "even"), None);
+    assert_eq!(asks(&harness, 4, "even"), Some(of_three), "what was chosen for an attempt stays");
 }
 
 #[test]

@@ -7,17 +7,19 @@
 //!
 //! Input that is written already lies everywhere: HDFS puts the replicas of a block in two racks. The job may still be
 //! gathered in few: blocks of which no replica is there are read over the uplinks, once, where each byte of its shuffle
-//! would have crossed them. That is for jobs that shuffle at least what they read.
+//! would have crossed them. That is for jobs that shuffle at least what they read, and for the sake of no more others than run
+//! beside it: a job that is alone is gathered only where it ends sooner itself.
 
-use crate::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, ReplicaAdvice};
+use crate::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, InputState, ReplicaAdvice};
 use crate::terms::link_time::LinkRates;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{Bytes, Micros, RackIdx, Timestamp};
 
 /// A shuffle that takes less than so many seconds over all uplinks together is not worth waiting for a rack.
 const WORTH_A_HOME_S: f64 = 0.01;
-/// How many jobs wait for the uplinks beside this one: a second of all uplinks costs each of them a second (docs/decisions.md).
-const OTHERS: f64 = 3.0;
+/// How many jobs wait for the uplinks beside this one, at most, and where nobody knows how many: a second of all uplinks costs
+/// each of them a second (docs/decisions.md).
+const OTHERS: u32 = 3;
 /// For others' sake a job's own end in its homes becomes at most so many times what it is in all racks.
 const OWN_END_MAX: f64 = 3.0;
 /// Bytes of shuffle for each byte of input from which on a job is gathered: else it would read more than it keeps off the uplinks.
@@ -73,11 +75,17 @@ pub(super) struct Reader<'a> {
     run: &'a EarlierRun,
     /// See [`Part::of`].
     written_in: Option<usize>,
+    /// Jobs that each second of all uplinks costs a second.
+    others: f64,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn of(problem: &HomesProblem<'a>, homes: &[Home]) -> Self {
-        Self { run: problem.run, written_in: problem.written.then_some(homes.len()) }
+        let (written_in, others) = match problem.input {
+            InputState::Unwritten => (None, OTHERS),
+            InputState::Written { others } => (Some(homes.len()), others.min(OTHERS)),
+        };
+        Self { run: problem.run, written_in, others: others.into() }
     }
 
     fn part(&self, width: usize) -> Part {
@@ -88,7 +96,7 @@ impl<'a> Reader<'a> {
     fn is_heavy(&self, uplinks: f64) -> bool {
         let shuffle = self.run.shuffle.as_f64();
         let worth_reading = self.written_in.is_none() || shuffle >= GATHERED_FROM * self.run.input.as_f64();
-        shuffle >= WORTH_A_HOME_S * uplinks && worth_reading
+        loads(self.run, uplinks) && worth_reading
     }
 
     /// Seconds until the job's part of one of `width` racks is done there.
@@ -111,13 +119,18 @@ impl<'a> Reader<'a> {
     /// Seconds until the job is done in those racks, and what its bytes on uplinks, of that rate together, cost others.
     pub(super) fn cost(&self, homes: &[Home], uplinks: f64) -> f64 {
         let part = self.part(homes.len());
-        self.last(homes) + OTHERS * (part.up + part.read) * homes.len() as f64 / uplinks
+        self.last(homes) + self.others * (part.up + part.read) * homes.len() as f64 / uplinks
     }
 
     /// Whether the job itself does not end much later there than in all racks.
     pub(super) fn bearable(&self, homes: &[Home], all: &[Home]) -> bool {
         homes.len() == all.len() || self.last(homes) <= OWN_END_MAX * self.last(all)
     }
+}
+
+/// Whether its shuffle is anything to uplinks of that rate together, bytes a second.
+fn loads(run: &EarlierRun, uplinks: f64) -> bool {
+    run.shuffle.as_f64() >= WORTH_A_HOME_S * uplinks
 }
 
 /// The racks, ascending; empty: all of them, wherever HDFS puts the blocks.
@@ -140,7 +153,7 @@ pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
 /// The racks where so many are done first: the cost of a set is that of its last, so the first of an order are the best.
 fn best_of_width(problem: &HomesProblem<'_>, reader: &Reader<'_>, homes: &[Home], width: usize) -> Option<Vec<Home>> {
     // What is written already takes no disk.
-    let input = if problem.written { 0.0 } else { reader.part(width).input };
+    let input = if reader.written_in.is_some() { 0.0 } else { reader.part(width).input };
     let able: Vec<&Home> = homes.iter().filter(|home| input <= home.load.disk.as_f64()).collect();
     let mut able: Vec<_> =
         able.iter().map(|&home| (reader.end(home, width), rank(problem.seed, home.rack), home)).collect();
@@ -211,6 +224,13 @@ impl HomeBook {
         Self { racks: racks.collect(), rates: rates_by_rack(snapshot), at: Timestamp(0) }
     }
 
+    /// Whether a job's shuffle is anything to the uplinks: such jobs want them while they run.
+    #[must_use]
+    pub fn wants_uplinks(&self, run: &EarlierRun) -> bool {
+        let with_room = self.racks.iter().zip(&self.rates).filter(|(rack, _)| rack.slots > 0);
+        loads(run, with_room.map(|(_, [up, _])| up).sum())
+    }
+
     /// What is left by then.
     pub fn racks(&mut self, now: Timestamp) -> &[HomeRack] {
         let passed = now.since(self.at).as_secs_f64();
@@ -223,7 +243,7 @@ impl HomeBook {
         &self.racks
     }
 
-    /// A job was homed there; empty: everywhere. `written`: its input was there already, see [`HomesProblem::written`].
+    /// A job was homed there; empty: everywhere. `written`: its input was there already, see [`InputState::Written`].
     pub fn add(&mut self, homes: &[RackIdx], run: &EarlierRun, written: bool) {
         let all: Vec<RackIdx> = (0..self.racks.len()).map(RackIdx::new).collect();
         let homes = if homes.is_empty() { &all } else { homes };

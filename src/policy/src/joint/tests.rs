@@ -3,7 +3,7 @@
 use super::balance::{Gathering, Pipe, Slot};
 use super::homes::{Home, Reader};
 use super::*;
-use crate::advise::{EarlierRun, HomeRack};
+use crate::advise::{EarlierRun, HomeRack, InputState};
 use crate::problem::{ArrivedSenders, EdgeProblem};
 use crate::sample::{Sample, cluster};
 use crate::terms::link_time::link_time;
@@ -373,7 +373,8 @@ fn least_cost(problem: &HomesProblem<'_>) -> f64 {
         .map(|set| -> Vec<Home> { (0..all.len()).filter(|at| set >> at & 1 == 1).map(|at| all[at]).collect() });
     let has_room = |set: &Vec<Home>| {
         let part = problem.run.input.as_f64() / set.len() as f64;
-        problem.written || set.iter().all(|home| part <= problem.racks[home.rack.at()].disk.as_f64())
+        problem.input != InputState::Unwritten
+            || set.iter().all(|home| part <= problem.racks[home.rack.at()].disk.as_f64())
     };
     let reader = Reader::of(problem, &all);
     let bearable = |set: &Vec<Home>| reader.bearable(set, &all);
@@ -386,7 +387,7 @@ proptest! {
     fn homes_cost_no_more_than_any_other_set_of_racks_and_have_room(
         racks in prop::collection::vec((0_u32..6, 0_u64..3_000, 0_f64..200.0, 0_f64..1e9, 0_f64..1e9), 4),
         (input, shuffle, maps, reduces) in (0_u64..4_000, 0_u64..4_000, 1_u32..60, 0_u32..60),
-        (seed, written) in (any::<u64>(), any::<bool>()),
+        (seed, written, others) in (any::<u64>(), any::<bool>(), 0_u32..6),
     ) {
         let sample = small(4, 8);
         let rack = |&(slots, disk, work_s, up, into): &(u32, u64, f64, f64, f64)| {
@@ -394,7 +395,8 @@ proptest! {
         };
         let racks: Vec<HomeRack> = racks.iter().map(rack).collect();
         let run = earlier(input, shuffle, maps, reduces);
-        let problem = HomesProblem { snapshot: &sample.snapshot, run: &run, racks: &racks, seed, written };
+        let lies = if written { InputState::Written { others } } else { InputState::Unwritten };
+        let problem = HomesProblem { snapshot: &sample.snapshot, run: &run, racks: &racks, seed, input: lies };
         let chosen = homes::choose(&problem);
         prop_assert_eq!(&homes::choose(&problem), &chosen, "a seed gives one choice");
         prop_assert!(chosen.is_sorted_by(|a, b| a < b));
@@ -432,7 +434,7 @@ proptest! {
             now += later * 1_000_000;
             let run = earlier(input, shuffle, 8, 4);
             let racks = book.racks(Timestamp(now));
-            let chosen = homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &run, racks, seed: 1, written: false });
+            let chosen = homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &run, racks, seed: 1, input: InputState::Unwritten });
             chosen.iter().for_each(|rack| homed[rack.at()] += run.input.as_f64() / chosen.len() as f64);
             book.add(&chosen, &run, false);
         }
@@ -449,8 +451,13 @@ fn heavy_shuffles_get_a_rack_each_in_turns_and_wide_jobs_none() {
     let mut used = Vec::new();
     for _ in 0..8 {
         let racks = book.racks(Timestamp(0));
-        let homes =
-            homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &shuffles, racks, seed: 1, written: false });
+        let homes = homes::choose(&HomesProblem {
+            snapshot: &sample.snapshot,
+            run: &shuffles,
+            racks,
+            seed: 1,
+            input: InputState::Unwritten,
+        });
         assert_eq!(homes.len(), 1, "{homes:?}");
         used.push(homes[0]);
         book.add(&homes, &shuffles, false);
@@ -462,13 +469,25 @@ fn heavy_shuffles_get_a_rack_each_in_turns_and_wide_jobs_none() {
     let racks = book.racks(Timestamp(u64::MAX));
     assert!(racks.iter().all(|rack| (rack.work_s, rack.up, rack.into) == (0.0, 0.0, 0.0)), "{racks:?}");
     let choice = |seed| {
-        homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &shuffles, racks, seed, written: false })[0]
+        homes::choose(&HomesProblem {
+            snapshot: &sample.snapshot,
+            run: &shuffles,
+            racks,
+            seed,
+            input: InputState::Unwritten,
+        })[0]
     };
     assert_eq!((0..100).map(choice).collect::<std::collections::BTreeSet<_>>().len(), 4);
     // Many maps and next to no shuffle: containers are what it needs.
     let wide = earlier(1_000, 1, 4_000, 1);
     assert_eq!(
-        homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &wide, racks, seed: 1, written: false }),
+        homes::choose(&HomesProblem {
+            snapshot: &sample.snapshot,
+            run: &wide,
+            racks,
+            seed: 1,
+            input: InputState::Unwritten
+        }),
         []
     );
 }
@@ -478,21 +497,29 @@ fn a_job_whose_input_is_written_is_gathered_where_it_shuffles_what_it_reads_or_m
     // Uplinks of 10 Mbit/s: a rack's carries 1.25 MB a second.
     let sample = small(4, 8);
     let racks = [HomeRack { slots: 16, disk: Bytes(0), ..HomeRack::default() }; 4];
-    let choose = |run: &EarlierRun, racks: &[HomeRack], written| {
-        homes::choose(&HomesProblem { snapshot: &sample.snapshot, run, racks, seed: 1, written })
+    let choose = |run: &EarlierRun, racks: &[HomeRack], input| {
+        homes::choose(&HomesProblem { snapshot: &sample.snapshot, run, racks, seed: 1, input })
     };
-    let gathered = |input, shuffle| choose(&earlier(input, shuffle, 8, 4), &racks, true).len();
+    let (beside, written) = (|others| InputState::Written { others }, InputState::Written { others: 3 });
+    let gathered = |input, shuffle| choose(&earlier(input, shuffle, 8, 4), &racks, written).len();
     // Of a block both racks are others with 1/2: 50 of 100 MB take 40 s, and the shuffle nothing instead of 150 s.
     assert_eq!(gathered(100, 1_000), 1, "full disks are no reason: nothing is written");
-    assert_eq!(choose(&earlier(100, 1_000, 8, 4), &racks, false), [], "for what is to be written they are");
+    assert_eq!(
+        choose(&earlier(100, 1_000, 8, 4), &racks, InputState::Unwritten),
+        [],
+        "for what is to be written they are"
+    );
     // One rack reads 200 MB in 160 s, more than all of it takes in four racks. Three have a replica of every block, and send
     // 267 MB where four send 300.
     assert_eq!(gathered(400, 400), 3);
     assert_eq!(gathered(1_000, 999), 0, "it reads more than it shuffles");
+    // In three racks it ends later itself than in four; from two others on what these gain is more.
+    let of = |others| choose(&earlier(400, 400, 8, 4), &racks, beside(others)).len();
+    assert_eq!([0, 1, 2, 3, 100].map(of), [0, 0, 3, 3, 3], "it is gathered for the sake of those that run beside it");
     // A rack where much is to be done is none to be gathered in.
     let mut busy = racks;
     busy[0].up = 1e9;
-    assert_ne!(choose(&earlier(100, 1_000, 8, 4), &busy, true), [RackIdx(0)]);
+    assert_ne!(choose(&earlier(100, 1_000, 8, 4), &busy, written), [RackIdx(0)]);
     // What is gathered takes its turn among those that come after it, on uplinks and containers, and no disk.
     let mut book = HomeBook::new(&sample.snapshot, [(16, Bytes(10 * MB)); 4]);
     let run = earlier(100, 1_000, 8, 4);

@@ -269,6 +269,9 @@ impl Sim<'_> {
         let (shuffle, maps) = (job.shares.shuffle(), job.maps.len());
         self.racks.job_ends(shuffle, maps);
         self.gathering.job_ends(job.number);
+        if let Some(homes) = &mut self.homes {
+            homes.job_ends(job.number);
+        }
         if job.reduces.len() > 0 {
             self.fabric.forget(JobNo(row));
         }

@@ -7,6 +7,7 @@
 //! - A path is written once, before the trace begins, where the policy says for the first recurring job that reads it.
 //!   For what the policy knows of others, jobs are taken in the order in which they come.
 //! - Where no data is placed each job is gathered where the policy says when it comes: its input lies where HDFS put it.
+//!   The policy hears how many other recurring jobs with a heavy shuffle run then.
 
 use super::rm::Sim;
 use super::shares::{Kind, Shares};
@@ -17,10 +18,10 @@ use crate::trace::job::TraceJob;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use hintd_policy::PlaceData;
-use hintd_policy::advise::{EarlierRun, HomesProblem};
+use hintd_policy::advise::{EarlierRun, HomesProblem, InputState};
 use hintd_policy::joint::HomeBook;
 use rand::RngExt as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Tasks whose times make the mean.
@@ -32,6 +33,8 @@ pub(super) struct Homes {
     book: HomeBook,
     /// By path; empty: wherever HDFS put it.
     by_path: BTreeMap<Arc<str>, Vec<RackIdx>>,
+    /// Jobs with an earlier run that run, and want the uplinks by it: their numbers in the trace.
+    wanting: BTreeSet<u64>,
 }
 
 impl Homes {
@@ -39,7 +42,7 @@ impl Homes {
     pub(super) fn new(snapshot: &Snapshot, containers: &[u32]) -> Self {
         let slots = |nodes: &Vec<NodeIdx>| nodes.iter().map(|node| containers[node.at()]).sum();
         let racks = snapshot.statics.members.iter().map(|nodes| (slots(nodes), Bytes(u64::MAX)));
-        Self { book: HomeBook::new(snapshot, racks), by_path: BTreeMap::new() }
+        Self { book: HomeBook::new(snapshot, racks), by_path: BTreeMap::new(), wanting: BTreeSet::new() }
     }
 
     /// Racks of what a job reads: those of who wrote the path first; else the policy chooses, of which `narrow` takes one in
@@ -54,7 +57,7 @@ impl Homes {
         let racks = self.book.racks(now);
         let choose = || {
             let all = run
-                .map(|run| policy.homes(&HomesProblem { snapshot, run, racks, seed, written: false }))
+                .map(|run| policy.homes(&HomesProblem { snapshot, run, racks, seed, input: InputState::Unwritten }))
                 .unwrap_or_default();
             match narrow {
                 Some(turn) if !all.is_empty() => vec![all[(turn % all.len() as u64) as usize]],
@@ -71,17 +74,26 @@ impl Homes {
         homes
     }
 
-    /// Racks in which a job is gathered whose input lies everywhere.
+    /// Racks in which a job is gathered whose input lies everywhere. `number`: in the trace.
     fn gathered(
         &mut self,
-        run: &EarlierRun,
+        (number, run): (u64, &EarlierRun),
         policy: &dyn PlaceData,
         (snapshot, seed, now): (&Snapshot, u64, Timestamp),
     ) -> Vec<RackIdx> {
         let racks = self.book.racks(now);
-        let homes = policy.homes(&HomesProblem { snapshot, run, racks, seed, written: true });
+        let input = InputState::Written { others: u32::try_from(self.wanting.len()).unwrap_or(u32::MAX) };
+        let homes = policy.homes(&HomesProblem { snapshot, run, racks, seed, input });
         self.book.add(&homes, run, true);
+        if self.book.wants_uplinks(run) {
+            self.wanting.insert(number);
+        }
         homes
+    }
+
+    /// The job has ended.
+    pub(super) fn job_ends(&mut self, number: u64) {
+        self.wanting.remove(&number);
     }
 }
 
@@ -103,7 +115,7 @@ impl Sim<'_> {
             }
             (Some(policy), Some(homes)) => {
                 let at = (&self.snapshot, settings.seed ^ number, Timestamp(self.now.0));
-                run.as_deref().map(|run| homes.gathered(run, policy, at)).unwrap_or_default()
+                run.as_deref().map(|run| homes.gathered((number, run), policy, at)).unwrap_or_default()
             }
             _ => Vec::new(),
         };

@@ -78,7 +78,7 @@ final class Settings {
     homesWaitMs = from.number("homes-wait-ms", 3_600_000, 0, 3_600_000);
     blocksForMs = from.number("blocks-for-ms", 1_000, 0, 60_000);
     blockRacksForMs = from.number("block-racks-for-ms", 4_000, 0, 60_000);
-    gathers = from.flag("gathers", false);
+    gathers = from.flag("gathers", true);
     homes = from.flag("homes", true);
     homesOf = from.each("homes.", key -> from.flag(key, true));
     hold = from.flag("hold", false);
