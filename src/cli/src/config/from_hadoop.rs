@@ -217,26 +217,12 @@ impl FromHadoop<'_> {
                 self.address(&format!("{property}{suffix}"), &format!("dfs.namenode.rpc-address{suffix}"), port)
             })
             .collect();
-        let of_default = |uri: Property| {
-            let host = host_of(&authority.clone()?)?;
-            Some((format!("{host}:{port}"), source("fs.defaultFS", &uri)))
-        };
         let found = match (&found[..], &service) {
             ([], None) => {
-                if let Some(name) = authority.as_ref().filter(|name| port_of(name).is_none() && host_of(name).is_some())
-                {
-                    self.draft.note(format!(
-                        "fs.defaultFS is hdfs://{name}: {name} is taken for a host; where it is a nameservice (dfs.nameservices of \
-                         hdfs-site.xml does not name it), write the addresses of its NameNodes into [name_node] urls"
-                    ));
-                }
-                default.clone().and_then(of_default).into_iter().collect()
+                self.of_default_file_system(default.as_ref(), authority.as_deref(), port).into_iter().collect()
             }
             _ => found,
         };
-        if let (Some(uri), [], None) = (&default, &found[..], &service) {
-            self.names_no_host("fs.defaultFS", uri);
-        }
         if let Some(ids) = service.as_deref().and_then(|service| self.get(&format!("dfs.ha.namenodes.{service}"))) {
             self.half(list(&ids.value).count(), found.len(), "the NameNodes");
         }
@@ -254,6 +240,27 @@ impl FromHadoop<'_> {
             );
             self.draft.note("[name_node] user is not in Hadoop's files: without it HDFS takes hintd for dr.who, who may read public paths only");
         }
+    }
+
+    /// The NameNode that the default file system names by its host.
+    fn of_default_file_system(
+        &mut self,
+        uri: Option<&Property>,
+        authority: Option<&str>,
+        port: u16,
+    ) -> Option<(String, String)> {
+        let (uri, name) = (uri?, authority?);
+        let Some(host) = host_of(name) else {
+            self.names_no_host("fs.defaultFS", uri);
+            return None;
+        };
+        if port_of(name).is_none() {
+            self.draft.note(format!(
+                "fs.defaultFS is hdfs://{name}: {name} is taken for a host; where it is a nameservice (dfs.nameservices of \
+                 hdfs-site.xml does not name it), write the addresses of its NameNodes into [name_node] urls"
+            ));
+        }
+        Some((format!("{host}:{port}"), source("fs.defaultFS", uri)))
     }
 
     fn unread_name_nodes(&mut self, property: &str, service: Option<&str>, services: &[String], suffixes: &[String]) {
