@@ -67,11 +67,11 @@ mod tests {
             server(&format!("http://{name}:1"), state)
         }));
         let expected = "\
-server                         state                    good answer
-name_node  http://a:1          standby, asked 2 s ago          65 s
-name_node  http://b:1  in use  no good answer for 65 s         65 s
-name_node  http://c:1  in use  answers                         65 s
-name_node  http://d:1  in use  answers wrongly for 61 s        65 s
+server                         state                     good answer
+name_node  http://a:1          standby, asked 2 s ago           65 s
+name_node  http://b:1  in use  no good answer for 65 s          65 s
+name_node  http://c:1  in use  answers                          65 s
+name_node  http://d:1  in use  answers wrongly for 61 s         65 s
 name_node http://a:1: it is standby
 name_node http://b:1: it is silent
   Start it.

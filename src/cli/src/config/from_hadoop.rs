@@ -21,7 +21,7 @@ pub(super) fn draft(properties: &Properties) -> Draft {
         "queues.\"*\"",
         "mode",
         "shadow",
-        "begins in shadow: hints are computed and counted, and nothing changes; mode = \"on\" and hintctl reload switch them on",
+        "begin in shadow: hints are computed and counted, and nothing changes. To switch them on write on, then hintctl reload",
     );
     from.draft
 }

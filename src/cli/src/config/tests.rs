@@ -109,7 +109,11 @@ fn a_cluster_with_two_of_each_is_read_whole() {
         ["[resource_manager] urls are https: name ca_file", "[name_node] user is not in Hadoop's files", "kerberos"];
     assert!(notes.len() == 3 && notes.iter().zip(said).all(|(note, said)| note.contains(said)), "{notes:#?}");
     let text = from_hadoop::draft(&Properties::read(dir.path()).unwrap()).text(dir.path());
-    for hint in ["# ca_file = \"/etc/hintd/ca.pem\"  ", "# user = \"hdfs\"  ", "mode = \"on\" and hintctl reload"] {
+    for hint in [
+        "# ca_file = \"/etc/hintd/ca.pem\"  ",
+        "# user = \"hdfs\"  ",
+        "To switch them on write on, then hintctl reload",
+    ] {
         assert!(text.contains(hint), "no {hint:?} in\n{text}");
     }
 }
