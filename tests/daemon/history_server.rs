@@ -396,8 +396,9 @@ async fn status_says_since_when_a_history_server_gives_no_good_answer() {
     let silent = |status: &v1::StatusResponse| status.degraded == ["history_server_silent"];
     let status = world.until("it was asked", silent).await;
     let server = &status.servers[0];
-    assert_eq!((&*server.source, &*server.state, server.heard_ms), ("history_server", "silent", None));
+    assert_eq!((&*server.source, &*server.state, server.heard_ms), ("history_server", "wrong_answer", None));
     assert!(server.error.contains("404"), "{}", server.error);
+    assert!(server.advice.contains("no such page"), "{}", server.advice);
     runs(&script, now_ms() - 60_000, 1..2);
     let status = world.until("it answers", |status| status.degraded.is_empty()).await;
     assert_eq!((&*status.servers[0].state, status.servers[0].in_use), ("answers", true));
@@ -438,7 +439,7 @@ async fn a_poll_looks_at_so_many_jobs_and_reads_answers_up_to_their_bound() {
         learnt(&script, 3, |options| (options.jobs_per_poll, options.servers.answer_bytes) = (3, list)).await;
     assert_eq!(count, 3, "a list of {list} bytes");
     let (count, status) = learnt(&script, 0, |options| options.servers.answer_bytes = list - 1).await;
-    assert_eq!((count, &*status.servers[0].state), (0, "silent"));
+    assert_eq!((count, &*status.servers[0].state), (0, "wrong_answer"));
     assert!(status.servers[0].error.contains(&format!("more than {} bytes", list - 1)), "{:?}", status.servers);
 }
 

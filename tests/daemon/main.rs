@@ -8,6 +8,7 @@ mod bad_requests;
 mod chains;
 mod circuits;
 mod client;
+mod connect;
 mod contention;
 mod crash;
 mod dispatch;

@@ -145,7 +145,7 @@ async fn status_says_how_each_resource_manager_stands_and_what_hints_do_without(
     active.says(http("503 Service Unavailable", "it starts"), nodes(&["n1"]));
     let status = world.until("nobody leads", silent).await;
     let second = &status.servers[1];
-    assert_eq!((&*second.state, second.in_use), ("silent", true));
+    assert_eq!((&*second.state, second.in_use), ("wrong_answer", true));
     assert!(second.error.contains("503") && second.error.contains("it starts"), "{}", second.error);
     let heard = second.heard_ms.unwrap();
     tokio::time::sleep(Duration::from_millis(50)).await;

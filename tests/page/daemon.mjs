@@ -75,7 +75,8 @@ export class Daemon {
     return url.replace(`:${this.metrics}/`, `:${this.http}/`);
   }
 
-  emulate(...args) { return this.child('hintctl', ['emulate', ...args]); }
+  // By force: the page's servers are configured, to be seen while they answer nobody.
+  emulate(...args) { return this.child('hintctl', ['emulate', '--force', ...args]); }
 
   static async end(child, signal) {
     if (child.exitCode !== null || child.signalCode !== null) return;

@@ -107,7 +107,11 @@ pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     let ask = async |mut admin: hintd_client::AdminClient| {
         order.answer(admin.nodes(request.clone()).await, |found| (&mut found.nodes, found.total.into()))
     };
-    let text = |answer: &_, wide| nodes_text(answer, wide || order.is_wide(&NODE_HEADER));
+    let part = &request.host_contains;
+    let text = |answer: &v1::NodesResponse, wide| match (answer.total, part.as_str()) {
+        (0, part) if !part.is_empty() => format!("no host has \"{}\" in its name", one_line(part)),
+        _ => nodes_text(answer, wide || order.is_wide(&NODE_HEADER)),
+    };
     args.view.show(daemon, output, ask, text).map(drop)
 }
 

@@ -69,7 +69,8 @@ pub fn request(args: &RequestArgs, daemon: &DaemonArgs, output: Output) -> Resul
             0 => PATIENCE,
             deadline_ms => Duration::from_millis(deadline_ms.into()),
         };
-        let answer = daemon.client().await?.request_hints(wire, patience).await?;
+        let answer = daemon.client().await?.request_hints(wire, patience).await;
+        let answer = answer.map_err(|error| in_words_of_the_file(error.into()))?;
         let repeat = answer.is_repeat.then(|| one_line_strings(&answer).leases);
         let set = answer.hints.ok_or_else(|| Failure::work("the daemon's answer holds no hints"))?;
         Ok::<_, Failure>((set, answer.token, repeat))
@@ -121,8 +122,25 @@ pub fn what_if(command: &WhatIfCommand, daemon: &DaemonArgs, output: Output) -> 
         WhatIfCommand::Network(args) => return drain::what_if(args, daemon, output),
     };
     let wire = args.read()?;
-    let set = daemon.ask(async |mut admin| admin.what_if(wire).await)?;
+    let set = daemon.ask(async |mut admin| admin.what_if(wire).await).map_err(in_words_of_the_file)?;
     output.answer(&set, answers::text)
+}
+
+/// A refusal with the keys of request files (docs/formats.md), which call a container's size otherwise than the messages do.
+fn in_words_of_the_file(failure: Failure) -> Failure {
+    let words = |said: &str| {
+        said.replace("].resource.memory", "].size.memory_mb")
+            .replace("].resource.virtual_cores", "].size.vcores")
+            .replace("].resource.", "].size.")
+            .replace("].resource:", "].size:")
+    };
+    match failure {
+        Failure::Input(said) => Failure::Input(words(&said)),
+        Failure::Work(error) => match format!("{error:#}") {
+            said if said.contains("].resource") => Failure::work(words(&said)),
+            _ => Failure::Work(error),
+        },
+    }
 }
 
 impl RequestArgs {
@@ -268,6 +286,21 @@ bytes = 5000
             let parts: Vec<&str> = id.split('-').collect();
             assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12], "{id}");
             assert!(parts[2].starts_with('4') && parts[3].starts_with(['8', '9', 'a', 'b']), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_keys_as_request_files_do() {
+        let said = |failure: Failure| in_words_of_the_file(failure).to_string();
+        for (wire, file) in [
+            ("groups[0].resource.memory: 0 MB", "groups[0].size.memory_mb: 0 MB"),
+            ("groups[1].resource.virtual_cores: -1", "groups[1].size.vcores: -1"),
+            ("groups[1].resource.vcores: 99", "groups[1].size.vcores: 99"),
+            ("groups[0].resource: no node", "groups[0].size: no node"),
+            ("groups[0].count: 0", "groups[0].count: 0"),
+        ] {
+            assert_eq!(said(Failure::Input(wire.to_owned())), file);
+            assert_eq!(said(Failure::work(wire)), file);
         }
     }
 

@@ -16,7 +16,10 @@ pub fn text(servers: &[v1::ServerView]) -> String {
     });
     let mut lines = vec![output::table(["server", "", "", "state", "good answer"], 4, rows)];
     let wrong = servers.iter().filter(|server| !server.error.is_empty());
-    lines.extend(wrong.map(|server| format!("{} {}: {}", server.source, server.address, server.error)));
+    lines.extend(wrong.map(|server| {
+        let advice = if server.advice.is_empty() { String::new() } else { format!("\n  {}", server.advice) };
+        format!("{} {}: {}{advice}", server.source, server.address, server.error)
+    }));
     lines.join("\n")
 }
 
@@ -28,6 +31,7 @@ fn state(server: &v1::ServerView) -> String {
         "not_asked" => "not asked".to_owned(),
         "safe_mode" => format!("in safe mode for {since}"),
         "busy" => format!("too busy for {since}"),
+        "wrong_answer" => format!("answers wrongly for {since}"),
         _ => format!("no good answer for {}", server.heard_ms.map_or(since, ms)),
     };
     // Of who is not in use nobody knows how it is now.
@@ -56,16 +60,22 @@ mod tests {
             heard_ms: Some(65_000),
             asked_ms: Some(2_000),
             error: if state == "answers" { String::new() } else { format!("it is {state}") },
+            advice: if state == "silent" { "Start it.".into() } else { String::new() },
         };
-        let shown =
-            text(&[server("http://a:1", "standby"), server("http://b:1", "silent"), server("http://c:1", "answers")]);
+        let shown = text(&["a standby", "b silent", "c answers", "d wrong_answer"].map(|row| {
+            let (name, state) = row.split_once(' ').unwrap();
+            server(&format!("http://{name}:1"), state)
+        }));
         let expected = "\
-server                         state                    good answer
-name_node  http://a:1          standby, asked 2 s ago          65 s
-name_node  http://b:1  in use  no good answer for 65 s         65 s
-name_node  http://c:1  in use  answers                         65 s
+server                         state                     good answer
+name_node  http://a:1          standby, asked 2 s ago           65 s
+name_node  http://b:1  in use  no good answer for 65 s          65 s
+name_node  http://c:1  in use  answers                          65 s
+name_node  http://d:1  in use  answers wrongly for 61 s         65 s
 name_node http://a:1: it is standby
-name_node http://b:1: it is silent";
+name_node http://b:1: it is silent
+  Start it.
+name_node http://d:1: it is wrong_answer";
         assert_eq!(shown, expected);
         assert_eq!(text(&[]), "");
         assert_eq!(serde_json::json!(server("http://b:1", "silent"))["error"], "it is silent");

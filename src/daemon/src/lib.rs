@@ -3,7 +3,8 @@
 //! # Code map
 //! - `feed`: facts from outside into `runtime`'s registries. `server`: the gRPC services. `store`: the journal.
 //! - `runtime`: the engine's thread, the placers' pool, the published generation.
-//! - `hadoop`, `sdn`: what the daemon asks or tells others by itself, over `rest_client`.
+//! - `hadoop`, `sdn`: what the daemon asks or tells others by itself, over `rest_client`; `rest_advice`: what to do about
+//!   one that gives no good answer.
 //! - `http`: the HTTP listener and its pages. `telemetry`: logs and metrics.
 //! - `descriptors`: how many files and sockets the process may have.
 //! - `findings`: what is wrong, for `hintctl doctor` and the page.
@@ -17,6 +18,7 @@ pub mod descriptors;
 pub mod feed;
 pub mod findings;
 pub mod regular_file;
+mod rest_advice;
 pub mod rest_client;
 pub mod runtime;
 pub mod server;

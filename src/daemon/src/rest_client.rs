@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
+use tokio_rustls::rustls::{CertificateError, ClientConfig, Error as TlsError, RootCertStore, crypto::ring};
 
 /// Why there is no usable answer; `N` says what is wrong with one that came.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum RestError<N: std::error::Error + 'static> {
         source: std::io::Error,
     },
     /// It is reached, and not whom we trust, or it speaks no TLS.
-    #[error("no TLS with {address}: {source}")]
+    #[error("no TLS with {address}: {}", TlsTrouble::of(source).words(source))]
     Tls {
         /// Where.
         address: String,
@@ -86,6 +86,59 @@ pub enum RestError<N: std::error::Error + 'static> {
     /// The address is none.
     #[error("\"{0}\" is no address")]
     Address(String),
+}
+
+/// What a TLS handshake failed by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsTrouble {
+    /// What answers speaks no TLS.
+    NoTls,
+    /// Nobody that is trusted signed the certificate.
+    Untrusted,
+    /// It is an authority's own certificate, which no server may show.
+    Authority,
+    /// It is of another name.
+    Name,
+    /// It has expired, or is not valid yet.
+    Expired,
+    /// The other side ended it, or anything else.
+    Other,
+}
+
+impl TlsTrouble {
+    /// Of a handshake's error.
+    #[must_use]
+    pub fn of(source: &std::io::Error) -> Self {
+        let Some(error) = source.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()) else {
+            return Self::Other;
+        };
+        match error {
+            TlsError::InvalidMessage(_) => Self::NoTls,
+            TlsError::InvalidCertificate(why) => match why {
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::Untrusted,
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Self::Name,
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. } => Self::Expired,
+                // The crate that finds it names its errors by their variants only.
+                other if format!("{other:?}").contains("CaUsedAsEndEntity") => Self::Authority,
+                _ => Self::Other,
+            },
+            _ => Self::Other,
+        }
+    }
+
+    fn words(self, source: &std::io::Error) -> String {
+        match self {
+            Self::NoTls => "what answers there speaks no TLS".to_owned(),
+            Self::Untrusted => "its certificate is signed by nobody that is trusted".to_owned(),
+            Self::Authority => "its certificate is a certificate authority's own, which no server may show".to_owned(),
+            Self::Name => "its certificate is of another name".to_owned(),
+            Self::Expired => "its certificate is not valid now (expired, or not valid yet)".to_owned(),
+            Self::Other => source.to_string(),
+        }
+    }
 }
 
 impl<N: std::error::Error + 'static> RestError<N> {

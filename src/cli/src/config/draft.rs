@@ -17,11 +17,21 @@ impl Line {
     }
 }
 
+/// A section: what is said, and what may have to be added by hand.
+#[derive(Debug)]
+struct Section {
+    name: &'static str,
+    lines: Vec<Line>,
+    hints: Vec<&'static str>,
+}
+
 /// Sections in their order, and what needs a look.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
-    sections: Vec<(&'static str, Vec<Line>)>,
+    sections: Vec<Section>,
     pub(super) notes: Vec<String>,
+    /// Values that Hadoop itself could not read.
+    pub(super) problems: Vec<String>,
 }
 
 impl Draft {
@@ -34,9 +44,16 @@ impl Draft {
         because: impl Into<String>,
     ) {
         let line = Line { key, value: value.into(), because: because.into() };
-        match self.sections.iter_mut().find(|(name, _)| *name == section) {
-            Some((_, lines)) => lines.push(line),
-            None => self.sections.push((section, vec![line])),
+        match self.sections.iter_mut().find(|of| of.name == section) {
+            Some(of) => of.lines.push(line),
+            None => self.sections.push(Section { name: section, lines: vec![line], hints: Vec::new() }),
+        }
+    }
+
+    /// A comment at the end of a section that is there: a key that no property says.
+    pub(super) fn hint(&mut self, section: &str, hint: &'static str) {
+        if let Some(of) = self.sections.iter_mut().find(|of| of.name == section) {
+            of.hints.push(hint);
         }
     }
 
@@ -48,8 +65,8 @@ impl Draft {
     pub(super) fn because(&self, text: &str, line: usize) -> Option<&str> {
         let written = text.lines().nth(line.checked_sub(1)?)?;
         let section = text.lines().take(line).filter_map(|line| line.strip_prefix('[')?.strip_suffix(']')).last()?;
-        let (_, lines) = self.sections.iter().find(|(name, _)| *name == section)?;
-        lines.iter().find(|of| written == of.written()).map(|of| &*of.because)
+        let of = self.sections.iter().find(|of| of.name == section)?;
+        of.lines.iter().find(|of| written == of.written()).map(|of| &*of.because)
     }
 
     /// As a file.
@@ -58,10 +75,13 @@ impl Draft {
             "# Made from {}. What is not said here has its default (config/hintd.toml).\n",
             folder.display().to_string().escape_debug()
         );
-        for (name, lines) in &self.sections {
+        for Section { name, lines, hints } in &self.sections {
             let _ = write!(text, "\n[{name}]\n"); // a String takes all
             for line in lines {
                 let _ = writeln!(text, "# {}\n{}", line.because.escape_debug(), line.written());
+            }
+            for hint in hints {
+                let _ = writeln!(text, "# {hint}");
             }
         }
         text

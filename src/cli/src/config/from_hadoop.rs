@@ -10,13 +10,19 @@ pub(super) fn draft(properties: &Properties) -> Draft {
     for file in &properties.missing {
         draft.note(format!("{file} is not there: what it would say is left out"));
     }
-    let mut from = FromHadoop { properties, draft, unnamed: Vec::new() };
+    let mut from = FromHadoop { properties, draft, unnamed: Vec::new(), suffixed: false };
     from.yarn();
     from.resource_managers();
     from.name_nodes();
     from.history_server();
     from.spark_history_server();
     from.security();
+    from.draft.set(
+        "queues.\"*\"",
+        "mode",
+        "shadow",
+        "begin in shadow: hints are computed and counted, and nothing changes. To switch them on write on, then hintctl reload",
+    );
     from.draft
 }
 
@@ -25,6 +31,8 @@ struct FromHadoop<'a> {
     draft: Draft,
     /// Of the servers that are looked for: addresses that name no host, with their property and file.
     unnamed: Vec<String>,
+    /// Of these servers properties are set with a suffix that does not count.
+    suffixed: bool,
 }
 
 impl FromHadoop<'_> {
@@ -47,14 +55,15 @@ impl FromHadoop<'_> {
 
     fn number(&mut self, name: &str) -> Option<(i64, String)> {
         let property = self.get(name)?;
-        match property.value.parse::<i64>() {
-            Ok(number) => Some((number, source(name, &property))),
-            Err(_) => {
-                self.draft
-                    .note(format!("{name} ({}) is left out: \"{}\" is no whole number", property.file, property.value));
-                None
-            }
+        let value = &property.value;
+        let number = match value.strip_prefix("0x") {
+            Some(digits) => i64::from_str_radix(digits, 16), // Hadoop takes them
+            None => value.parse::<i64>(),
+        };
+        if number.is_err() {
+            self.draft.problems.push(format!("{}: \"{value}\" is no whole number", source(name, &property)));
         }
+        number.ok().map(|number| (number, source(name, &property)))
     }
 
     fn yarn(&mut self) {
@@ -128,12 +137,18 @@ impl FromHadoop<'_> {
             ("http", "yarn.resourcemanager.webapp.address", 8088)
         };
         let mut suffixes = vec![String::new()];
+        let of_each = [property, "yarn.resourcemanager.hostname"];
         if self.says("yarn.resourcemanager.ha.enabled", "true") {
             let Some(ids) = self.get("yarn.resourcemanager.ha.rm-ids") else {
                 self.draft.note("yarn.resourcemanager.ha.enabled without yarn.resourcemanager.ha.rm-ids: ResourceManagers are left out");
                 return;
             };
             suffixes = list(&ids.value).map(|id| format!(".{id}")).collect();
+            let why = format!("yarn.resourcemanager.ha.rm-ids is {} and does not name them", ids.value);
+            self.unread(&of_each, |suffix| suffixes.iter().any(|read| read == suffix), &why);
+        } else {
+            let why = "a suffix counts only where yarn.resourcemanager.ha.enabled is true and yarn.resourcemanager.ha.rm-ids names it";
+            self.unread(&of_each, |_| false, why);
         }
         let found: Vec<(String, String)> = suffixes
             .iter()
@@ -143,13 +158,23 @@ impl FromHadoop<'_> {
             })
             .collect();
         self.half(suffixes.len(), found.len(), "the ResourceManagers");
-        self.urls(
-            "resource_manager",
-            scheme,
-            (&found[..], port),
-            "the ResourceManager",
-            &[property, "yarn.resourcemanager.hostname"],
-        );
+        self.urls("resource_manager", scheme, (&found[..], port), "the ResourceManager", &of_each);
+    }
+
+    /// Says which of the properties are set with a suffix that nobody reads, and why.
+    fn unread(&mut self, names: &[&str], is_read: impl Fn(&str) -> bool, why: &str) {
+        let mut unread: Vec<String> = Vec::new();
+        for name in names {
+            let prefix = format!("{name}.");
+            let found = self.properties.with_prefix(&prefix);
+            let found = found.filter(|(full, _)| !is_read(&full[name.len()..]));
+            unread.extend(found.map(|(full, property)| source(full, property)));
+        }
+        self.suffixed = !unread.is_empty();
+        if self.suffixed {
+            let are = if unread.len() == 1 { "is" } else { "are" };
+            self.draft.note(format!("{} {are} not read: {why}", unread.join(", ")));
+        }
     }
 
     fn name_nodes(&mut self) {
@@ -184,25 +209,78 @@ impl FromHadoop<'_> {
                 services.join(", ")
             ));
         }
-        let found: Vec<(String, String)> = self
-            .name_node_suffixes(service.as_deref())
+        let suffixes = self.name_node_suffixes(service.as_deref());
+        self.unread_name_nodes(property, service.as_deref(), &services, &suffixes);
+        let found: Vec<(String, String)> = suffixes
             .iter()
             .filter_map(|suffix| {
                 self.address(&format!("{property}{suffix}"), &format!("dfs.namenode.rpc-address{suffix}"), port)
             })
             .collect();
-        let of_default = |uri: Property| {
-            let host = host_of(&authority.clone()?)?;
-            Some((format!("{host}:{port}"), source("fs.defaultFS", &uri)))
-        };
         let found = match (&found[..], &service) {
-            ([], None) => default.and_then(of_default).into_iter().collect(),
+            ([], None) => {
+                self.of_default_file_system(default.as_ref(), authority.as_deref(), port).into_iter().collect()
+            }
             _ => found,
         };
         if let Some(ids) = service.as_deref().and_then(|service| self.get(&format!("dfs.ha.namenodes.{service}"))) {
             self.half(list(&ids.value).count(), found.len(), "the NameNodes");
         }
-        self.urls("name_node", scheme, (&found[..], port), "the NameNode", &[property, "fs.defaultFS"]);
+        // Of a nameservice its own properties have to say it: what fs.defaultFS says is known by then.
+        let looked_for: Vec<String> = match &service {
+            Some(_) => suffixes.iter().map(|suffix| format!("{property}{suffix}")).collect(),
+            None => vec![property.to_owned(), "fs.defaultFS".to_owned()],
+        };
+        let looked_for: Vec<&str> = looked_for.iter().map(String::as_str).collect();
+        self.urls("name_node", scheme, (&found[..], port), "the NameNode", &looked_for);
+        if !found.is_empty() {
+            self.draft.hint(
+                "name_node",
+                "user = \"hdfs\"    # who may read all paths; without it HDFS takes hintd for dr.who",
+            );
+            self.draft.note("[name_node] user is not in Hadoop's files: without it HDFS takes hintd for dr.who, who may read public paths only");
+        }
+    }
+
+    /// The NameNode that the default file system names by its host.
+    fn of_default_file_system(
+        &mut self,
+        uri: Option<&Property>,
+        authority: Option<&str>,
+        port: u16,
+    ) -> Option<(String, String)> {
+        let (uri, name) = (uri?, authority?);
+        let Some(host) = host_of(name) else {
+            self.names_no_host("fs.defaultFS", uri);
+            return None;
+        };
+        if port_of(name).is_none() {
+            self.draft.note(format!(
+                "fs.defaultFS is hdfs://{name}: {name} is taken for a host; where it is a nameservice (dfs.nameservices of \
+                 hdfs-site.xml does not name it), write the addresses of its NameNodes into [name_node] urls"
+            ));
+        }
+        Some((format!("{host}:{port}"), source("fs.defaultFS", uri)))
+    }
+
+    fn unread_name_nodes(&mut self, property: &str, service: Option<&str>, services: &[String], suffixes: &[String]) {
+        let names = [property, "dfs.namenode.rpc-address"];
+        let read = |suffix: &str| suffixes.iter().any(|read| read == suffix);
+        match service {
+            Some(service) => {
+                let other = |suffix: &str| !suffix.starts_with(&format!(".{service}."));
+                let why = format!("dfs.ha.namenodes.{service} does not name them");
+                self.unread(&names, |suffix| read(suffix) || other(suffix), &why);
+            }
+            None => {
+                let several = |suffix: &str| {
+                    services.len() > 1 && services.iter().any(|of| suffix.split('.').nth(1) == Some(of.as_str()))
+                };
+                let why = "a suffix counts only where dfs.nameservices names its first part, dfs.ha.namenodes.… its second, and \
+                           fs.defaultFS is hdfs:// and that nameservice";
+                self.unread(&names, several, why);
+            }
+        }
     }
 
     fn name_node_suffixes(&mut self, service: Option<&str>) -> Vec<String> {
@@ -298,8 +376,11 @@ impl FromHadoop<'_> {
         from: &[&str],
     ) {
         let unnamed = std::mem::take(&mut self.unnamed);
+        // Of the servers that were just looked for.
+        let suffixed = std::mem::take(&mut self.suffixed);
         if found.is_empty() {
             let why = match &unnamed[..] {
+                [] if suffixed => format!("{} not set without a suffix", said_of(from)),
                 [] => format!("{} not set, and Hadoop's default names no host", said_of(from)),
                 unnamed => format!("{}, which names no host", unnamed.join(", ")),
             };
@@ -310,6 +391,12 @@ impl FromHadoop<'_> {
         let urls: Vec<toml::Value> = found.iter().map(|(address, _)| format!("{scheme}://{address}").into()).collect();
         let because: Vec<&str> = found.iter().map(|(_, source)| &**source).collect();
         self.draft.set(section, "urls", toml::Value::Array(urls), because.join(", "));
+        if scheme == "https" {
+            self.draft.hint(section, "ca_file = \"/etc/hintd/ca.pem\"    # who signed the certificates, where the system does not trust them");
+            self.draft.note(format!(
+                "[{section}] urls are https: name ca_file there where this machine does not trust who signed the certificates"
+            ));
+        }
     }
 
     fn security(&mut self) {

@@ -68,8 +68,7 @@ pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
     let properties = Properties::read(&folder)?;
     let draft = from_hadoop::draft(&properties);
     let text = draft.text(&folder);
-    draft.notes.iter().for_each(|note| output.progress(note));
-    check(&folder, &draft, &text)?;
+    sound(&folder, &properties, &draft, &text, |note| output.progress(note))?;
     match &args.output {
         Some(file) => {
             args.replace.write(file, &text)?;
@@ -94,13 +93,38 @@ fn made<'a>(toml: &'a str, draft: &'a Draft) -> Made<'a> {
     Made { toml, notes: &draft.notes }
 }
 
+/// Names all that is wrong with the files and what comes of them. What needs a look is told only where all files could be read:
+/// a property of a broken file seems not to be set.
+fn sound(
+    folder: &Path,
+    properties: &Properties,
+    draft: &Draft,
+    text: &str,
+    tell: impl FnMut(&String),
+) -> Result<(), Failure> {
+    let mut lines = properties.problems.clone();
+    lines.extend(draft.problems.iter().map(|problem| format!("{}: {problem}", folder.display())));
+    if properties.problems.is_empty() {
+        draft.notes.iter().for_each(tell);
+    }
+    match check(folder, draft, text, lines.is_empty()) {
+        Ok(()) if lines.is_empty() => Ok(()),
+        Ok(()) => Err(Failure::Input(lines.join("\n"))),
+        Err(refused) if lines.is_empty() => Err(refused),
+        Err(refused) => Err(Failure::Input(format!("{}\n{refused}", lines.join("\n")))),
+    }
+}
+
 /// As the daemon would. There is no file yet: what is wrong is said of the property that the line comes from, with its file.
-fn check(folder: &Path, draft: &Draft, text: &str) -> Result<(), Failure> {
+/// `complete`: all values could be read.
+fn check(folder: &Path, draft: &Draft, text: &str, complete: bool) -> Result<(), Failure> {
     let of = |problem: &hintd::config::Problem| match draft.because(text, problem.line) {
         Some(property) => format!("{property}: hintd would refuse {}: {}", problem.key, problem.message),
         None => format!("hintd would refuse {}: {}", problem.key, problem.message),
     };
-    let refused =
-        |problems: hintd::config::Problems| files::problems(folder, &problems.0.iter().map(of).collect::<Vec<_>>());
-    hintd::config::Config::from_text(text, "hintd.toml").map(drop).map_err(refused)
+    // Where a size can't be read hintd's default stands in, and what is said of its fellows is no finding.
+    let follows = |problem: &&hintd::config::Problem| !complete && problem.key.starts_with("yarn.");
+    let Err(problems) = hintd::config::Config::from_text(text, "hintd.toml") else { return Ok(()) };
+    let found: Vec<String> = problems.0.iter().filter(|problem| !follows(problem)).map(of).collect();
+    if found.is_empty() { Ok(()) } else { Err(files::problems(folder, &found)) }
 }

@@ -33,13 +33,15 @@ pub(super) struct Property {
 pub(super) struct Properties {
     by_name: BTreeMap<String, Property>,
     pub(super) missing: Vec<&'static str>,
+    /// What is wrong with the files, each with the file's path.
+    pub(super) problems: Vec<String>,
 }
 
 impl Properties {
-    /// Of a folder.
+    /// Of a folder. A file that is no such configuration is a problem, and the others are read all the same.
     ///
     /// # Errors
-    /// [`Failure::Input`]: a folder without any of the files, or a file that is no such configuration.
+    /// [`Failure::Input`]: no folder, or one without any of the files.
     pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
         match folder.metadata() {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -58,8 +60,14 @@ impl Properties {
                 properties.missing.push(name);
                 continue;
             }
-            let text = files::read_text(&path)?;
-            properties.take(name, &text).map_err(|problem| Failure::in_file(&path, problem))?;
+            match files::read_text(&path) {
+                Ok(text) => {
+                    let found = properties.take(name, &text);
+                    let of_file = |problem: String| format!("{}: {problem}", path.display());
+                    properties.problems.extend(found.into_iter().map(of_file));
+                }
+                Err(failure) => properties.problems.push(failure.to_string()), // it names the file
+            }
         }
         if properties.missing.len() == FILES.len() {
             return Err(Failure::in_file(folder, format!("none of {} is in it", FILES.join(", "))));
@@ -71,24 +79,33 @@ impl Properties {
         Ok(properties)
     }
 
-    fn take(&mut self, file: &'static str, text: &str) -> Result<(), String> {
+    /// All that is wrong with the file.
+    fn take(&mut self, file: &'static str, text: &str) -> Vec<String> {
         if text.len() > MOST_BYTES {
-            return Err(format!("it has more than {MOST_BYTES} bytes"));
+            return vec![format!("it has more than {MOST_BYTES} bytes")];
         }
-        let document = Document::parse(text).map_err(|error| error.to_string())?;
+        let document = match Document::parse(text) {
+            Ok(document) => document,
+            Err(error) => return vec![format!("line {}: {error}", line_of(&error, text))],
+        };
         let root = document.root_element();
         if root.tag_name().name() != "configuration" {
-            return Err(format!("<{}> where <configuration> is expected", root.tag_name().name()));
+            let line = document.text_pos_at(root.range().start).row;
+            return vec![format!("line {line}: <{}> where <configuration> is expected", root.tag_name().name())];
         }
+        let mut problems = Vec::new();
         for child in root.children().filter(Node::is_element) {
-            let line = document.text_pos_at(child.range().start).row;
-            match child.tag_name().name() {
-                "property" => self.property(file, child).map_err(|problem| format!("line {line}: {problem}"))?,
-                "include" => return Err(format!("line {line}: <include> is not followed: put its properties here")),
-                _ => {} // Hadoop passes it over
+            let problem = match child.tag_name().name() {
+                "property" => self.property(file, child).err(),
+                "include" => Some("<include> is not followed: put its properties here".to_owned()),
+                _ => None, // Hadoop passes it over
+            };
+            if let Some(problem) = problem {
+                let line = document.text_pos_at(child.range().start).row;
+                problems.push(format!("line {line}: {problem}"));
             }
         }
-        Ok(())
+        problems
     }
 
     /// Lines of a name and a value with a space, `=` or `:` between; others say nothing, as to Spark.
@@ -116,6 +133,12 @@ impl Properties {
         Ok(())
     }
 
+    /// Properties whose names begin so, by name.
+    pub(super) fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Property)> {
+        let from = self.by_name.range(prefix.to_owned()..);
+        from.take_while(move |(name, _)| name.starts_with(prefix)).map(|(name, property)| (name.as_str(), property))
+    }
+
     /// A value with all that it names filled in; empty ones count as not there. `Err`: it names what nobody says here.
     pub(super) fn get(&self, name: &str) -> Result<Option<Property>, String> {
         let Some(property) = self.by_name.get(name) else { return Ok(None) };
@@ -138,5 +161,15 @@ impl Properties {
             }
         }
         Err(value.chars().take(80).collect())
+    }
+}
+
+/// Where a file stops to be XML: at its end, where what was opened is never closed.
+fn line_of(error: &roxmltree::Error, text: &str) -> u32 {
+    match error {
+        roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedEndOfStream => {
+            u32::try_from(text.lines().count().max(1)).unwrap_or(u32::MAX)
+        }
+        error => error.pos().row,
     }
 }

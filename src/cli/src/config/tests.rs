@@ -22,8 +22,20 @@ fn folder(files: &[(&str, &[(&str, &str)])]) -> TempDir {
 fn made(dir: &TempDir) -> (Vec<String>, Vec<String>) {
     let draft = from_hadoop::draft(&Properties::read(dir.path()).unwrap());
     let text = draft.text(dir.path());
-    check(dir.path(), &draft, &text).unwrap();
-    (text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).map(str::to_owned).collect(), draft.notes)
+    check(dir.path(), &draft, &text, true).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+    assert_eq!(lines.split_off(lines.len() - 2), ["[queues.\"*\"]", "mode = \"shadow\""], "whatever a cluster says");
+    (lines, draft.notes)
+}
+
+/// What is refused, and notes.
+fn refused(dir: &TempDir) -> (String, Vec<String>) {
+    let properties = Properties::read(dir.path()).unwrap();
+    let draft = from_hadoop::draft(&properties);
+    let mut notes = Vec::new();
+    let refused = sound(dir.path(), &properties, &draft, &draft.text(dir.path()), |note| notes.push(note.clone()));
+    (refused.map_or_else(|refused| refused.to_string(), |()| String::new()), notes)
 }
 
 #[test]
@@ -93,7 +105,17 @@ fn a_cluster_with_two_of_each_is_read_whole() {
             "urls = [\"http://history:18081\"]",
         ]
     );
-    assert!(notes.len() == 1 && notes[0].contains("kerberos"), "{notes:?}");
+    let said =
+        ["[resource_manager] urls are https: name ca_file", "[name_node] user is not in Hadoop's files", "kerberos"];
+    assert!(notes.len() == 3 && notes.iter().zip(said).all(|(note, said)| note.contains(said)), "{notes:#?}");
+    let text = from_hadoop::draft(&Properties::read(dir.path()).unwrap()).text(dir.path());
+    for hint in [
+        "# ca_file = \"/etc/hintd/ca.pem\"  ",
+        "# user = \"hdfs\"  ",
+        "To switch them on write on, then hintctl reload",
+    ] {
+        assert!(text.contains(hint), "no {hint:?} in\n{text}");
+    }
 }
 
 #[test]
@@ -124,18 +146,13 @@ fn where_spark_keeps_history_is_said_by_sparks_defaults() {
 fn half_a_configuration_gives_half_of_one_and_says_so() {
     let dir = folder(&[(
         "yarn-site.xml",
-        &[
-            ("yarn.resourcemanager.hostname", "rm"),
-            ("yarn.scheduler.minimum-allocation-mb", "${env.MIN}"),
-            ("yarn.scheduler.maximum-allocation-mb", "much"),
-        ],
+        &[("yarn.resourcemanager.hostname", "rm"), ("yarn.scheduler.minimum-allocation-mb", "${env.MIN}")],
     )]);
     let (lines, notes) = made(&dir);
     assert_eq!(lines, ["[resource_manager]", "urls = [\"http://rm:8088\"]"]);
     for said in [
         "core-site.xml is not there",
         "yarn.scheduler.minimum-allocation-mb (yarn-site.xml) is left out: nothing here says what ${env.MIN} is",
-        "yarn.scheduler.maximum-allocation-mb (yarn-site.xml) is left out: \"much\" is no whole number",
         "rack-locality-additional-delay is not set",
         "[name_node] urls is left out",
         "[history_server] urls is left out",
@@ -181,6 +198,94 @@ fn a_property_may_be_written_as_attributes_and_by_its_former_name() {
 }
 
 #[test]
+fn all_that_is_wrong_with_the_files_is_named_at_once_with_its_line() {
+    let dir = folder(&[
+        ("hdfs-site.xml", &[("dfs.nameservices", "ns1")]),
+        ("mapred-site.xml", &[("mapreduce.jobhistory.webapp.address", "history:99999")]),
+    ]);
+    let write = |file: &str, text: &str| std::fs::write(dir.path().join(file), text).unwrap();
+    write("core-site.xml", "<configuration>\n<property>\n<name>fs.defaultFS</name>\n");
+    write("yarn-site.xml", "<configuration>\n<property><name>a</value></property>\n</configuration>");
+    write("capacity-scheduler.xml", "<configuration>\n<property/>\n<property/>\n</configuration>");
+    let (refused, _) = refused(&dir);
+    let place = |file: &str| dir.path().join(file).display().to_string();
+    for said in [
+        format!("{}: line 3: the root node was opened but never closed", place("core-site.xml")),
+        format!("{}: line 2: expected 'name' tag, not 'value'", place("yarn-site.xml")),
+        format!("{}: line 2: a property without a name", place("capacity-scheduler.xml")),
+        format!("{}: line 3: a property without a name", place("capacity-scheduler.xml")),
+        "mapreduce.jobhistory.webapp.address (mapred-site.xml): hintd would refuse history_server.urls".to_owned(),
+    ] {
+        assert!(refused.contains(&said), "no {said:?} in\n{refused}");
+    }
+    assert_eq!(refused.lines().count(), 5, "{refused}");
+}
+
+#[test]
+fn a_size_that_is_no_number_is_refused_and_its_fellows_are_not_blamed() {
+    let dir = folder(&[(
+        "yarn-site.xml",
+        &[("yarn.scheduler.minimum-allocation-mb", "abc"), ("yarn.scheduler.maximum-allocation-mb", "100")],
+    )]);
+    let (said, _) = refused(&dir);
+    assert!(
+        said.ends_with(": yarn.scheduler.minimum-allocation-mb (yarn-site.xml): \"abc\" is no whole number"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let hexadecimal = folder(&[("yarn-site.xml", &[("yarn.scheduler.minimum-allocation-mb", "0x200")])]);
+    assert_eq!(made(&hexadecimal).0[1], "minimum_memory_mb = 512", "as Hadoop reads it");
+}
+
+#[test]
+fn what_is_set_with_a_suffix_that_does_not_count_is_named_with_what_would_make_it_count() {
+    let rm1: &[(&str, &str)] = &[("yarn.resourcemanager.webapp.address.rm1", "rm1:99999")];
+    let (lines, notes) = made(&folder(&[("yarn-site.xml", rm1)]));
+    assert!(lines.is_empty(), "{lines:?}");
+    for said in [
+        "yarn.resourcemanager.webapp.address.rm1 (yarn-site.xml) is not read: a suffix counts only where \
+         yarn.resourcemanager.ha.enabled is true and yarn.resourcemanager.ha.rm-ids names it",
+        "(yarn.resourcemanager.webapp.address and yarn.resourcemanager.hostname are not set without a suffix)",
+    ] {
+        assert!(notes.iter().any(|note| note.contains(said)), "{said}: {notes:#?}");
+    }
+    let pair: &[(&str, &str)] = &[
+        ("yarn.resourcemanager.ha.enabled", "true"),
+        ("yarn.resourcemanager.ha.rm-ids", "rm1"),
+        ("yarn.resourcemanager.hostname.rm1", "m1"),
+        ("yarn.resourcemanager.hostname.rm2", "m2"),
+    ];
+    let (_, notes) = made(&folder(&[("yarn-site.xml", pair)]));
+    let said = "hostname.rm2 (yarn-site.xml) is not read: yarn.resourcemanager.ha.rm-ids is rm1 and does not name";
+    assert!(notes.iter().any(|note| note.contains(said)), "{notes:#?}");
+    let nn1: &[(&str, &str)] = &[("dfs.namenode.http-address.ns1.nn1", "nn1:9870")];
+    let (lines, notes) = made(&folder(&[("hdfs-site.xml", nn1)]));
+    assert!(lines.is_empty(), "{lines:?}");
+    let said = "dfs.namenode.http-address.ns1.nn1 (hdfs-site.xml) is not read: a suffix counts only where dfs.nameservices names";
+    assert!(notes.iter().any(|note| note.contains(said)), "{notes:#?}");
+}
+
+#[test]
+fn a_default_file_system_that_is_named_is_not_said_to_be_missing() {
+    let name_node = |files: &[(&str, &[(&str, &str)])]| made(&folder(files)).1.join("\n");
+    let core: (&str, &[(&str, &str)]) = ("core-site.xml", &[("fs.defaultFS", "hdfs://ns1")]);
+    let said = name_node(&[core, ("hdfs-site.xml", &[("dfs.nameservices", "ns1"), ("dfs.ha.namenodes.ns1", "nn1")])]);
+    assert!(
+        said.contains("(dfs.namenode.http-address.ns1.nn1 is not set, and") && !said.contains("fs.defaultFS"),
+        "{said}"
+    );
+    let said = name_node(&[("core-site.xml", &[("fs.defaultFS", "hdfs://0.0.0.0:9000")])]);
+    assert!(said.contains("fs.defaultFS (core-site.xml) is hdfs://0.0.0.0:9000, which names no host"), "{said}");
+    let alone = folder(&[core]);
+    let (lines, notes) = made(&alone);
+    assert_eq!(lines, ["[name_node]", "urls = [\"http://ns1:9870\"]"]);
+    let said = "fs.defaultFS is hdfs://ns1: ns1 is taken for a host; where it is a nameservice";
+    assert!(notes.iter().any(|note| note.contains(said)), "{notes:#?}");
+    let port = name_node(&[("core-site.xml", &[("fs.defaultFS", "hdfs://master:9000")])]);
+    assert!(!port.contains("nameservice"), "{port}");
+}
+
+#[test]
 fn one_name_node_is_that_of_the_default_file_system() {
     let dir = folder(&[("core-site.xml", &[("fs.defaultFS", "hdfs://master:9000")])]);
     assert_eq!(made(&dir).0, ["[name_node]", "urls = [\"http://master:9870\"]"]);
@@ -217,8 +322,9 @@ fn what_is_no_configuration_is_named() {
     for (text, said) in cases {
         let dir = TempDir::new().unwrap();
         std::fs::write(dir.path().join("yarn-site.xml"), text).unwrap();
-        let refused = Properties::read(dir.path()).unwrap_err();
-        assert!(matches!(refused, Failure::Input(_)) && refused.to_string().contains(said), "{refused}");
+        let (refused, notes) = refused(&dir);
+        assert!(refused.contains(said) && refused.contains("yarn-site.xml: line "), "{refused}");
+        assert!(notes.is_empty(), "what a broken file says seems not to be set: {notes:?}");
     }
     let empty = TempDir::new().unwrap();
     assert!(Properties::read(empty.path()).unwrap_err().to_string().contains("none of core-site.xml"));
@@ -231,7 +337,7 @@ fn values_with_markup_stay_values() {
     let text = draft.text(dir.path());
     let written: toml::Table = text.parse().unwrap();
     assert!(!written.contains_key("listen"), "{text}");
-    assert!(check(dir.path(), &draft, &text).is_err());
+    assert!(check(dir.path(), &draft, &text, true).is_err());
 }
 
 #[test]
@@ -243,7 +349,7 @@ fn what_is_no_port_is_refused_and_never_replaced_by_the_default() {
         let dir = folder(&[("yarn-site.xml", properties)]);
         let draft = from_hadoop::draft(&Properties::read(dir.path()).unwrap());
         let text = draft.text(dir.path());
-        let said = check(dir.path(), &draft, &text).map_or_else(|refused| refused.to_string(), |_| text);
+        let said = check(dir.path(), &draft, &text, true).map_or_else(|refused| refused.to_string(), |_| text);
         assert!(said.contains("hintd would refuse resource_manager.urls"), "{address}: {said}");
     }
 }
@@ -262,7 +368,7 @@ fn values_that_the_daemon_would_refuse_are_named_by_their_properties() {
         ("mapred-site.xml", &[("mapreduce.jobhistory.address", "h j:1")]),
     ]);
     let draft = from_hadoop::draft(&Properties::read(dir.path()).unwrap());
-    let said = check(dir.path(), &draft, &draft.text(dir.path())).unwrap_err().to_string();
+    let said = check(dir.path(), &draft, &draft.text(dir.path()), true).unwrap_err().to_string();
     for words in [
         "yarn.scheduler.minimum-allocation-mb (yarn-site.xml): hintd would refuse yarn.minimum_memory_mb: ",
         "yarn.resourcemanager.hostname (yarn-site.xml): hintd would refuse resource_manager.urls",

@@ -238,7 +238,13 @@ impl Master {
 
     fn go_unhinted(&mut self, why: String) {
         self.unhinted_run = true;
-        self.shared.tally().refused += 1;
+        {
+            let mut tally = self.shared.tally();
+            tally.refused += 1;
+            if tally.refused == 1 {
+                tally.refused_first.clone_from(&why);
+            }
+        }
         self.shared.tell(EmulationEvent::Unhinted { job: self.plan().number, why });
         for group in &mut self.groups {
             (group.unhinted, group.pending) = (0, 0);

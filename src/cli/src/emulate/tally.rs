@@ -24,6 +24,8 @@ pub struct Tally {
     pub withdrawn: u64,
     /// Requests that got no hints.
     pub refused: u64,
+    /// Why the first of them got none; empty: all did.
+    pub refused_first: String,
     /// Containers placed anew after a loss.
     pub replaced: u64,
     /// Containers whose hint came on Follow, after they had waited for it.

@@ -2,7 +2,7 @@
 //! `[spark_history_server]`.
 
 use super::reader::{Reader, Section};
-use super::urls::wrong_url;
+use super::urls::{asks_nobody, wrong_url};
 use super::values::{HOUR, MINUTE, MS, SECOND};
 use crate::hadoop::{
     HistoryServerOptions, NameNodeOptions, PathCacheSettings, ResourceManagerOptions, ServerOptions, SlowPeerOptions,
@@ -141,10 +141,13 @@ fn servers(
     for url in section.get(reader, "urls", Vec::<String>::new()) {
         let problem = match Address::parse(&url) {
             Some(found) if addresses.contains(&found) => format!("\"{url}\" is there twice"),
-            Some(found) => {
-                addresses.push(found);
-                continue;
-            }
+            Some(found) => match asks_nobody(&found) {
+                Some(why) => format!("\"{url}\": {why}"),
+                None => {
+                    addresses.push(found);
+                    continue;
+                }
+            },
             None => wrong_url(&url, example),
         };
         reader.problem(section.place("urls"), &section.key("urls"), problem);
@@ -239,6 +242,15 @@ mod tests {
         let found = problem("urls = [\"rm1:8088\"]");
         assert!(found.starts_with("f:2: resource_manager.urls: \"rm1:8088\" is not a valid URL"), "{found}");
         assert!(problem("urls = [\"http://a:1\", \"http://a:1/\"]").contains("is there twice"));
+        let found = problem("urls = [\"http://${RM}:8088\", \"http://0.0.0.0:8088\"]");
+        assert!(
+            found.contains("f:2: resource_manager.urls: \"http://${RM}:8088\": its host is a placeholder"),
+            "{found}"
+        );
+        assert!(
+            found.contains("f:2: resource_manager.urls: \"http://0.0.0.0:8088\": a server listens at it"),
+            "{found}"
+        );
         assert!(problem("user = \"a b\"").contains("is no user's name"));
         let found = problem("urls = [\"http://ann:hunter2@rm1:8088/x\"]");
         assert!(!found.contains("hunter2") && found.contains("it names a user, it has a path"), "{found}");

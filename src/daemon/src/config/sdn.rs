@@ -1,8 +1,9 @@
 //! The section of SDN controllers: `[sdn.ryu]`.
 
 use super::reader::{Reader, Section};
-use super::urls::wrong_url;
+use super::urls::{asks_nobody, wrong_url};
 use super::values::{MINUTE, MS, SECOND};
+use crate::rest_client::Address;
 use crate::sdn::RyuOptions;
 use crate::sdn::graph::Capacities;
 use crate::sdn::model::{Dpid, Mac};
@@ -30,6 +31,8 @@ fn options(ryu: &mut Section<'_>, reader: &mut Reader<'_>) -> Option<RyuOptions>
     let authority = authority(&url);
     if !url.is_empty() && authority.is_none() {
         reader.problem(ryu.place("url"), &ryu.key("url"), wrong_url(&url, "http://127.0.0.1:8080"));
+    } else if let Some(why) = Address::parse(&url).as_ref().and_then(asks_nobody) {
+        reader.problem(ryu.place("url"), &ryu.key("url"), format!("\"{url}\": {why}"));
     }
     let hosts_file = ryu.get(reader, "hosts_file", String::new());
     let options = RyuOptions {

@@ -1,5 +1,6 @@
 //! URLs in messages: what is wrong with one, and never the user or password that it names.
 
+use crate::rest_client::Address;
 pub use hintd_client::{LEFT_OUT, shown_address as shown};
 
 /// A text whose URLs name no user: `http://ann:secret@host/` as `http://(left out)@host/`; `found` is told each.
@@ -33,6 +34,21 @@ fn authority(after: &str) -> &str {
     match port {
         Some(port) if !port.is_empty() && !port.contains('@') && port.parse::<u16>().is_err() => until(""),
         _ => short,
+    }
+}
+
+/// Why nobody can be asked at an address, though it is written as one should be; `None`: somebody can.
+pub(super) fn asks_nobody(address: &Address) -> Option<&'static str> {
+    let host = address.authority.rsplit_once(':').map_or(address.authority.as_str(), |(host, _)| host);
+    if host.contains(['$', '{', '}', '%', '<', '>']) {
+        return Some("its host is a placeholder that was not filled in: hintd fills in none");
+    }
+    let number = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    match number {
+        Ok(number) if number.is_unspecified() => {
+            Some("a server listens at it and nobody is asked there: name the server's host")
+        }
+        _ => None,
     }
 }
 
@@ -77,6 +93,20 @@ mod tests {
             ("http://[::1]/a@b", "http://[::1]/a@b"),
         ] {
             assert_eq!(without_users(text, &mut |_| {}), clean);
+        }
+    }
+
+    #[test]
+    fn an_address_that_asks_nobody_is_known() {
+        let why = |url: &str| asks_nobody(&Address::parse(url).unwrap()).unwrap_or_default();
+        for wild in ["http://0.0.0.0:9870", "http://[::]:9870", "https://[0:0::0]:1"] {
+            assert!(why(wild).contains("name the server's host"), "{wild}");
+        }
+        for unfilled in ["http://${RM}:8088", "http://%RM%:8088", "http://<host>:8088"] {
+            assert!(why(unfilled).contains("placeholder"), "{unfilled}");
+        }
+        for good in ["http://rm1:8088", "http://127.0.0.1:1", "http://[::1]:1", "http://rm_1.example:80"] {
+            assert_eq!(why(good), "", "{good}");
         }
     }
 

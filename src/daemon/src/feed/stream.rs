@@ -101,7 +101,8 @@ impl FeedStream {
         looked
     }
 
-    pub(super) fn greet(&mut self, hello: v1::FeedHello) {
+    /// Who tells, and how what it tells is meant.
+    pub(crate) fn greet(&mut self, hello: v1::FeedHello) {
         self.hello = Some(Hello {
             used_is_running: hello.used_means() == v1::UsedMeans::Running,
             source: hello.source,

@@ -46,9 +46,28 @@ pub fn daemon(status: &v1::StatusResponse) -> Vec<Check> {
     let own = |notice: &&String| status.config_refused.is_empty() || !notice.contains(status.config_refused.as_str());
     let notices = status.notices.iter().filter(own);
     checks.extend(notices.map(|notice| {
-        Check::warning("notice", page::WATCH, format!("The daemon reports: {notice}."), "Look at what it names.")
+        Check::warning("notice", page::WATCH, format!("The daemon reports: {notice}."), notice_advice(notice))
     }));
     checks
+}
+
+/// What to do about what the daemon wants known, by a part of its words.
+fn notice_advice(notice: &str) -> &'static str {
+    let known = [
+        (
+            "and the ResourceManager's is",
+            "Write the ResourceManager's figure into [yarn] and restart hintd; without that section hintd takes all of them from it.",
+        ),
+        (
+            "how its scheduler is set",
+            "[yarn] counts until it does: look whether user of [resource_manager] may see that, and at the ResourceManager's log.",
+        ),
+        ("lists no node", "See yarn node -list -all: NodeManagers have to register with it."),
+        ("are missing from the ResourceManager's list", "Start them again, or wait until they count as gone."),
+        ("nobody is asked when they end", "Set [resource_manager] or [history_server], or holdout = 0."),
+    ];
+    let found = known.into_iter().find(|(part, _)| notice.contains(part));
+    found.map_or("Look at what it names.", |(_, advice)| advice)
 }
 
 /// That the configuration on disk, which `file` names, is refused.
@@ -160,20 +179,48 @@ fn group(name: &'static str, kind: &str, page: &'static str, servers: &[&v1::Ser
     let state = |server: &&v1::ServerView| {
         let heard = server.heard_ms.map_or_else(|| "never".to_owned(), |heard| format!("{} ago", ms(heard)));
         let error = if server.error.is_empty() { String::new() } else { format!(", {}", server.error) };
-        format!("{} {} (last good answer: {heard}{error})", server.address, server.state)
+        format!("{} {} (last good answer: {heard}{error})", server.address, server.state.replace('_', " "))
     };
     let states = servers.iter().map(state).collect::<Vec<_>>();
     let finding = format!("{kind}: {}.", some(&states));
     let good = |server: &&&v1::ServerView| server.in_use && server.state == "answers";
-    let silent = servers.iter().any(|server| server.state == "silent");
-    match (servers.iter().any(|server| good(&server)), silent) {
-        (true, false) => Check::ok(name, page, finding),
-        (true, true) => {
-            Check::warning(name, page, finding, "One of the pair is down: start it before the other one fails.")
+    let fails = |server: &&&v1::ServerView| ["silent", "wrong_answer"].contains(&server.state.as_str());
+    let failing: Vec<&v1::ServerView> = servers.iter().filter(fails).copied().collect();
+    match (servers.iter().any(|server| good(&server)), failing.is_empty()) {
+        (true, true) => Check::ok(name, page, finding),
+        (true, false) => {
+            let advice =
+                format!("One of the pair is down: mend it before the other one fails. {}", what_to_do(&failing));
+            Check::warning(name, page, finding, advice)
         }
-        (false, _) => {
-            Check::problem(name, page, finding, "Check that it runs, its address, and the way there from this machine.")
+        (false, true) => Check::problem(name, page, finding, what_to_do(servers)),
+        // Of a pair of which one stands by, the other one is to be mended.
+        (false, false) => Check::problem(name, page, finding, what_to_do(&failing)),
+    }
+}
+
+/// What each server's failure needs, the same of several once.
+fn what_to_do(servers: &[&v1::ServerView]) -> String {
+    let advice = |server: &v1::ServerView| match (server.advice.as_str(), server.state.as_str()) {
+        ("", "standby") => "None of them leads: look at their logs and at ZooKeeper.".to_owned(),
+        ("", "safe_mode") => {
+            "It waits for its DataNodes' reports, or was put there: hdfs dfsadmin -safemode get.".to_owned()
         }
+        ("", "busy") => "It refuses load: look at its log; hintd asks again by itself.".to_owned(),
+        ("", "not_asked") => "It was not asked yet: look again in some seconds.".to_owned(),
+        ("", _) => "Check that it runs, its address, and the way there from this machine.".to_owned(),
+        (advice, _) => advice.to_owned(),
+    };
+    let mut each: Vec<(&str, String)> = Vec::new();
+    for server in servers {
+        let advice = advice(server);
+        if each.iter().all(|(_, said)| *said != advice) {
+            each.push((&server.address, advice));
+        }
+    }
+    match &each[..] {
+        [(_, advice)] => advice.clone(),
+        several => several.iter().map(|(of, advice)| format!("{of}: {advice}")).collect::<Vec<_>>().join(" "),
     }
 }
 
@@ -391,6 +438,43 @@ pub fn watcher_state(watcher: &v1::WatcherView) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_fails_is_advised_on_by_how_it_fails() {
+        let server = |address: &str, state: &str, advice: &str| v1::ServerView {
+            source: "resource_manager".into(),
+            address: address.into(),
+            state: state.into(),
+            in_use: state == "answers",
+            error: if advice.is_empty() { String::new() } else { "it fails".into() },
+            advice: advice.into(),
+            ..v1::ServerView::default()
+        };
+        let check = |list: Vec<v1::ServerView>| {
+            servers(&v1::StatusResponse { servers: list, ..v1::StatusResponse::default() }).swap_remove(0)
+        };
+        let both = check(vec![server("a", "wrong_answer", "Log in."), server("b", "wrong_answer", "Log in.")]);
+        assert_eq!((both.verdict, both.advice.as_str()), (Verdict::Problem, "Log in."), "the same advice once");
+        assert!(both.finding.contains("a wrong answer (last good answer: never, it fails)"), "{both:?}");
+        let each = check(vec![server("a", "silent", "Start it."), server("b", "wrong_answer", "Log in.")]);
+        assert_eq!(each.advice, "a: Start it. b: Log in.");
+        let half = check(vec![server("a", "standby", ""), server("b", "silent", "Start it.")]);
+        assert_eq!((half.verdict, half.advice.as_str()), (Verdict::Problem, "Start it."));
+        let spare = check(vec![server("a", "answers", ""), server("b", "wrong_answer", "Log in.")]);
+        assert_eq!(spare.verdict, Verdict::Warning);
+        assert!(spare.advice.ends_with("before the other one fails. Log in."), "{spare:?}");
+        assert!(check(vec![server("a", "standby", "")]).advice.contains("ZooKeeper"));
+        assert!(check(vec![server("a", "silent", "")]).advice.contains("Check that it runs"), "of an older daemon");
+    }
+
+    #[test]
+    fn sizes_that_differ_say_where_to_write_which() {
+        let seen = crate::hadoop::scheduler::SchedulerSeen { minimum: [Some(256), None], ..Default::default() };
+        let notices = seen.differences(&hintd_model::cluster::SizeRules::default());
+        let found = daemon(&v1::StatusResponse { notices, ..v1::StatusResponse::default() });
+        let notice = found.iter().find(|check| check.name == "notice").unwrap();
+        assert!(notice.advice.contains("into [yarn] and restart"), "{notice:?}");
+    }
 
     #[test]
     fn what_is_configured_already_is_no_advice() {

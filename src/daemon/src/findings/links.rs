@@ -56,16 +56,19 @@ fn what_is_left(links: &[v1::LinkView], network: &v1::NetworkResponse) -> Vec<St
 }
 
 fn rack_left(rack: &v1::NetworkRack, lost: usize, is_down: impl Fn(&&v1::NetworkUplink) -> bool) -> String {
-    let (name, all) = (&rack.switch, rack.uplinks.len());
+    let all = rack.uplinks.len();
+    // A rack without a named switch has its path there.
+    let what = if rack.switch.starts_with('/') { "rack" } else { "switch" };
+    let name = format!("{what} {}", rack.switch);
     let sum = |rates: &mut dyn Iterator<Item = Option<u64>>| rates.sum::<Option<u64>>();
     let has = sum(&mut rack.uplinks.iter().map(|uplink| uplink.bits_per_s));
     let left = sum(&mut rack.uplinks.iter().filter(|uplink| !is_down(uplink)).map(|uplink| uplink.bits_per_s));
     match (has, left) {
-        _ if lost == all => format!("rack {name} has none of its {all} uplinks left"),
+        _ if lost == all => format!("{name} has none of its {all} uplinks left"),
         (Some(has), Some(left)) => {
-            format!("rack {name} has {} of its uplinks", of(left as f64, has as f64))
+            format!("{name} has {} of its uplinks", of(left as f64, has as f64))
         }
-        _ => format!("rack {name} has {} of {all} uplinks", all - lost),
+        _ => format!("{name} has {} of {all} uplinks", all - lost),
     }
 }
 
@@ -89,7 +92,7 @@ mod tests {
             bits_per_s,
         };
         let uplinks = rates.into_iter().enumerate().map(uplink).collect();
-        let racks = vec![v1::NetworkRack { switch: "rack-01".into(), hosts: 6, nic_bits_per_s: None, uplinks }];
+        let racks = vec![v1::NetworkRack { switch: "edge-01".into(), hosts: 6, nic_bits_per_s: None, uplinks }];
         v1::NetworkResponse { racks, ..v1::NetworkResponse::default() }
     }
 
@@ -112,12 +115,12 @@ mod tests {
         let rates = [Some(8 * GBIT); 2];
         assert_eq!(
             finding(rates, &["edge-01--core-00"]).unwrap(),
-            "1 link of 50 is down: edge-01--core-00 for 50 s (as ryu said). rack rack-01 has 8 of 16 Gbit/s of its uplinks."
+            "1 link of 50 is down: edge-01--core-00 for 50 s (as ryu said). switch edge-01 has 8 of 16 Gbit/s of its uplinks."
         );
         let both = finding(rates, &["edge-01--core-00", "edge-01--core-01"]).unwrap();
         assert!(both.starts_with("2 links of 50 are down: ") && both.contains("none of its 2 uplinks left"), "{both}");
         let unlimited = finding([Some(GBIT), None], &["edge-01--core-00"]).unwrap();
-        assert!(unlimited.ends_with("rack rack-01 has 1 of 2 uplinks."), "{unlimited}");
+        assert!(unlimited.ends_with("switch edge-01 has 1 of 2 uplinks."), "{unlimited}");
         let host = finding(rates, &["h1--edge-01"]).unwrap();
         assert!(host.ends_with("h1--edge-01 for 50 s (as ryu said)."), "{host}");
         assert_eq!(finding(rates, &[]), None);

@@ -5,9 +5,10 @@
 use super::history_window::{HistoryWindow, Part};
 use super::options::HistoryServerOptions;
 use super::resource_manager::{BadAnswer, Rows, with_user};
+use crate::rest_advice::server_failure;
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
-use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus};
+use crate::runtime::servers::{Answered, Group};
 use crate::telemetry::history_server::HistoryServerMetrics;
 use hintd_engine::{LearnedRun, Refusal};
 use hintd_model::units::{ApplicationId, Micros};
@@ -276,8 +277,7 @@ impl<K: HistoryKind> HistoryPoller<K> {
 
     fn missed(&self, error: &RestError<BadAnswer>) {
         self.metrics.asked(Some(error.reason()));
-        let (standing, reason) = (ServerStatus::Silent, error.reason());
-        self.group.troubled(0, ServerFailure { standing, reason, error: error.to_string() });
+        self.group.troubled(0, server_failure(error));
         if self.group.nobody().is_some() {
             tracing::warn!(history_server = %self.address, %error, "recurring jobs stay as they were told last");
         }

@@ -4,6 +4,7 @@ use super::known_nodes::KnownNodes;
 use super::options::ResourceManagerOptions;
 use super::resource_manager::{self, Active, BadAnswer, ClusterInfo, INFO, NODES, NodeSeen, with_user};
 use crate::feed::{FeedStream, heartbeats};
+use crate::rest_advice::server_failure;
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus};
@@ -62,12 +63,12 @@ impl NodePoller {
             daemon,
             metrics,
         };
-        // What the scheduler has given away; which containers these are it does not say.
-        poller.tell(v1::heartbeat_item::Item::Hello(v1::FeedHello {
+        // Not as an item: nothing was heard from anybody. What the scheduler has given away; which containers these are it does not say.
+        poller.stream.greet(v1::FeedHello {
             source: "rm-rest".to_owned(),
             used_means: v1::UsedMeans::Allocated.into(),
             names_containers: false,
-        }));
+        });
         poller
     }
 
@@ -136,9 +137,11 @@ impl NodePoller {
 
     fn missed(&self, at: usize, error: &Failure) {
         let standby = matches!(error, RestError::Nonsense { source: BadAnswer::NotActive(_), .. });
-        let (standing, reason) =
-            if standby { (ServerStatus::Standby, "standby") } else { (ServerStatus::Silent, error.reason()) };
-        let news = self.group.troubled(at, ServerFailure { standing, reason, error: error.to_string() });
+        let failure = match standby {
+            true => ServerFailure::standing(ServerStatus::Standby, "standby", error),
+            false => server_failure(error),
+        };
+        let news = self.group.troubled(at, failure);
         if !standby && news && self.managers.len() > 1 {
             tracing::warn!(resource_manager = %self.options.servers.addresses[at], %error, "the next one is asked");
         }

@@ -24,7 +24,9 @@ pub enum ServerStatus {
     SafeMode,
     /// It answers that it has too much to do.
     Busy,
-    /// It gave no answer, or none that makes sense.
+    /// It answers, and not what was asked for.
+    WrongAnswer,
+    /// It gave no answer.
     Silent,
 }
 
@@ -38,6 +40,7 @@ impl ServerStatus {
             Self::Standby => "standby",
             Self::SafeMode => "safe_mode",
             Self::Busy => "busy",
+            Self::WrongAnswer => "wrong_answer",
             Self::Silent => "silent",
         }
     }
@@ -57,6 +60,15 @@ pub struct ServerFailure {
     pub reason: &'static str,
     /// In words.
     pub error: String,
+    /// What an operator may do about it; empty: what the standing says is all.
+    pub advice: String,
+}
+
+impl ServerFailure {
+    /// Of a server that is there: how it stands says what to do.
+    pub fn standing(standing: ServerStatus, reason: &'static str, error: &impl std::fmt::Display) -> Self {
+        Self { standing, reason, error: error.to_string(), advice: String::new() }
+    }
 }
 
 /// What is news of an answer.
@@ -87,6 +99,8 @@ pub struct ServerView {
     pub asked: Option<Duration>,
     /// Of the last question; empty: it was answered.
     pub error: String,
+    /// What to do about it.
+    pub advice: String,
 }
 
 /// Sets a group's gauges: whether the last round was answered, and how long ago one was, or since the start.
@@ -214,6 +228,7 @@ struct Server {
     asked: Option<Instant>,
     reason: &'static str,
     error: String,
+    advice: String,
     /// Reasons since its last good answer.
     told: BTreeSet<&'static str>,
 }
@@ -235,6 +250,7 @@ impl Round {
             asked: None,
             reason: "",
             error: String::new(),
+            advice: String::new(),
             told: BTreeSet::new(),
         };
         let servers = addresses.into_iter().map(server).collect();
@@ -246,6 +262,7 @@ impl Round {
         server.stands(ServerStatus::Answers, now);
         (server.heard, server.reason) = (Some(now), "");
         server.error.clear();
+        server.advice.clear();
         server.told.clear();
         let moved = self.in_use.replace(at) != Some(at);
         self.heard = Some(now);
@@ -263,9 +280,9 @@ impl Round {
 
     fn troubled(&mut self, at: usize, trouble: ServerFailure, now: Instant) -> bool {
         let server = &mut self.servers[at];
-        let ServerFailure { standing, reason, error } = trouble;
+        let ServerFailure { standing, reason, error, advice } = trouble;
         server.stands(standing, now);
-        server.reason = reason;
+        (server.reason, server.advice) = (reason, advice);
         server.error = error.chars().take(ERROR_CHARS).collect();
         server.told.insert(reason)
     }
@@ -291,6 +308,7 @@ impl Round {
             heard: server.heard.map(age),
             asked: server.asked.map(age),
             error: server.error.clone(),
+            advice: server.advice.clone(),
         };
         self.servers.iter().enumerate().map(view).collect()
     }
@@ -322,7 +340,7 @@ mod tests {
     }
 
     fn trouble(standing: ServerStatus, reason: &'static str) -> ServerFailure {
-        ServerFailure { standing, reason, error: format!("it is {reason}") }
+        ServerFailure { standing, reason, error: format!("it is {reason}"), advice: format!("mend {reason}") }
     }
 
     #[test]
@@ -341,9 +359,11 @@ mod tests {
         let view = &round.views(start + 20 * S)[0];
         assert_eq!((view.standing, view.since, view.heard), (ServerStatus::Silent, 10 * S, Some(19 * S)));
         assert_eq!((view.asked, &*view.error, view.in_use), (Some(7 * S), "it is late", true));
+        assert_eq!(view.advice, "mend late");
         assert_eq!(round.answered(0, start + 30 * S), Answered { moved: false, away: Some(20 * S) });
         assert_eq!(round.answered(0, start + 31 * S).away, None);
-        assert_eq!(round.views(start + 31 * S)[0].error, "");
+        let view = &round.views(start + 31 * S)[0];
+        assert_eq!((&*view.error, &*view.advice), ("", ""));
         round.troubled(0, trouble(ServerStatus::Silent, "late"), start + 40 * S);
         assert!(round.nobody(start + 40 * S).is_some(), "another outage");
     }

@@ -8,9 +8,10 @@ use super::model::{Dpid, Event, Mac, PortCount};
 use super::options::RyuOptions;
 use super::ryu::{self, BadAnswer};
 use crate::feed::{FeedStream, link_stats, topology};
+use crate::rest_advice::server_failure;
 use crate::rest_client::{Rest, RestError, backoff};
 use crate::runtime::Daemon;
-use crate::runtime::servers::{Group, ServerFailure, ServerStatus};
+use crate::runtime::servers::Group;
 use crate::telemetry::sdn::{Asked, SdnMetrics};
 use hintd_client::wire::v1;
 use hintd_model::cluster::Source;
@@ -299,8 +300,7 @@ pub(super) async fn poll(
             Err(Some(error)) => {
                 failures += 1;
                 metrics.connected(false);
-                let (standing, reason) = (ServerStatus::Silent, error.reason());
-                controller.troubled(0, ServerFailure { standing, reason, error: error.to_string() });
+                controller.troubled(0, server_failure(&error));
                 let _ = controller.nobody(); // each failure is logged below
                 tracing::warn!(controller = %options.authority, %error, failures, "the last known network stays");
                 if news.send(ControllerEvent::Trouble).await.is_err() {

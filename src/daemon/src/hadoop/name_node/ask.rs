@@ -2,6 +2,7 @@
 
 use super::web_hdfs::{BadAnswer, Refused, refused};
 use crate::hadoop::options::{NameNodeOptions, ServerOptions};
+use crate::rest_advice::server_failure;
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::servers::{Answered, Group, ServerFailure, ServerStatus, Servers as Asked};
 use crate::telemetry::hadoop::NameNodeMetrics;
@@ -177,13 +178,15 @@ impl Servers {
             tracing::debug!(%name_node, %error, "the question has no answer here"); // what is wrong with a path, the hint says
             return judged;
         }
-        let standing = match (&judged, word) {
-            (_, "standby") => ServerStatus::Standby,
-            (ResponseVerdict::Later, _) if says_safe_mode(&error) => ServerStatus::SafeMode,
-            (ResponseVerdict::Later, _) => ServerStatus::Busy,
-            _ => ServerStatus::Silent,
+        let stands = |standing| ServerFailure::standing(standing, word, &error);
+        let failure = match (&judged, word) {
+            (_, "standby") => stands(ServerStatus::Standby),
+            (ResponseVerdict::Later, _) if says_safe_mode(&error) => stands(ServerStatus::SafeMode),
+            (ResponseVerdict::Later, _) => stands(ServerStatus::Busy),
+            _ => server_failure(&error),
         };
-        let news = self.group.troubled(at, ServerFailure { standing, reason: word, error: error.to_string() });
+        let standing = failure.standing;
+        let news = self.group.troubled(at, failure);
         if news && standing != ServerStatus::Standby && self.servers.len() > 1 {
             tracing::warn!(%name_node, %error, "it does not say where blocks lie");
         }

@@ -15,6 +15,7 @@ pub(in crate::server) fn server(view: &ServerView) -> v1::ServerView {
         heard_ms: view.heard.map(millis),
         asked_ms: view.asked.map(millis),
         error: view.error.clone(),
+        advice: view.advice.clone(),
     }
 }
 

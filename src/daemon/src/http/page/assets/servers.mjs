@@ -11,6 +11,7 @@ function stands(server) {
     case 'not_asked': return ['not asked: another one answers', 'off'];
     case 'safe_mode': return [`in safe mode for ${since}`, 'warn'];
     case 'busy': return [`too busy for ${since}`, 'warn'];
+    case 'wrong_answer': return [`answers wrongly for ${since}`, 'bad'];
     default: return [`no good answer for ${server.heard_ms == null ? since : span(server.heard_ms)}`, 'bad'];
   }
 }
@@ -29,6 +30,7 @@ export function Servers() {
     ['Last good answer', (row) => ago(row.heard_ms), 'n'],
     ['Last asked', (row) => ago(row.asked_ms), 'n'],
     ['Error', (row) => row.error || '–'],
+    ['What to do', (row) => row.advice || '–'],
   ]} />
     <section aria-labelledby="feeds"><h2 id="feeds">Feeds</h2>
     <${Table} caption="Sources of the model, whoever tells of them" by=${(row) => row.source} rows=${status.ages} columns=${[
