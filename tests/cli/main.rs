@@ -164,11 +164,8 @@ fn bad_usage_is_told_apart_from_failed_work() {
     let nobody = hintctl(&["status", "--admin-socket", "/nonexistent/admin.sock"]);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(stderr(&nobody).contains("/nonexistent/admin.sock"), "{}", stderr(&nobody));
-    assert!(
-        stderr(&nobody).contains("`hintctl doctor --admin-socket /nonexistent/admin.sock` says what is wrong"),
-        "{}",
-        stderr(&nobody)
-    );
+    let advice = "`hintctl doctor --admin-socket /nonexistent/admin.sock` says what is wrong";
+    assert!(stderr(&nobody).contains(advice), "{}", stderr(&nobody));
     let nobody = hintctl(&["bench", "load", "--target", "127.0.0.1:1", "--seconds", "1"]);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(stderr(&nobody).contains("127.0.0.1:1"), "{}", stderr(&nobody));
