@@ -207,14 +207,13 @@ impl CommitHandler<'_> {
         let request = Arc::clone(&proposal.request);
         let mut wanted = self.room();
         let (rows, hints) = (std::mem::take(&mut proposal.rows), std::mem::take(&mut proposal.draft.hints));
-        let (mut leased, mut lost, mut full) = (0, 0, 0);
+        let (mut lost, mut full) = (0, 0);
         for (row, hint) in rows.into_iter().zip(hints) {
             let fits = match request.gang {
                 _ if !row.lease => 0,
                 Gang::All => 0,
                 Gang::UpTo => wanted.take(row.node, &row.size, row.count),
             };
-            leased += fits;
             if row.lease && fits < row.count {
                 lost += row.count - fits;
                 full = row.group;
@@ -228,10 +227,10 @@ impl CommitHandler<'_> {
                 }
             }
         }
-        if request.when_full == WhenFull::Fail && (leased == 0 || request.gang == Gang::All) {
+        if request.when_full == WhenFull::Fail && lost > 0 {
             let group = &request.groups[full];
-            let (group, wanted) = (Arc::clone(&group.name), group.count);
-            return Err(Refusal::Full { group, wanted, free: 0, blocked: Vec::new() });
+            let (group, wanted, free) = (Arc::clone(&group.name), group.count, group.count.saturating_sub(lost));
+            return Err(Refusal::Full { group, wanted, free, blocked: Vec::new() });
         }
         proposal.draft.without_room += lost;
         Ok(())
@@ -252,8 +251,10 @@ impl CommitHandler<'_> {
         self.attempts.routes().begin(&request, &mut draft, &rows, flows, now);
         let leases = &mut self.attempts.leases;
         let live = if on { leases.grant(&mut draft, &rows, now) } else { BTreeSet::new() };
+        // A gang that got no lease waits: nobody is to follow where it may wait.
+        let waits = on && request.gang == Gang::All && draft.without_room > 0;
         let hinted: u64 = draft.hints.iter().map(|hint| u64::from(hint.count)).sum();
-        leases.out.effects.count(Counter::HintsIssued, if on { hinted } else { 0 });
+        leases.out.effects.count(Counter::HintsIssued, if on && !waits { hinted } else { 0 });
         if on {
             self.note_withheld(&draft, request.containers(), part, now);
         }
@@ -268,7 +269,9 @@ impl CommitHandler<'_> {
         if on {
             leases.out.effects.journal.push(answer.put(row));
         }
-        leases.adherence().hinted(&answer, &rows, trial, now);
+        if !waits {
+            leases.adherence().hinted(&answer, &rows, trial, now);
+        }
         self.attempts.enforce_limits(now);
         self.attempts.leases.out.changed = true;
         answer
