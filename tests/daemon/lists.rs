@@ -234,3 +234,61 @@ async fn lists_are_sorted_by_what_a_column_holds_in_tables_and_for_scripts() {
         assert!(words.iter().all(|word| said(&output).contains(word)), "{}", said(&output));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asked_in_a_queue_that_is_off_or_unknown_is_found_and_told_why() {
+    let off = [("queues.dark", "mode = \"off\""), ("queues.etl", "mode = \"on\""), ("queues.\"*\"", "")];
+    let world = World::with(&off).await;
+    let _feed = world.cluster(1, 2, 65_536).await;
+    world.hints(in_queue("r1", 1, 2, "etl")).await;
+    // A busy queue that is off takes no place of the others.
+    for number in 0..50 {
+        world.hints(in_queue(&format!("d{number}"), 2, 1, "dark")).await;
+    }
+    let (_, message) = world.refused(in_queue("u1", 3, 1, "default")).await;
+    assert!(message.ends_with("queue \"default\" is unknown; the configuration has: dark, etl"), "{message}");
+    let (_, message) = world.refused(in_queue("u2", 3, 1, "dork")).await;
+    assert!(message.ends_with("did you mean \"dark\"?"), "{message}");
+    let mut admin = world.admin.clone();
+    let mut of = async |application: &str, queue: &str| {
+        let (application_id, queue) = (application.to_owned(), queue.to_owned());
+        let asked = v1::ListDecisionsRequest { application_id, queue, limit: 1, ..v1::ListDecisionsRequest::default() };
+        let found = admin.list_decisions(asked).await.unwrap().into_inner();
+        let row = found.decisions.into_iter().next().unwrap();
+        (row.outcome, row.reason, found.total, row.decision_id)
+    };
+    let (outcome, reason, total, dark) = of("", "dark").await;
+    assert_eq!((&*outcome, &*reason, total), ("off", "", 50));
+    let (outcome, reason, total, unknown) = of("application_1_0003", "").await;
+    assert_eq!((&*outcome, &*reason, total), ("refused", "unknown", 2));
+    assert_eq!(of("application_1_0001", "").await.0, "hinted");
+    let table = said(&hintctl(&world, &["applications"]).await);
+    assert!(table.lines().any(|line| line.contains("_0002") && line.contains(" off ")), "{table}");
+    for (id, words) in [
+        ("application_1_0002", "No hints: the queue is off."),
+        ("appattempt_1_0003_000001", "queue \"dork\" is unknown"),
+        (&*unknown, "refused (unknown)"),
+    ] {
+        let explained = said(&hintctl(&world, &["explain", id]).await);
+        assert!(explained.contains(words), "{id}: {explained}");
+    }
+    let again = said(&hintctl(&world, &["replay", &dark]).await);
+    assert!(again.contains("the queue is off") && again.contains("same bytes"), "{again}");
+    let again = hintctl(&world, &["replay", &unknown]).await;
+    assert!(
+        !again.status.success() && said(&again).contains("not refused for what a search found"),
+        "{}",
+        said(&again)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_that_places_no_request_by_itself_is_said_to_be_one() {
+    let world = World::start().await;
+    let _feed = world.cluster(1, 2, 65_536).await;
+    let mut asked = in_queue("r1", 1, 2, "etl");
+    asked.follows = true;
+    let id = world.hints(asked).await.hints.unwrap().decision_id;
+    let beside = said(&hintctl(&world, &["replay", &id, "--policy", "fair"]).await);
+    assert!(beside.contains("same bytes") && beside.contains("fair places no request by itself"), "{beside}");
+}

@@ -72,13 +72,8 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
     }
     lines.extend(set.terms_of_whole.as_ref().map(whole_text));
     lines.extend(set.round.as_ref().map(round_text));
-    for (count, what) in
-        [(set.without_room, "containers find no room now"), (set.next_wave, "containers wait for a later wave")]
-    {
-        if count > 0 {
-            lines.push(format!("{count} {what}"));
-        }
-    }
+    lines.extend((set.without_room > 0).then(|| no_room_now(set)));
+    lines.extend((set.next_wave > 0).then(|| format!("{} containers wait for a later wave", set.next_wave)));
     let carry = |route: &&v1::HintRoute| detail.routes_without_bytes || route.bytes > 0;
     let routes: Vec<v1::HintRoute> = set.routes.iter().filter(carry).cloned().collect();
     if !routes.is_empty() {
@@ -90,7 +85,7 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
             set.routes.len() - routes.len()
         ));
     }
-    if detail.nothing_ruled_out && set.exclusions.is_empty() {
+    if detail.nothing_ruled_out && set.exclusions.is_empty() && set.blocked.is_empty() {
         lines.push("\nnothing was ruled out".to_owned());
     }
     if !set.exclusions.is_empty() {
@@ -154,6 +149,43 @@ fn round_text(round: &v1::RoundNote) -> String {
     )
 }
 
+/// Whether none of its containers has room: hints only say where to wait.
+pub(super) fn waits_for_room(set: &v1::HintSet) -> bool {
+    let hinted: u32 = set.hints.iter().map(|hint| hint.count).sum();
+    set.mode() == v1::Mode::On
+        && set.without_room > 0
+        && set.without_room >= hinted
+        && set.hints.iter().all(|hint| hint.lease_ids.is_empty())
+}
+
+/// Of a gang, how many would fit now: what is not blocked of what has no room.
+fn no_room_now(set: &v1::HintSet) -> String {
+    let blocked: u32 = set.blocked.iter().map(|blocked| blocked.count).sum();
+    // What lost its room at its commit is not blocked, either: then others have leases, or it is told without what blocks.
+    let leased = set.hints.iter().any(|hint| !hint.lease_ids.is_empty());
+    let fit = match leased || set.blocked.is_empty() {
+        true => 0,
+        false => (set.without_room + set.next_wave).saturating_sub(blocked),
+    };
+    match fit {
+        0 => format!("{} containers find no room now", set.without_room),
+        fit => format!(
+            "{} containers find no room now: the gang is placed whole or not at all, and {fit} of it would fit",
+            set.without_room
+        ),
+    }
+}
+
+/// What finds no room now, and what not even an empty cluster has room for.
+pub(super) fn no_room(set: &v1::HintSet) -> String {
+    let beyond = format!("{} are more than the empty cluster holds", set.next_wave);
+    match (set.without_room, set.next_wave) {
+        (_, 0) => no_room_now(set),
+        (0, _) => format!("of the containers {beyond}"),
+        (_, _) => format!("{}, and {beyond}", no_room_now(set)),
+    }
+}
+
 /// Why there are no hints.
 pub(super) fn withheld_text(withheld: &v1::Withheld) -> String {
     let time = |seconds: Option<f64>| seconds.map_or_else(|| "an unknown time".to_owned(), output::seconds);
@@ -170,6 +202,9 @@ pub(super) fn withheld_text(withheld: &v1::Withheld) -> String {
         "slower" => {
             "no hints: they made runs of this recurring job slower (hintctl holdout list; hintctl holdout allow KEY)"
                 .to_owned()
+        }
+        _ if withheld.hinted_s == Some(0.0) && withheld.default_s == Some(0.0) => {
+            "no hints: no link is used, with them or where YARN puts the containers by itself".to_owned()
         }
         _ => format!(
             "no hints: the busiest link would be done after {}, and after {} where YARN puts the containers by itself",
@@ -272,8 +307,17 @@ pub fn terms_table(set: &v1::HintSet) -> String {
         let other = default.iter().find(|(known, _)| known == name).map_or_else(absent, |(_, value)| value.clone());
         [name.clone(), value.clone(), other]
     });
-    output::table(["cost", "hinted", "default"], 1, rows)
+    let table = output::table(["cost", "hinted", "default"], 1, rows);
+    let has = |name: &str| hinted.iter().any(|(known, value)| known == name && value != "-");
+    match has("worst link") && has("  of which busiest link") {
+        true => format!("{table}\n{TWO_LINKS}"),
+        false => table,
+    }
 }
+
+/// Two estimates of one matter: nobody is to take one for the other.
+const TWO_LINKS: &str = "worst link: on the network's own paths, with nothing else on them; busiest link: by hosts' links and racks' uplinks\n\
+    alone, beside what is there already: what placements are compared by";
 
 /// Hosts with how many containers go there, most first, then by name; of one group or of all.
 #[must_use]

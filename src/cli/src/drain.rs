@@ -55,6 +55,7 @@ fn text(answer: &v1::WhatIfNetworkResponse, rows: usize) -> String {
             format!("{} now, {} then{share}", output::rate(answer.utility_before), output::rate(answer.utility_after)),
         ),
     ]));
+    parts.extend(fewer_links(answer, cut));
     if moved > 0 {
         parts.push(routes_table(&answer.routes, rows));
     }
@@ -65,6 +66,16 @@ fn text(answer: &v1::WhatIfNetworkResponse, rows: usize) -> String {
         parts.push(applications_table(&answer.applications, rows));
     }
     parts.join("\n\n")
+}
+
+/// Why utility falls where nobody loses a path; `None`: it does not, or somebody does.
+fn fewer_links(answer: &v1::WhatIfNetworkResponse, cut: usize) -> Option<String> {
+    let falls = answer.utility_after < 0.99 * answer.utility_before;
+    (cut == 0 && falls).then(|| {
+        "no route is cut: utility (the sum of the rates that the sinks of running dataflows get) falls because the same flows \
+         share fewer links, those that fill up are in the table of links"
+            .to_owned()
+    })
 }
 
 /// What matters most, said first: pairs that would have no path, and whose they are. `None`: nothing would be cut off.

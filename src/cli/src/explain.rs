@@ -22,7 +22,7 @@ use tonic::Code;
     Answers are remembered for leases.answers_kept after their last lease, and as long as records go back; refusals\n\
     as long as records go back. Asked over the admin socket; with a token over the gRPC address.")]
 pub struct ExplainArgs {
-    /// The id of a decision, of a refusal, or of an application
+    /// The id of a decision, of a refusal, of an application, or of one of its attempts
     decision: String,
     /// Of an application, so many decisions at most, the newest
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -60,11 +60,20 @@ impl ExplainArgs {
 /// [`Failure`] where no daemon answers, or it does not know the decision.
 pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let output = args.view.output(output)?;
-    if args.decision.starts_with("application_") {
-        return application(args, daemon, output);
+    if let Some(id) = application_of(&args.decision) {
+        return application(&ExplainArgs { decision: id, ..args.clone() }, daemon, output);
     }
     let answer = block_on(ask(args, daemon))?;
     output.answer(&answer, |answer| text(answer, args.shown()))
+}
+
+/// The application that an id names, its own or that of one of its attempts, as YARN's logs have it; `None`: it is a decision's.
+pub(super) fn application_of(id: &str) -> Option<String> {
+    if id.starts_with("application_") {
+        return Some(id.to_owned());
+    }
+    let rest = id.strip_prefix("appattempt_")?;
+    Some(format!("application_{}", rest.rsplit_once('_').map_or(rest, |(application, _)| application)))
 }
 
 /// An application's last decisions, and why the newest of them came out as it did.
@@ -121,7 +130,8 @@ fn text(answer: &v1::ExplainResponse, detail: Shown) -> String {
 
 /// Why nobody can say where the containers came.
 fn no_outcome(set: &v1::HintSet) -> &'static str {
-    match set.hints.is_empty() {
+    match set.hints.is_empty() || answers::waits_for_room(set) {
+        true if set.mode() == v1::Mode::Off => "what became of it: nothing was computed, for its queue is off",
         true => "what became of it: containers without hints are not watched, so that hintd can't say where they came",
         false => {
             "what became of it is not known: it was decided before the daemon's last start, or longer ago than leases.answers_kept"
@@ -151,7 +161,8 @@ fn who(answer: &v1::ExplainResponse) -> String {
 fn refused_text(answer: &v1::ExplainResponse, set: &v1::HintSet, refused: &v1::Refused) -> String {
     let v1::HintSet { decision_id, request_id, policy, .. } = set;
     let refusal = answers::refused_text(refused);
-    format!("{}\n{decision_id} of request {request_id} by {policy}: {refusal}", who(answer))
+    let by = if policy.is_empty() { String::new() } else { format!(" by {policy}") };
+    format!("{}\n{decision_id} of request {request_id}{by}: {refusal}", who(answer))
 }
 
 fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, shown: Shown) -> String {
@@ -192,6 +203,14 @@ fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, shown: Sho
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_attempt_stands_for_its_application() {
+        let of = |id: &str| application_of(id);
+        assert_eq!(of("appattempt_1700000000000_0003_000001").as_deref(), Some("application_1700000000000_0003"));
+        assert_eq!(of("application_1_0003").as_deref(), Some("application_1_0003"));
+        assert_eq!(of("0000019a000000015c0e2f9b7d3a8146"), None);
+    }
 
     #[test]
     fn what_became_of_it_stands_before_leases_which_are_counted_by_host() {

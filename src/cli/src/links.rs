@@ -15,11 +15,13 @@ use hintd_client::wire::v1;
     override_usage = "hintctl links [OPTIONS]\n       hintctl links [OPTIONS] [ID]",
     after_help = "Examples:\n  hintctl links --down\n  hintctl links --sort -load\n  hintctl links edge-0-core-1\n  \
     hintctl --json links | jq -r '.links[] | select(.a_to_b_bits_per_s > 0.8 * .bits_per_s) | .id'\n\n\
-    A load is measured where the link_stats feed told it, with its age, else modelled (~): max-min fair rates of running flows\n\
-    on their routes, which fill some link whenever anybody sends. --sort -load has what was measured in the last 15 s first,\n\
-    then the rest. Pairs of tasks whose bytes are not known, or are 0, load no link. Users are always modelled: the link is\n\
-    measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user above what is measured says that the model\n\
-    is wrong there. Without users: others are those who did not ask for hints, or whose flows hintd does not know.\n\n\
+    A load is measured where the link_stats feed told it, with its age, else modelled (~): max-min fair rates of flows on their\n\
+    routes, which fill some link whenever anybody sends. A flow is there from the hint on, before its containers run, until its\n\
+    application is over: hints that nobody followed yet, or a request of hintctl's, load links as well. --sort -load has what\n\
+    was measured in the last 15 s first, then the rest. Pairs of tasks whose bytes are not known, or are 0, load no link. Users\n\
+    are always modelled: the link is measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user\n\
+    above what is measured says that the model is wrong there. Without users: others are those who did not ask for hints, or\n\
+    whose flows hintd does not know.\n\n\
     Of a link that is down hintctl links ID names the applications whose routes it carried when it went down, and whether these\n\
     have other paths now. Named are routes that a controller installed, and those of hosts that the link alone joined to the rest."
 )]
@@ -288,7 +290,24 @@ fn link_text(link: &v1::LinkView) -> String {
         lines.push(format!("users: {}", no_users(&link.users_reason)));
     }
     lines.extend(link.carried.as_ref().map(carried_text));
+    lines.extend(link.last_outage.as_ref().map(outage_text));
     lines.join("\n")
+}
+
+/// `last outage: 50 s long, ended 2 min ago, as sdn.ryu said; when it went down: 12 routes over it, of application_…`
+fn outage_text(outage: &v1::LastOutage) -> String {
+    let v1::LastOutage { ended_ms, lasted_ms, said_by, carried } = outage;
+    let said = if said_by.is_empty() { String::new() } else { format!(", as {said_by} said") };
+    let carried = carried.as_ref().map_or_else(String::new, |carried| {
+        let named: Vec<&str> = carried.applications.iter().map(|of| &*of.application_id).collect();
+        let more = match (carried.applications_total as usize).saturating_sub(named.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let whose = if named.is_empty() { String::new() } else { format!(", of {}{more}", named.join(", ")) };
+        format!("; when it went down: {}{whose}", carried_in_words(carried))
+    });
+    format!("last outage: {} long, ended {} ago{said}{carried}", output::age(*lasted_ms), output::age(*ended_ms))
 }
 
 /// What it carried when it went down, and what became of that.

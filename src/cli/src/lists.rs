@@ -37,7 +37,8 @@ pub struct FilterArgs {
     after_help = "Examples:\n  hintctl decisions\n  hintctl decisions --queue etl --limit 10 -o wide\n  hintctl decisions --sort -gain\n  \
     hintctl --json decisions | jq -r '.decisions[] | select(.outcome == \"refused\") | .reason'\n\n\
     Recorded decisions and refusals, newest first: those since the daemon's start that records have room for. `hintctl explain`\n\
-    tells all of one. A host is named by hints only."
+    tells all of one. A host is named by hints only. outcome: hinted; waits: no room, so that hints only say where to wait;\n\
+    withheld or refused, with the reason; shadow or off where the queue's mode is that."
 )]
 pub struct DecisionsArgs {
     #[command(flatten)]
@@ -67,7 +68,8 @@ pub struct LeasesArgs {
 #[command(after_help = "Examples:\n  hintctl applications\n  hintctl applications --queue etl --watch\n  \
     hintctl explain application_1700000000000_0007\n\n\
     Applications that asked for hints and are not over, the one that asked last first. `hintctl attempts` has them by attempt.\n\
-    asked >5 s: before the daemon's last start, 5 s ago, at a time that is not kept; its outcome is not kept either (-). Without\n\
+    asked >5 s: before the daemon's last start, 5 s ago, at a time that is not kept; its outcome is not kept either (-), nor\n\
+    where records have no room for it any more. off: its queue is off; shadow: hints were found and not sent. Without\n\
     a ResourceManager an application is over once nothing was heard of it for limits.attempt_silence (1 h).")]
 pub struct ApplicationsArgs {
     #[command(flatten)]

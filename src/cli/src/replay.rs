@@ -2,6 +2,7 @@
 
 use super::answers;
 use super::connect::DaemonArgs;
+use super::explain::application_of;
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::printable::{one_line, one_line_strings};
@@ -39,9 +40,9 @@ struct Replayed<'a> {
 /// # Errors
 /// [`Failure`] where no daemon answers, the decision is not recorded, or it comes out otherwise.
 pub fn run(args: &ReplayArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let decision = match args.decision.starts_with("application_") {
-        true => newest_of(&args.decision, daemon)?,
-        false => args.decision.clone(),
+    let decision = match application_of(&args.decision) {
+        Some(application) => newest_of(&application, daemon)?,
+        None => args.decision.clone(),
     };
     let policy = args.policy.clone().unwrap_or_default();
     let request = v1::ReplayRequest { decision_id: decision.clone(), policy };
@@ -128,7 +129,10 @@ fn side_by_side(answer: &v1::ReplayResponse, name: &str) -> String {
         lines.push(format!("The costs of {name} below are those of its placement, which it would not hint."));
     }
     for rated in answer.rated.iter().filter(|rated| rated.recorded.is_none() && rated.other.is_none()) {
-        lines.push(format!("{}: it has no objective, and gives no placement a score", rated.policy));
+        lines.push(match answers::waits_for_room(recorded) {
+            true => format!("{}: no container has room, so that there is no placement to score", rated.policy),
+            false => format!("{}: it has no objective, and gives no placement a score", rated.policy),
+        });
     }
     lines.push(format!("\n{}", output::table(header("containers on"), 1, rows)));
     let [then, now] = [&answer.recorded_terms, &answer.other_terms].map(|terms| {

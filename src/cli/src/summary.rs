@@ -15,6 +15,14 @@ pub(super) fn sentences(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>
     if hinted == 0 {
         return nothing_hinted(set);
     }
+    if answers::waits_for_room(set) {
+        let whole = if hinted == 1 { "the container has" } else { "the containers have" };
+        let first = format!("No lease: {}; {whole} only places to wait at.", answers::no_room(set));
+        return match outcome {
+            None => format!("{first}\nWhether these are used is not followed."),
+            some => format!("{first}\n{}", followed(set, some)),
+        };
+    }
     let first = format!("{}: {}; {}.", containers(u64::from(hinted), "hinted"), places(set), why(set));
     format!("{first}\n{}", followed(set, outcome))
 }
@@ -27,12 +35,18 @@ fn nothing_hinted(set: &v1::HintSet) -> String {
     let why = match (&set.withheld, set.mode()) {
         (Some(withheld), _) => answers::withheld_text(withheld),
         (None, v1::Mode::Off) => "no hints: the queue is off".to_owned(),
-        (None, _) if set.without_room > 0 => "no hints: the containers find no room now".to_owned(),
+        (None, _) if set.without_room > 0 => format!("no hints: {}", answers::no_room(set)),
         (None, _) => "no hints".to_owned(),
     };
     let mut letters = why.chars();
     let first = letters.next().map(|letter| letter.to_ascii_uppercase()).into_iter();
-    format!("{}.\nYARN places the containers by itself.", first.chain(letters).collect::<String>())
+    // What has no room is said whatever else keeps hints back.
+    let room = if set.withheld.is_some() && set.without_room + set.next_wave > 0 {
+        format!("; {}", answers::no_room(set))
+    } else {
+        String::new()
+    };
+    format!("{}{room}.\nYARN places the containers by itself.", first.chain(letters).collect::<String>())
 }
 
 /// `5 on n1, 3 on n2, 2 on n3 and 4 on 2 other hosts`
@@ -51,7 +65,10 @@ fn places(set: &v1::HintSet) -> String {
 /// Why there and not where YARN puts them by itself: by the first figure that is known of both.
 fn why(set: &v1::HintSet) -> String {
     let (hinted, default) = (set.terms.clone().unwrap_or_default(), set.baseline.clone().unwrap_or_default());
-    if let (Some(there), Some(by_yarn)) = (hinted.worst_link_s, default.worst_link_s) {
+    // By what the gain is of, where there is that; the common term is another estimate.
+    let busiest = |terms: &v1::Terms| terms.parts.get("busiest_link_s").copied();
+    let pair = busiest(&hinted).zip(busiest(&default)).or_else(|| hinted.worst_link_s.zip(default.worst_link_s));
+    if let Some((there, by_yarn)) = pair {
         let (there, by_yarn) = (output::seconds(there), output::seconds(by_yarn));
         return format!("their busiest link is done after {there}, where YARN puts them by itself after {by_yarn}");
     }
@@ -171,6 +188,19 @@ mod tests {
         let said = sentences(&v1::HintSet { withheld: Some(withheld), ..none.clone() }, None);
         assert!(
             said.starts_with("No hints: neither input nor traffic is known") && said.ends_with("by itself."),
+            "{said}"
+        );
+        let gang = v1::HintSet {
+            without_room: 79,
+            hints: vec![v1::Hint { host: "n1".into(), count: 32, ..v1::Hint::default() }],
+            blocked: vec![v1::Blocked { group: "g".into(), count: 47, ..v1::Blocked::default() }],
+            ..none.clone()
+        };
+        let said = sentences(&gang, None);
+        assert!(
+            said.starts_with(
+                "No lease: 79 containers find no room now: the gang is placed whole or not at all, and 32 of"
+            ),
             "{said}"
         );
         let off = sentences(&v1::HintSet { mode: v1::Mode::Off.into(), ..none }, None);

@@ -26,7 +26,7 @@ pub struct WatchArgs {
     #[arg(long)]
     circuits: bool,
     /// A pair of hosts, as SRC:DST
-    #[arg(long, value_name = "SRC:DST", value_parser = pair, required_unless_present_any = ["flows", "circuits"])]
+    #[arg(long, value_name = "SRC:DST", value_parser = pair)]
     pair: Vec<v1::HostPair>,
     /// Get rules as well, as the one watcher that installs them
     #[arg(long)]
@@ -71,6 +71,10 @@ fn pair(text: &str) -> Result<v1::HostPair, String> {
 /// # Errors
 /// [`Failure`] where no daemon answers, it refuses the watch, or ends it.
 pub fn run(args: WatchArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+    if args.pair.is_empty() && !args.flows && !args.circuits {
+        let message = "nothing is to be watched: give --flows, --circuits or --pair SRC:DST, or several of them";
+        return Err(Failure::Input(message.to_owned()));
+    }
     block_on(watch(&args, daemon, output))
 }
 

@@ -252,8 +252,10 @@ impl CommitHandler<'_> {
         self.attempts.routes().begin(&request, &mut draft, &rows, flows, now);
         let leases = &mut self.attempts.leases;
         let live = if on { leases.grant(&mut draft, &rows, now) } else { BTreeSet::new() };
+        // A gang that got no lease waits: nobody is to follow where it may wait.
+        let waits = on && request.gang == Gang::All && draft.without_room > 0;
         let hinted: u64 = draft.hints.iter().map(|hint| u64::from(hint.count)).sum();
-        leases.out.effects.count(Counter::HintsIssued, if on { hinted } else { 0 });
+        leases.out.effects.count(Counter::HintsIssued, if on && !waits { hinted } else { 0 });
         if on {
             self.note_withheld(&draft, request.containers(), part, now);
         }
@@ -268,7 +270,9 @@ impl CommitHandler<'_> {
         if on {
             leases.out.effects.journal.push(answer.put(row));
         }
-        leases.adherence().hinted(&answer, &rows, trial, now);
+        if !waits {
+            leases.adherence().hinted(&answer, &rows, trial, now);
+        }
         self.attempts.enforce_limits(now);
         self.attempts.leases.out.changed = true;
         answer

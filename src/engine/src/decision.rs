@@ -116,6 +116,24 @@ pub struct Decision {
     pub elapsed: Micros,
 }
 
+impl Decision {
+    /// Whether none of its containers has room: its hints are only where to wait, and nothing is leased.
+    #[must_use]
+    pub fn waits_for_room(&self) -> bool {
+        let named: u32 = self.hints.iter().map(|hint| hint.count).sum();
+        self.mode == Mode::On
+            && self.without_room > 0
+            && self.without_room >= named
+            && self.hints.iter().all(|hint| hint.leases.is_empty())
+    }
+
+    /// Containers with a hint that is more than where to wait.
+    #[must_use]
+    pub fn hinted(&self) -> u64 {
+        if self.waits_for_room() { 0 } else { self.hints.iter().map(|hint| u64::from(hint.count)).sum() }
+    }
+}
+
 /// Why hints that were found, or could have been, are kept back.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Withheld {

@@ -25,6 +25,14 @@ pub enum Refusal {
         /// The nearest known one.
         nearest: Option<String>,
     },
+    /// A queue that the configuration does not have.
+    #[error("queue \"{name}\" is unknown{there}")]
+    UnknownQueue {
+        /// The name.
+        name: String,
+        /// The nearest known one, else which there are, in words.
+        there: String,
+    },
     /// A feed that is needed never spoke.
     #[error("feed {feed} is missing: {message}")]
     MissingFeed {
@@ -122,14 +130,31 @@ pub enum Refusal {
     },
 }
 
+/// Known queues that are named where none is near.
+const QUEUES_NAMED: usize = 20;
+
 impl Refusal {
+    /// A queue that is none of the `known` ones; `near`: which of these was meant, perhaps.
+    #[must_use]
+    pub fn unknown_queue<'k>(name: &str, near: Option<&str>, known: impl Iterator<Item = &'k str>) -> Self {
+        let known: Vec<&str> = known.collect();
+        let named = known.iter().take(QUEUES_NAMED).copied().collect::<Vec<_>>().join(", ");
+        let there = match (near, known.len().saturating_sub(QUEUES_NAMED)) {
+            (Some(near), _) => format!("; did you mean \"{near}\"?"),
+            (None, _) if known.is_empty() => "; the configuration has no queues".to_owned(),
+            (None, 0) => format!("; the configuration has: {named}"),
+            (None, more) => format!("; the configuration has: {named} and {more} more"),
+        };
+        Self::UnknownQueue { name: name.to_owned(), there }
+    }
+
     /// A stable token: what clients and metrics know it by.
     #[must_use]
     pub const fn token(&self) -> &'static str {
         match self {
             Self::Invalid { .. } => "invalid",
             Self::TooLarge { .. } => "too_large",
-            Self::Unknown { .. } => "unknown",
+            Self::Unknown { .. } | Self::UnknownQueue { .. } => "unknown",
             Self::NotRecorded { .. } => "not_recorded",
             Self::MissingFeed { .. } => "missing_feed",
             Self::Chain { .. } => "chain_broken",

@@ -15,7 +15,9 @@ pub fn rate(bits_per_s: f64) -> String {
 /// Seconds, in the unit that reads best: `340 us`, `2.1 ms`, `1.5 s`.
 #[must_use]
 pub fn seconds(seconds: f64) -> String {
-    if seconds >= 1.0 {
+    if seconds > 0.0 && seconds < 1e-6 {
+        "<1 us".to_owned() // an estimate: no clock of this program tells less
+    } else if seconds >= 1.0 {
         format!("{} s", digits(seconds))
     } else if seconds >= 1e-3 {
         format!("{} ms", digits(seconds * 1e3))
@@ -61,6 +63,9 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     if value > 0.0 && value < 1.0 {
         return format!("<1 {first}");
     }
+    if value < step * 0.9995 {
+        return format!("{value:.0} {first}");
+    }
     while value >= step * 0.9995 && unit + 1 < units.len() {
         value /= step;
         unit += 1;
@@ -82,6 +87,8 @@ mod tests {
         assert_eq!([digits(-0.0), digits(-1e-9), digits(-0.5)], ["0", "0", "-0.5"]);
         assert_eq!([percent(-0.003), percent(-0.006), percent(0.126)], ["0 %", "-1 %", "13 %"]);
         assert_eq!([bytes(0.477), bytes(1.0), rate(0.2)], ["<1 B", "1 B", "<1 bit/s"]);
+        assert_eq!([bytes(45.7), bytes(999.4), rate(12.25)], ["46 B", "999 B", "12 bit/s"]);
+        assert_eq!([seconds(6.33e-8), seconds(1e-6)], ["<1 us", "1 us"]);
         let times = [60_000, 90_000, 1_800_000, 43_200_000, 604_800_000].map(whole_time);
         assert_eq!(times, ["60 s", "90 s", "30 min", "12 h", "7 d"]);
     }

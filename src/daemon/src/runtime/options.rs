@@ -357,7 +357,10 @@ impl Settings {
 
     fn queue(&self, queue: &QueueName) -> Result<&Queue, Refusal> {
         let found = self.queues.get(queue.as_str()).or_else(|| self.queues.get("*"));
-        found.ok_or_else(|| unknown("queue", queue.as_str(), self.queues.keys().map(String::as_str)))
+        found.ok_or_else(|| {
+            let known = || self.queues.keys().map(String::as_str);
+            Refusal::unknown_queue(queue.as_str(), nearest(queue.as_str(), known()), known())
+        })
     }
 
     /// The mode of a request's queue, and the policy that decides it.

@@ -71,13 +71,15 @@ struct RequestContext {
 pub struct Refused {
     /// Why.
     pub refusal: Refusal,
-    /// Its search is recorded under the id that the decision would have had.
+    /// It is recorded under the id that the decision would have had.
     pub recorded: bool,
+    /// The recorder was told of it, or is to be told of it later, or it is one of those that are left out.
+    pub(super) seen: bool,
 }
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
-        Self { refusal, recorded: false }
+        Self { refusal, recorded: false, seen: false }
     }
 }
 
@@ -152,7 +154,7 @@ impl Daemon {
         deadline: Instant,
         asked: RequestOptions,
     ) -> Result<RequestAnswer, Refused> {
-        let began = Instant::now();
+        let (began, what_if, asks) = (Instant::now(), asked.what_if, Arc::clone(&request));
         let follows = asked.follows || self.follows(request.attempt);
         // Kept beside the future, for a record where the deadline drops it.
         let mut begun = None;
@@ -179,9 +181,13 @@ impl Daemon {
             }
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
-        found.unwrap_or_else(|_| {
+        let found = found.unwrap_or_else(|_| {
             let refusal = passed(began, deadline);
             Err(begun.map_or_else(|| refusal.clone().into(), |context| self.late(&context, refusal.clone())))
+        });
+        found.map_err(|refused| match what_if || refused.seen || refused.refusal.is_a_strangers() {
+            true => refused,
+            false => self.refused_early(&asks, decision, refused.refusal),
         })
     }
 
@@ -355,8 +361,8 @@ impl Daemon {
             self.prepared(policies(&settings, policy).0)?;
         }
         let (request, began) = (Arc::clone(request), Instant::now());
-        // Where nothing is computed there is nothing to make again.
-        let recorded = mode != Mode::Off && settings.engine.records.takes(decision);
+        // That of a queue that is off as well: it says that its application asked.
+        let recorded = settings.engine.records.takes(decision);
         let standing = match mode {
             Mode::On => settings.engine.worth.standing_of(&request, &self.generation()),
             Mode::Off | Mode::Shadow => Standing::Outside,
@@ -430,7 +436,7 @@ impl Daemon {
     /// Its deadline passed. What the engine has taken of it goes on, and is recorded when that has ended.
     fn late(&self, context: &RequestContext, refusal: Refusal) -> Refused {
         if context.claim.as_ref().is_some_and(|claim| claim.is_taken()) {
-            return Refused { refusal, recorded: context.recorded };
+            return Refused { refusal, recorded: context.recorded, seen: true };
         }
         // No search came to its end: it is noted on what the next one would have read.
         let unloaded = JobContext { fill: 0.0, commits: Duration::ZERO };
@@ -450,7 +456,7 @@ impl Daemon {
             let came = RequestOutcome::Refused { decision, at, refusal: refusal.clone() };
             self.0.recorder.see(context.seen(inputs, None, came))
         };
-        Refused { refusal, recorded }
+        Refused { refusal, recorded, seen: true }
     }
 
     /// A search with others that came at about the same time; `None`: it is to be searched alone.

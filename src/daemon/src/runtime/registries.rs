@@ -26,7 +26,7 @@ mod total;
 
 pub use agents::{Agents, REFRESH, Target};
 pub(in crate::runtime) use link_states::LostLinks;
-pub use link_states::{DownLink, LinkTold};
+pub use link_states::{DownLink, LastOutage, LinkTold};
 pub use refusal::{FeedCounts, ItemRefusal, Reason, Taken, bounded};
 
 use blocks::Blocks;

@@ -129,7 +129,8 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
         leases: Vec::new(),
         refused: Some(convert::refused(refusal, Some(record.decision()))),
         recorded: true,
-        params_toml: params.params_toml(),
+        // Where no policy was chosen there are none.
+        params_toml: if policy.is_empty() { String::new() } else { params.params_toml() },
         outcome: None,
         input_homes: Vec::new(),
         performance: None,
@@ -155,11 +156,8 @@ pub(super) async fn replay_of(
         return Err(Refusal::Unknown { what: "policy", name: policy, nearest: near });
     }
     let record = daemon.record(decision).await?;
-    if let Err(Refusal::DeadlineExceeded(time)) = record.answered() {
-        let message = format!(
-            "its deadline of {} passed before there was an answer: there is nothing to make again; `hintctl explain` shows it",
-            time.in_words()
-        );
+    if let Some(why) = record.why_not_again() {
+        let message = format!("{why}: there is nothing to make again; `hintctl explain` shows it");
         return Err(Refusal::Invalid { field: "decision_id".to_owned(), message });
     }
     Ok(move |gone: &mut dyn FnMut() -> bool| {

@@ -5,7 +5,7 @@ use super::convert::{self, resource_to_wire};
 use crate::runtime::Daemon;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
-use hintd_engine::{AttemptHeld, LeaseFilter, LeaseHeld, Refusal};
+use hintd_engine::{AttemptHeld, LeaseFilter, LeaseHeld, Mode, Refusal};
 use hintd_model::units::{ApplicationId, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,12 +176,19 @@ fn decision_view(record: &Record, now: Timestamp) -> v1::DecisionView {
     };
     let decision = &answer.decision;
     let hosts: BTreeSet<&str> = decision.hints.iter().map(|hint| hint.host.as_str()).collect();
-    view.hinted = decision.hints.iter().map(|hint| u64::from(hint.count)).sum();
+    let waits = decision.waits_for_room();
+    view.hinted = decision.hinted();
     view.hosts = hosts.iter().take(HOSTS_NAMED).map(|host| (*host).to_owned()).collect();
     view.hosts_total = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
     view.expected_gain = decision.expected_gain;
-    view.outcome = if decision.withheld.is_some() { "withheld" } else { "hinted" }.to_owned();
-    view.reason = decision.withheld.map_or("", |withheld| withheld.reason.as_str()).to_owned();
+    let (outcome, reason) = match (decision.mode, decision.withheld) {
+        (Mode::Off, _) => ("off", ""),
+        (_, Some(withheld)) => ("withheld", withheld.reason.as_str()),
+        (Mode::Shadow, None) => ("shadow", ""),
+        (Mode::On, None) if waits => ("waits", "no_room"),
+        (Mode::On, None) => ("hinted", ""),
+    };
+    (view.outcome, view.reason) = (outcome.to_owned(), reason.to_owned());
     view
 }
 

@@ -394,7 +394,7 @@ fn decision(record: &Record) -> DecisionRow {
         policy: record.policy().0.to_string(),
         mode: answered.map_or("", |decision| decision.mode.as_str()),
         groups: request.groups.iter().map(group).collect(),
-        hinted: answered.map_or(0, |decision| decision.hints.iter().map(|hint| u64::from(hint.count)).sum()),
+        hinted: answered.map_or(0, |decision| decision.hinted()),
         without_room: answered.map_or(0, |decision| decision.without_room),
         expected_gain: answered.and_then(|decision| decision.expected_gain),
         withheld: answered.and_then(|decision| decision.withheld).map(|withheld| withheld.reason.as_str()),

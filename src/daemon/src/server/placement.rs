@@ -193,7 +193,7 @@ pub(super) fn hints(
         let (call, asked) = begun.inspect_err(|status| spanned.answered(status.code()))?;
         let answer = match asked {
             Ok(asked) => call.answer(daemon, asked).instrument(call.span.clone()).await,
-            Err(refusal) => Err(refusal.into()),
+            Err(refused) => Err(refused),
         };
         let answered = call.span.in_scope(|| call.answered(daemon, answer));
         spanned.answered(answered.as_ref().map_or_else(Status::code, |_| Code::Ok));
@@ -230,7 +230,7 @@ impl Call {
         request: Request<v1::RequestHintsRequest>,
         what_if: bool,
         (received, traced): (Instant, RequestSpan),
-    ) -> Result<(Self, Result<Asked, Refusal>), Status> {
+    ) -> Result<(Self, Result<Asked, Refused>), Status> {
         let settings = daemon.settings();
         let asker = Asker::of(&request);
         let left = time_left(request.get_ref().deadline_ms, request.metadata(), &settings.placer);
@@ -243,7 +243,8 @@ impl Call {
         let line = daemon.request_line(application, asker.peer);
         let core = core.map_err(|refusal| {
             if line.is_due() {
-                tracing::info!(decision_id = %own, refusal = %Shown(&refusal), "refused: the request is not well-formed");
+                // Without an id of a decision: nothing is kept of it that could be found by one.
+                tracing::info!(refusal = %Shown(&refusal), "refused: the request is not well-formed");
                 tell_left_out(line);
             }
             asker.refused(daemon, &refusal, None)
@@ -270,16 +271,25 @@ impl Call {
         Ok((call, asked))
     }
 
-    fn admit(&self, daemon: &Daemon, core: HintRequest, wire: v1::RequestHintsRequest) -> Result<Asked, Refusal> {
+    fn admit(&self, daemon: &Daemon, core: HintRequest, wire: v1::RequestHintsRequest) -> Result<Asked, Refused> {
         tell_left_out(self.line);
-        let application = core.attempt.application;
+        let request = Arc::new(core);
+        let entered = self.enter(daemon, request.attempt.application);
+        // What the log has a line about can be found; more would make a flood that a limit keeps off costly again.
+        let under_way = entered.map_err(|refusal| match self.line.is_due() && !self.what_if {
+            true => daemon.refused_early(&request, self.own, refusal),
+            false => refusal.into(),
+        })?;
+        let proof = proof(&wire.token, &wire.nonce)?;
+        let options = RequestOptions { what_if: self.what_if, follows: wire.follows, proof, span: self.traced.clone() };
+        Ok(Asked { request, digest: convert::digest(wire), options, under_way })
+    }
+
+    fn enter(&self, daemon: &Daemon, application: ApplicationId) -> Result<RequestPermit, Refusal> {
         if !self.what_if {
             daemon.admit(application)?;
         }
-        let under_way = daemon.enter(application)?;
-        let proof = proof(&wire.token, &wire.nonce)?;
-        let options = RequestOptions { what_if: self.what_if, follows: wire.follows, proof, span: self.traced.clone() };
-        Ok(Asked { request: Arc::new(core), digest: convert::digest(wire), options, under_way })
+        daemon.enter(application)
     }
 
     async fn answer(&self, daemon: &Daemon, asked: Asked) -> Result<RequestAnswer, Refused> {
@@ -312,7 +322,7 @@ impl Call {
                 let repeat = repeat.map(|leases| convert::lease_states(&leases));
                 Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat, turn })
             }
-            Err(Refused { refusal, recorded }) => {
+            Err(Refused { refusal, recorded, .. }) => {
                 if self.line.is_due() {
                     tracing::info!(refusal = %Shown(&refusal), took = ?self.received.elapsed(), "refused");
                 }

@@ -21,7 +21,7 @@ pub(super) const MALFORMED: &str = "malformed";
 pub const fn code(refusal: &Refusal) -> Code {
     match refusal {
         Refusal::Invalid { .. } | Refusal::TooLarge { .. } => Code::InvalidArgument,
-        Refusal::Unknown { .. } | Refusal::NotRecorded { .. } => Code::NotFound,
+        Refusal::Unknown { .. } | Refusal::UnknownQueue { .. } | Refusal::NotRecorded { .. } => Code::NotFound,
         Refusal::MissingFeed { .. } | Refusal::Chain { .. } | Refusal::Plan { .. } => Code::FailedPrecondition,
         Refusal::Full { .. } => Code::ResourceExhausted,
         Refusal::IdReused { .. } => Code::AlreadyExists,
@@ -135,6 +135,7 @@ mod tests {
             (Refusal::Invalid { field: "a".into(), message: "b".into() }, Code::InvalidArgument),
             (Refusal::TooLarge { field: "a".into(), message: "b".into(), blocked: vec![] }, Code::InvalidArgument),
             (Refusal::Unknown { what: "policy", name: "x".into(), nearest: None }, Code::NotFound),
+            (Refusal::UnknownQueue { name: "x".into(), there: String::new() }, Code::NotFound),
             (Refusal::MissingFeed { feed: "heartbeats", message: "b".into() }, Code::FailedPrecondition),
             (Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked: vec![] }, Code::ResourceExhausted),
             (Refusal::Chain { chain: "c".into(), why: "b".into() }, Code::FailedPrecondition),
@@ -153,6 +154,7 @@ mod tests {
                 Refusal::Invalid { .. }
                 | Refusal::TooLarge { .. }
                 | Refusal::Unknown { .. }
+                | Refusal::UnknownQueue { .. }
                 | Refusal::NotRecorded { .. }
                 | Refusal::MissingFeed { .. }
                 | Refusal::Chain { .. }

@@ -45,7 +45,9 @@ pub(crate) fn of(compiled: &Compiled<'_>, placement: &Placement, gang_waits: boo
     let mut bare: Vec<(usize, usize)> = Vec::new();
     let mut looked_at = 0;
     for (at, wish) in compiled.groups.iter().enumerate() {
-        let unplaced = wish.count - placement.placed(at);
+        // A gang that can't be whole is not searched for: what of it there is room for is not blocked.
+        let fits = if gang_waits { compiled.fits(at) } else { 0 };
+        let unplaced = wish.count - placement.placed(at).max(fits);
         if unplaced == 0 {
             continue;
         }
@@ -67,6 +69,31 @@ pub(crate) fn of(compiled: &Compiled<'_>, placement: &Placement, gang_waits: boo
         }
     }
     all
+}
+
+/// Of groups that want more than there is room for, each by itself, where nothing was searched for.
+pub(crate) fn beyond(compiled: &Compiled<'_>) -> Vec<Blocked> {
+    let short = |at: usize| {
+        let fits = compiled.fits(at);
+        let rest = compiled.groups[at].count.saturating_sub(fits);
+        (rest > 0).then_some((at, rest, fits == 0))
+    };
+    let blocked = |(looked, (at, rest, bare)): (usize, (usize, u32, bool))| {
+        // Of a part that fits nothing is known to be placed anywhere: all that a look at each node would find is room.
+        if bare && looked < LOOKED_AT {
+            of_group(compiled, at, rest)
+        } else {
+            let constraint = Reason::NoRoom.as_str().into();
+            Blocked {
+                group: Arc::clone(&compiled.problem.groups[at].name),
+                count: rest,
+                constraint,
+                nodes: 0,
+                nearest: Vec::new(),
+            }
+        }
+    };
+    (0..compiled.groups.len()).filter_map(short).enumerate().map(blocked).collect()
 }
 
 /// Of a group of which nothing is placed.

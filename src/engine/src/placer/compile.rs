@@ -30,6 +30,14 @@ pub(crate) struct Compiled<'a> {
     pub(crate) read: Vec<Arc<Dataset>>,
 }
 
+impl Compiled<'_> {
+    /// How many of a group's containers there is room for now, whatever the other groups take.
+    pub(crate) fn fits(&self, at: usize) -> u32 {
+        let group = &self.problem.groups[at];
+        if group.candidates.is_empty() { 0 } else { group.count.min(self.groups[at].count) }
+    }
+}
+
 /// What a group wants, before cutting.
 #[derive(Debug)]
 pub(crate) struct GroupDemand {

@@ -2,7 +2,7 @@
 
 use super::blocked;
 use super::compile::{Compiled, GroupDemand};
-use crate::decision::block;
+use crate::decision::{Decision, block};
 use crate::refusal::Refusal;
 use hintd_model::cluster::{NamedResource, Resource, Snapshot};
 use hintd_model::units::{NodeIdx, RackIdx};
@@ -69,6 +69,27 @@ pub(crate) fn check_gang(compiled: &Compiled<'_>) -> Result<(), Refusal> {
         left = left.minus(&of(pair));
     }
     Ok(())
+}
+
+/// Counts what is not placed of a group: as without room, and what even an empty cluster would not hold as another wave's,
+/// which is returned.
+pub(crate) fn count_unplaced(compiled: &Compiled<'_>, at: usize, placed: u32, draft: &mut Decision) -> u32 {
+    let unplaced = compiled.groups[at].count.saturating_sub(placed);
+    if unplaced == 0 {
+        return 0;
+    }
+    let held = u32::try_from(holds(compiled, at)).unwrap_or(u32::MAX).max(placed);
+    let next_wave = compiled.groups[at].count.saturating_sub(held);
+    draft.next_wave += next_wave;
+    draft.without_room += unplaced - next_wave;
+    next_wave
+}
+
+/// The same of each group, of which `placed` are placed.
+pub(crate) fn count_all_unplaced(compiled: &Compiled<'_>, placed: impl Fn(usize) -> u32, draft: &mut Decision) {
+    for at in 0..compiled.groups.len() {
+        count_unplaced(compiled, at, placed(at), draft);
+    }
 }
 
 /// What a request may bound, beside sizes.

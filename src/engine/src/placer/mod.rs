@@ -1,5 +1,4 @@
 //! The placer: one request and one generation to one proposal. Pure; runs on the worker pool.
-
 //!
 //! # Code map
 //! - `compile`: names to dense columns; `scan`, the nodes that can; `input_blocks`, where the input lies; `sources`, what came before.
@@ -283,6 +282,9 @@ impl<'a> ProposalContext<'a> {
         let mut draft = blank(self.generation, self.request, self.chosen);
         draft.withheld = Some(Withheld { reason, hinted_s: None, default_s: None });
         let placement = nowhere(&compiled.problem);
+        // As many as there is room for, each group by itself: where they would go was not looked for.
+        large::count_all_unplaced(&compiled, |at| compiled.fits(at), &mut draft);
+        draft.blocked = blocked::beyond(&compiled);
         self.without_hints(compiled, &placement, draft)
     }
 
@@ -318,6 +320,9 @@ impl<'a> ProposalContext<'a> {
             parts::terms_of_whole(self.request, &compiled.problem, [&found.in_all, &found.placement]);
         self.compare(&mut draft, &compiled, &found, approach, stop);
         if draft.withheld.is_some() {
+            // What finds no room finds none by YARN's own choice, either: that is said whatever is kept back.
+            large::count_all_unplaced(&compiled, |at| found.placement.placed(at), &mut draft);
+            draft.blocked = blocked::of(&compiled, &found.placement, found.gang_waits);
             return Ok(self.without_hints(compiled, &found.placement, draft));
         }
         draft.plan = approach.planned.map(|run| plan_note(&compiled, run, &found.placement));
@@ -510,13 +515,12 @@ impl Layout<'_> {
             if unplaced == 0 {
                 continue;
             }
-            // What even an empty cluster would not hold is another wave's.
-            let held = u32::try_from(large::holds(compiled, at)).unwrap_or(u32::MAX).max(placed);
-            let next_wave = compiled.groups[at].count.saturating_sub(held);
-            draft.next_wave += next_wave;
-            draft.without_room += unplaced - next_wave;
+            let next_wave = large::count_unplaced(compiled, at, placed, draft);
             if when_full == WhenFull::Advise {
-                let advice = wait::advise((compiled, self.generation), &taken, (at, unplaced - next_wave), now);
+                let mut advice = wait::advise((compiled, self.generation), &taken, (at, unplaced - next_wave), now);
+                // There is room for one of a gang and not for all: when there is for all can't be told.
+                let waits = |wait: &Micros| !self.gang_waits || *wait > Micros::ZERO;
+                advice.rows.iter_mut().for_each(|row| row.wait = row.wait.filter(waits));
                 hints.advise(compiled, at, placed, &advice, &outlook);
             }
         }
@@ -617,7 +621,8 @@ fn full(compiled: &Compiled<'_>, placement: &Placement, gang_waits: bool) -> Ref
     Refusal::Full {
         group: Arc::clone(&group.name),
         wanted: compiled.groups[at].count,
-        free: placement.placed(at),
+        // A gang is not searched for where it can't be whole: what of it fits is known all the same.
+        free: placement.placed(at).max(if gang_waits { compiled.fits(at) } else { 0 }),
         blocked: blocked::of(compiled, placement, gang_waits),
     }
 }

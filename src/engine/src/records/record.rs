@@ -93,6 +93,15 @@ pub enum RequestOutcome {
         /// Why.
         refusal: Refusal,
     },
+    /// The same of one that was refused for something else than what a search found: there is nothing to make again.
+    RefusedEarly {
+        /// The id that its decision would have had.
+        decision: DecisionId,
+        /// When.
+        at: Timestamp,
+        /// Why.
+        refusal: Refusal,
+    },
 }
 
 /// See the module.
@@ -119,7 +128,7 @@ pub struct Record {
 #[derive(Debug)]
 pub(super) enum StoredOutcome {
     Answered { answer: Arc<Answer>, draft: Option<Box<Decision>>, dispatcher: Option<(StoredDispatcher, Arc<Frame>)> },
-    Refused { decision: DecisionId, at: Timestamp, refusal: Refusal },
+    Refused { decision: DecisionId, at: Timestamp, refusal: Refusal, early: bool },
 }
 
 impl std::fmt::Debug for Record {
@@ -169,7 +178,12 @@ impl Record {
         } = seen;
         let came = match came {
             RequestOutcome::Answered { answer, draft, .. } => StoredOutcome::Answered { answer, draft, dispatcher },
-            RequestOutcome::Refused { decision, at, refusal } => StoredOutcome::Refused { decision, at, refusal },
+            RequestOutcome::Refused { decision, at, refusal } => {
+                StoredOutcome::Refused { decision, at, refusal, early: false }
+            }
+            RequestOutcome::RefusedEarly { decision, at, refusal } => {
+                StoredOutcome::Refused { decision, at, refusal, early: true }
+            }
         };
         let mut record = Self {
             facts: Facts::of(&generation, &request, read),
@@ -207,9 +221,23 @@ impl Record {
         Path::new(queue, &self.request.user, self.application())
     }
 
-    /// Whether no hints were given for it but a refusal.
-    pub(super) const fn is_refused(&self) -> bool {
-        matches!(self.came, StoredOutcome::Refused { .. })
+    /// Whether nothing was computed for it: it was refused, or its queue is off. Such records cost who asks nothing.
+    pub(super) fn is_free(&self) -> bool {
+        self.mode == Mode::Off || matches!(self.came, StoredOutcome::Refused { .. })
+    }
+
+    /// Why nothing can be made again; `None`: it can.
+    #[must_use]
+    pub fn why_not_again(&self) -> Option<String> {
+        match &self.came {
+            StoredOutcome::Refused { refusal: Refusal::DeadlineExceeded(time), .. } => {
+                Some(format!("its deadline of {} passed before there was an answer", time.in_words()))
+            }
+            StoredOutcome::Refused { refusal, early: true, .. } => {
+                Some(format!("it was not refused for what a search found ({refusal})"))
+            }
+            _ => None,
+        }
     }
 
     /// Whose request it was.
@@ -263,6 +291,9 @@ impl Record {
                     + answer.token.0.len()
                     + drafted
                     + dispatcher.as_ref().map_or(0, |(dispatcher, _)| dispatcher.weight())
+            }
+            StoredOutcome::Refused { refusal: Refusal::UnknownQueue { name, there }, .. } => {
+                256 + name.len() + there.len()
             }
             StoredOutcome::Refused { refusal, .. } => 256 + refusal.blocked().len() * 640,
         };

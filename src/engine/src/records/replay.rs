@@ -215,9 +215,13 @@ impl Record {
         }
         let mut proposal = propose_waiting(generation, &self.request, &chosen, policy, &self.settings, self.now)?;
         let waits = proposal.waits.take().expect("what waits was asked for");
-        let dispatcher = dispatcher.ok_or_else(|| Refusal::NotRecorded {
-            decision: self.decision(),
-            kept: format!("no State of a dispatcher was kept with it, and {name} dispatches"),
+        let dispatcher = dispatcher.ok_or_else(|| Refusal::Invalid {
+            field: "policy".to_owned(),
+            message: format!(
+                "{name} places no request by itself: it decides which waiting task runs when a node has room, and which tasks \
+                 waited was not kept, for {} decided",
+                self.name
+            ),
         })?;
         Ok(dispatcher.decide(proposal, &waits))
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 pub struct Records {
     settings: RecordSettings,
     by_decision: BTreeMap<DecisionId, Arc<Record>>,
-    /// Who loses records of decisions, and of refusals.
+    /// Who loses records of decisions, and of refusals and of answers of queues that are off.
     decided: Shares,
     refused: Shares,
     tally: Tally,
@@ -99,7 +99,7 @@ impl Records {
         let frame = self.frame(&seen);
         let dispatcher = match &mut seen.came {
             RequestOutcome::Answered { dispatcher, .. } => dispatcher.take(),
-            RequestOutcome::Refused { .. } => None,
+            RequestOutcome::Refused { .. } | RequestOutcome::RefusedEarly { .. } => None,
         };
         let attempt = seen.request.attempt;
         let dispatcher = dispatcher.and_then(|dispatcher| {
@@ -233,7 +233,7 @@ impl Records {
     }
 
     fn shares_of(&mut self, record: &Record) -> &mut Shares {
-        if record.is_refused() { &mut self.refused } else { &mut self.decided }
+        if record.is_free() { &mut self.refused } else { &mut self.decided }
     }
 
     fn remove(&mut self, id: DecisionId) {

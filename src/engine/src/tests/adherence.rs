@@ -3,7 +3,9 @@
 use super::harness::{EngineHarness, container, hosts, maps, running};
 use crate::testing::{attempt, request};
 use crate::{Answer, Counter, DecisionOutcome, Effect, Miss, Mode, Outcomes, Tally, TaskEvent, TaskWhat, Term};
-use hintd_model::cluster::{Change, EdgePattern, GroupEdge, HintRequest, NamedBlock, NamedContainer, NamedDataset};
+use hintd_model::cluster::{
+    Change, EdgePattern, Gang, GroupEdge, HintRequest, NamedBlock, NamedContainer, NamedDataset, WhenFull,
+};
 use hintd_model::units::{AttemptId, Bytes, ContainerId, GroupIdx, LeaseId, Micros, Timestamp};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -240,6 +242,23 @@ fn what_was_undone_or_let_through_is_no_miss() {
     harness.ask(maps("b", 2));
     let (key, off) = harness.engine.adherence().iter().next().unwrap();
     assert_eq!((key.mode, off.decisions, off.outcomes), (Mode::Off, 1, Outcomes::default()));
+}
+
+#[test]
+fn a_gang_that_got_no_lease_is_not_hinted_and_says_how_many_would_fit() {
+    let mut harness = plain(2, 4096);
+    let leased = harness.ask(maps("a", 3));
+    assert_eq!((leased.decision.hinted(), leased.decision.waits_for_room()), (3, false));
+    let whole = HintRequest { gang: Gang::All, attempt: attempt(2, 1), ..maps("gang", 8) };
+    let gang = harness.ask(whole.clone()).decision.clone();
+    assert_eq!((gang.hinted(), gang.waits_for_room(), gang.without_room), (0, true, 8));
+    assert!(gang.hints.iter().all(|hint| hint.expected_wait.is_none()), "when there is room for all can't be told");
+    let [blocked] = &gang.blocked[..] else { panic!("{:?}", gang.blocked) };
+    assert_eq!((blocked.count, harness.counts[&Counter::HintsIssued]), (3, 3), "five would fit");
+    let refusal = harness.refusal(HintRequest { id: "fails".into(), when_full: WhenFull::Fail, ..whole });
+    assert!(matches!(refusal, crate::Refusal::Full { wanted: 8, free: 5, .. }), "{refusal}");
+    harness.pass(Micros::from_secs(600));
+    assert_eq!((tally(&harness).decisions, tally(&harness).outcomes.never), (1, 3), "of the gang none is awaited");
 }
 
 /// One dataset of four blocks of 100 bytes, one on each of h0 to h3, and a request that reads it.

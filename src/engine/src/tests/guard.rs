@@ -5,8 +5,8 @@ use super::flows::wired;
 use super::harness::{EngineHarness, container};
 use crate::decision::{Withheld, WithheldReason};
 use crate::testing::{attempt, request};
-use crate::{Answer, Counter, EdgeHistory, Guard, LearnedGroup, LearnedRun, RouteSettings, TaskWhat};
-use hintd_model::cluster::{EdgePattern, Gang, HintRequest};
+use crate::{Answer, Counter, EdgeHistory, Guard, LearnedGroup, LearnedRun, Refusal, RouteSettings, TaskWhat};
+use hintd_model::cluster::{EdgePattern, Gang, HintRequest, WhenFull};
 use hintd_model::network::build::{self, TreeSpec};
 use hintd_model::units::{BitsPerSec, Bytes, SchedulerKey, Timestamp};
 use std::sync::Arc;
@@ -183,4 +183,25 @@ fn reduces_of_a_first_run_mirror_the_maps_that_have_come() {
     let mut spark = HintRequest { id: "spark".into(), ..reduces(6, false) };
     spark.framework = "spark".into();
     assert_eq!(reason(&harness.ask(spark)), Some(WithheldReason::NothingKnown));
+}
+
+#[test]
+fn what_finds_no_room_is_said_although_hints_are_kept_back() {
+    // Nothing is known, so that nothing is searched for; six nodes have room for 48.
+    let (mut harness, _) = cluster("joint");
+    let said = |answer: &Answer| {
+        let decision = &answer.decision;
+        let blocked: Vec<u32> = decision.blocked.iter().map(|blocked| blocked.count).collect();
+        (reason(answer), decision.without_room, decision.next_wave, blocked)
+    };
+    let large = harness.ask(reduces(60, false));
+    assert_eq!(said(&large), (Some(WithheldReason::NothingKnown), 0, 12, vec![12]));
+    let fails = HintRequest { when_full: WhenFull::Fail, ..reduces(60, false) };
+    let some = harness.ask(HintRequest { id: "fails".into(), ..fails });
+    assert_eq!(said(&some), said(&large), "some of them have room");
+    // Found to gain nothing: the maps came to all racks alike.
+    let (mut harness, hosts) = cluster("joint");
+    maps_came(&mut harness, &hosts, &[1, 1, 1, 1, 1, 1]);
+    let even = harness.ask(reduces(60, true));
+    assert_eq!(said(&even), (Some(WithheldReason::NoGain), 0, 12, vec![12]));
 }

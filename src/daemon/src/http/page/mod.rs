@@ -270,7 +270,7 @@ fn value(request: &Request, name: &str) -> Option<String> {
 fn refused(refusal: &Refusal) -> Response {
     let status = match refusal {
         Refusal::Invalid { .. } => StatusCode::BAD_REQUEST,
-        Refusal::Unknown { .. } | Refusal::NotRecorded { .. } => StatusCode::NOT_FOUND,
+        Refusal::Unknown { .. } | Refusal::UnknownQueue { .. } | Refusal::NotRecorded { .. } => StatusCode::NOT_FOUND,
         _ => StatusCode::SERVICE_UNAVAILABLE,
     };
     text(status, &format!("{refusal}\n"))

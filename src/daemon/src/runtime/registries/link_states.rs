@@ -25,11 +25,22 @@ pub struct DownLink {
     pub carried: Option<Arc<CarriedRoutes>>,
 }
 
+/// The last time that a link carried nothing, which is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastOutage {
+    /// How it went.
+    pub was: DownLink,
+    /// When it ended, as far as hintd was told.
+    pub ended: Instant,
+}
+
 /// What is known of a link beside its load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkTold {
     /// Where it carries nothing.
     pub down: Option<DownLink>,
+    /// Its last outage that is over; `None`: it had none that hintd was told of.
+    pub last_outage: Option<LastOutage>,
     /// When its load was measured last; `None`: it never was.
     pub measured: Option<Instant>,
 }
@@ -125,6 +136,8 @@ fn in_words(carried: &CarriedRoutes) -> String {
 #[derive(Debug, Default)]
 pub(super) struct LinkStates {
     down: BTreeMap<LinkName, DownLink>,
+    /// The last outage of each link of the network that had one: no more than it has links.
+    over: BTreeMap<LinkName, LastOutage>,
     /// Links that went down and of which it is not yet known what they carried.
     lost: BTreeSet<LinkName>,
     /// Lines that are not written yet.
@@ -140,6 +153,10 @@ pub(super) struct LinkStates {
 impl LinkStates {
     pub(super) fn of(&self, link: &LinkName) -> Option<&DownLink> {
         self.down.get(link)
+    }
+
+    pub(super) fn last_outage(&self, link: &LinkName) -> Option<&LastOutage> {
+        self.over.get(link)
     }
 
     /// All, the longest down first.
@@ -170,6 +187,7 @@ impl LinkStates {
 
     pub(super) fn removed(&mut self, link: &LinkName) {
         self.down.remove(link);
+        self.over.remove(link);
         self.lost.remove(link);
         self.measured.remove(link);
     }
@@ -214,11 +232,13 @@ impl LinkStates {
     pub(super) fn whole(&mut self, network: Option<&Network>, said_by: &Arc<str>, now: Instant) {
         let Some(network) = network else {
             self.down.clear();
+            self.over.clear();
             self.lost.clear();
             self.measured.clear();
             return;
         };
         self.down.retain(|link, _| network.link(link.as_str()).is_some());
+        self.over.retain(|link, _| network.link(link.as_str()).is_some());
         self.lost.retain(|link| network.link(link.as_str()).is_some());
         self.measured.retain(|link, _| network.link(link.as_str()).is_some());
         network.links().for_each(|(link, _)| self.link(network, link, said_by, now));
@@ -243,7 +263,9 @@ impl LinkStates {
             (true, true) => {
                 let was = self.down.remove(name)?;
                 self.lost.remove(name);
-                Some((false, Some(now.saturating_duration_since(was.since))))
+                let lasted = now.saturating_duration_since(was.since);
+                self.over.insert(name.clone(), LastOutage { was, ended: now });
+                Some((false, Some(lasted)))
             }
             _ => None,
         }
@@ -438,6 +460,12 @@ mod tests {
         turn(&mut states, true);
         states.carried(&name, CarriedRoutes::default());
         assert_eq!(states.of(&name), None, "what is told too late is of no link that is down");
+        let outage = states.last_outage(&name).unwrap();
+        assert_eq!(
+            (outage.ended, outage.was.carried.as_ref().unwrap().routes),
+            (now, 3),
+            "and no longer of its outage"
+        );
         turn(&mut states, false);
         turn(&mut states, true);
         assert_eq!(states.take_lost().links, [], "it was back before anybody looked");

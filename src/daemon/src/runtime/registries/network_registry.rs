@@ -65,7 +65,11 @@ impl NetworkRegistry {
     }
 
     pub(super) fn link_told(&self, link: &LinkName) -> LinkTold {
-        LinkTold { down: self.states.of(link).cloned(), measured: self.states.measured(link) }
+        LinkTold {
+            down: self.states.of(link).cloned(),
+            last_outage: self.states.last_outage(link).cloned(),
+            measured: self.states.measured(link),
+        }
     }
 
     /// A link's load was measured; it is one of the network's.

@@ -1,7 +1,7 @@
 //! Links and who uses them, what-ifs of the network, and those who watch routes, for operators.
 
 use super::field::invalid;
-use crate::runtime::{DownLink, LinkTold};
+use crate::runtime::{DownLink, LastOutage, LinkTold};
 use hintd_client::wire::v1;
 use hintd_engine::{
     ApplicationPaths, CarriedRoutes, Drain, Generation, LinkForecast, LinkUse, LoadSource, NetworkWhatIf, Refusal,
@@ -86,6 +86,19 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, paths: &Path
         b_to_a_modelled_bits_per_s: whole(link.modelled[1]),
         users_reason: users_reason(link).to_owned(),
         carried: down.and_then(|down| down.carried.as_deref()).map(|carried| paths.carried(carried)),
+        last_outage: told.last_outage.as_ref().map(last_outage),
+    }
+}
+
+/// Paths of now say nothing of an outage that is over.
+fn last_outage(outage: &LastOutage) -> v1::LastOutage {
+    let LastOutage { was, ended } = outage;
+    let lasted = ended.saturating_duration_since(was.since).as_millis();
+    v1::LastOutage {
+        ended_ms: millis(*ended),
+        lasted_ms: u64::try_from(lasted).unwrap_or(u64::MAX),
+        said_by: was.said_by.to_string(),
+        carried: was.carried.as_deref().map(|carried| PathsNow::default().carried(carried)),
     }
 }
 
@@ -223,7 +236,7 @@ mod tests {
     fn only_a_link_that_is_down_says_since_when_and_what_it_carried() {
         let carried = CarriedRoutes { routes: 2, ..CarriedRoutes::default() };
         let down = DownLink { since: Instant::now(), said_by: "ryu".into(), carried: Some(carried.into()) };
-        let told = LinkTold { down: Some(down), measured: None };
+        let told = LinkTold { down: Some(down), last_outage: None, measured: None };
         let since = |up| {
             let link = LinkUse {
                 link: "l1".into(),

@@ -4,7 +4,7 @@ import { doc, explained, filter, place, since, to } from './state.mjs';
 import { Replay, Terms } from './replay.mjs';
 
 const groups = (row) => row.groups.map((group) => `${group.count} × ${group.name}`).join(', ');
-const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? 'hinted' : row.mode);
+const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? (row.without_room > 0 && !row.hinted ? 'waits: no room' : 'hinted') : row.mode);
 const kind = (row) => (row.refused ? 'state bad' : row.withheld ? 'state warn' : 'state good');
 
 function Decided({ caption, rows, name, filter, application = true }) {

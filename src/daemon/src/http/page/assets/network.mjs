@@ -1,7 +1,7 @@
 // The network by tiers: switches as boxes, links with a line each way, as wide and colored as they are loaded.
 import { signal } from './vendor/signals-core.mjs';
 import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, bits, busier, byName, count, cut, down, hottest, html, level, modelled, nobody, percent, shares, span } from './parts.mjs';
-import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, to } from './state.mjs';
+import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, since, to } from './state.mjs';
 
 const TIERS = ['optical', 'core', 'aggregation', 'edge'];
 const ROW = 130;
@@ -123,6 +123,14 @@ function Carried({ carried }) {
   ]} />${more && html`<p class="empty">${more}</p>`}`;
 }
 
+/** The last outage of a link that is over. */
+const outage = ({ ended_ms, lasted_ms, said_by, carried }) => {
+  const named = carried?.applications.map((of) => of.application_id) ?? [];
+  const more = (carried?.applications_total ?? 0) - named.length;
+  const whose = named.length ? `, of ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}` : '';
+  return `${span(lasted_ms)} long, ended ${span(ended_ms + since())} ago${said_by ? `, as ${said_by} said` : ''}${carried ? `; it carried ${count(carried.routes, 'route')}${whose}` : ''}`;
+};
+
 function Chosen({ link }) {
   const hour = history.value?.of === link.id ? history.value : null;
   const shown = hour?.link && hour.at_ms.length > 1;
@@ -139,6 +147,7 @@ function Chosen({ link }) {
     <${Facts} rows=${[
     ['Between', `${link.a} and ${link.b}`],
     ['State', link.up ? 'up' : down(link), link.up ? '' : 'bad'],
+    link.last_outage && ['Last outage', outage(link.last_outage)],
     ['Capacity each way', bits(link.bits_per_s)],
     ['a to b', sends(0)],
     ['b to a', sends(1)],
