@@ -5,7 +5,7 @@ use super::flows::wired;
 use super::harness::{EngineHarness, container};
 use crate::decision::{Withheld, WithheldReason};
 use crate::testing::{attempt, request};
-use crate::{Answer, Counter, EdgeHistory, Guard, LearnedGroup, LearnedRun, Refusal, RouteSettings, TaskWhat};
+use crate::{Answer, Counter, EdgeHistory, Guard, LearnedGroup, LearnedRun, RouteSettings, TaskWhat};
 use hintd_model::cluster::{EdgePattern, Gang, HintRequest, WhenFull};
 use hintd_model::network::build::{self, TreeSpec};
 use hintd_model::units::{BitsPerSec, Bytes, SchedulerKey, Timestamp};
