@@ -26,7 +26,7 @@ use super::flows::Flows;
 use super::generation::Generation;
 use super::history::History;
 use super::holding::Holding;
-use super::holding::serve::HoldHandler;
+use super::holding::wish::HoldHandler;
 use super::ids::Ids;
 use super::lease::Lease;
 use super::leasing::LeaseHandler;

@@ -7,7 +7,7 @@ use super::replace::FollowEvent;
 use super::watchers::Watching;
 use super::worth::WorthCall;
 use crate::store::StoreFailure;
-use hintd_engine::holding::serve::{ShuffleWish, WishTurn};
+use hintd_engine::holding::wish::{ShuffleWish, WishTurn};
 use hintd_engine::prediction::Runs;
 use hintd_engine::worth::book::WorthView;
 use hintd_engine::{

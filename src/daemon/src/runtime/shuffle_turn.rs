@@ -3,7 +3,7 @@
 use super::command::Command;
 use super::daemon::Daemon;
 use hintd_engine::decision::WithheldReason;
-use hintd_engine::holding::serve::{ShuffleWish, WishTurn};
+use hintd_engine::holding::wish::{ShuffleWish, WishTurn};
 use hintd_engine::{Mode, Proof, Refusal};
 use hintd_model::units::{Bytes, QueueName};
 

@@ -7,7 +7,7 @@
 //! turn is among the jobs that stay there too, by that rack's access links and containers.
 //!
 //! # Code map
-//! - Here: the order. `fabric`: what cluster and racks can carry. `serve`: the engine's call, and where bytes are known from.
+//! - Here: the order. `fabric`: what cluster and racks can carry. `wish`: what a job says, and where bytes are known from. `serve`: the engine's call.
 //!
 //! # Invariants
 //! - What is not known to be heavy is never held.
@@ -17,7 +17,8 @@
 //!   says nothing any more.
 
 mod fabric;
-pub mod serve;
+mod serve;
+pub mod wish;
 
 pub(crate) use fabric::FabricScans;
 pub use fabric::access;

@@ -2,7 +2,7 @@
 
 use super::flows::wired;
 use super::harness::EngineHarness;
-use crate::holding::serve::{ShuffleWish, Teller, WishTurn};
+use crate::holding::wish::{ShuffleWish, Teller, WishTurn};
 use crate::holding::{Shuffle, Turn};
 use crate::testing::attempt;
 use crate::{EdgeHistory, LearnedGroup, LearnedRun, Proof, RouteSettings};

@@ -4,7 +4,7 @@ use super::request::attempt;
 use crate::runtime::shuffle_turn::ShuffleAdvice;
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
-use hintd_engine::holding::serve::{ShuffleWish, Teller, WishTurn};
+use hintd_engine::holding::wish::{ShuffleWish, Teller, WishTurn};
 use hintd_engine::holding::{Shuffle, Turn};
 use hintd_model::units::{Bytes, QueueName};
 
