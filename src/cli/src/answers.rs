@@ -149,13 +149,14 @@ fn round_text(round: &v1::RoundNote) -> String {
     )
 }
 
+/// Whether a hint is only a place to wait at: there is no room, and nothing is leased.
+pub(super) fn only_waits(set: &v1::HintSet, hint: &v1::Hint) -> bool {
+    set.mode() == v1::Mode::On && set.without_room > 0 && hint.lease_ids.is_empty()
+}
+
 /// Whether none of its containers has room: hints only say where to wait.
 pub(super) fn waits_for_room(set: &v1::HintSet) -> bool {
-    let hinted: u32 = set.hints.iter().map(|hint| hint.count).sum();
-    set.mode() == v1::Mode::On
-        && set.without_room > 0
-        && set.without_room >= hinted
-        && set.hints.iter().all(|hint| hint.lease_ids.is_empty())
+    set.mode() == v1::Mode::On && set.without_room > 0 && set.hints.iter().all(|hint| only_waits(set, hint))
 }
 
 /// Of a gang, how many would fit now: what is not blocked of what has no room.

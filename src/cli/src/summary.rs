@@ -11,19 +11,25 @@ const HOSTS_NAMED: usize = 3;
 /// Where and why against YARN's own placement; followed or not.
 #[must_use]
 pub(super) fn sentences(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> String {
-    let hinted: u32 = set.hints.iter().map(|hint| hint.count).sum();
-    if hinted == 0 {
+    let (waiting, hinted): (Vec<_>, Vec<_>) =
+        set.hints.iter().cloned().partition(|hint| answers::only_waits(set, hint));
+    let [waits, leads] = [&waiting, &hinted].map(|hints| hints.iter().map(|hint| hint.count).sum::<u32>());
+    if waits + leads == 0 {
         return nothing_hinted(set);
     }
-    if answers::waits_for_room(set) {
-        let whole = if hinted == 1 { "the container has" } else { "the containers have" };
+    if leads == 0 {
+        let whole = if waits == 1 { "the container has" } else { "the containers have" };
         let first = format!("No lease: {}; {whole} only places to wait at.", answers::no_room(set));
         return match outcome {
             None => format!("{first}\nWhether these are used is not followed."),
             some => format!("{first}\n{}", followed(set, some)),
         };
     }
-    let first = format!("{}: {}; {}.", containers(u64::from(hinted), "hinted"), places(set), why(set));
+    let more = match waits {
+        0 => String::new(),
+        waits => format!(" Without a lease: {waits} more, told only where to wait, for {}.", answers::no_room(set)),
+    };
+    let first = format!("{}: {}; {}.{more}", containers(u64::from(leads), "hinted"), places(&hinted), why(set));
     format!("{first}\n{}", followed(set, outcome))
 }
 
@@ -50,8 +56,8 @@ fn nothing_hinted(set: &v1::HintSet) -> String {
 }
 
 /// `5 on n1, 3 on n2, 2 on n3 and 4 on 2 other hosts`
-fn places(set: &v1::HintSet) -> String {
-    let hosts = answers::by_host(&set.hints, None);
+fn places(hints: &[v1::Hint]) -> String {
+    let hosts = answers::by_host(hints, None);
     let named: Vec<String> = hosts.iter().take(HOSTS_NAMED).map(|(host, count)| format!("{count} on {host}")).collect();
     let rest = hosts.get(HOSTS_NAMED..).unwrap_or_default();
     let more: u32 = rest.iter().map(|(_, count)| count).sum();
@@ -201,6 +207,21 @@ mod tests {
             said.starts_with(
                 "No lease: 79 containers find no room now: the gang is placed whole or not at all, and 32 of"
             ),
+            "{said}"
+        );
+        // Of some there is room: what only waits is not among those that are hinted.
+        let part = v1::HintSet {
+            without_room: 4,
+            hints: vec![
+                v1::Hint { host: "n1".into(), count: 2, lease_ids: vec![7, 8], ..v1::Hint::default() },
+                v1::Hint { host: "n1".into(), count: 3, ..v1::Hint::default() },
+            ],
+            ..set()
+        };
+        let said = sentences(&part, None);
+        assert!(said.starts_with("2 containers are hinted: 2 on n1; "), "{said}");
+        assert!(
+            said.contains(" Without a lease: 3 more, told only where to wait, for 4 containers find no room now."),
             "{said}"
         );
         let off = sentences(&v1::HintSet { mode: v1::Mode::Off.into(), ..none }, None);

@@ -117,20 +117,21 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether none of its containers has room: its hints are only where to wait, and nothing is leased.
-    #[must_use]
-    pub fn waits_for_room(&self) -> bool {
-        let named: u32 = self.hints.iter().map(|hint| hint.count).sum();
-        self.mode == Mode::On
-            && self.without_room > 0
-            && self.without_room >= named
-            && self.hints.iter().all(|hint| hint.leases.is_empty())
+    /// Whether a hint is only a place to wait at: there is no room, and nothing is leased.
+    fn only_waits(&self, hint: &Hint) -> bool {
+        self.mode == Mode::On && self.without_room > 0 && hint.leases.is_empty()
     }
 
-    /// Containers with a hint that is more than where to wait.
+    /// Whether none of its containers has room: its hints are only where to wait.
+    #[must_use]
+    pub fn waits_for_room(&self) -> bool {
+        self.mode == Mode::On && self.without_room > 0 && self.hints.iter().all(|hint| self.only_waits(hint))
+    }
+
+    /// Containers with a hint that is more than a place to wait at.
     #[must_use]
     pub fn hinted(&self) -> u64 {
-        if self.waits_for_room() { 0 } else { self.hints.iter().map(|hint| u64::from(hint.count)).sum() }
+        self.hints.iter().filter(|hint| !self.only_waits(hint)).map(|hint| u64::from(hint.count)).sum()
     }
 }
 

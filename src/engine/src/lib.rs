@@ -7,7 +7,7 @@
 //!   `flow_updates` (flows, routes, watches), `leasing` (leases granted and ended), `attempt_end` (attempts remembered and
 //!   forgotten), `recover` (from the journal's rows); `adherence::hooks`, `circuits::serve` and `timing`,
 //!   `dispatching::serve`, `late`, `offers`, `dispatch_events` and `immediate`, `plans::serve`, `rebalance`,
-//!   `holding::wish` and `serve`, `worth::serve`.
+//!   `holding::wish` and `holding::serve`, `worth::serve`.
 //! - `facts`: the model and its last snapshot; `ids`; `results`: what calls come to.
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
 //! - `adherence`: whether hints were followed, and what came of it.

@@ -261,6 +261,15 @@ fn a_gang_that_got_no_lease_is_not_hinted_and_says_how_many_would_fit() {
     assert_eq!((tally(&harness).decisions, tally(&harness).outcomes.never), (1, 3), "of the gang none is awaited");
 }
 
+#[test]
+fn places_to_wait_at_are_not_hinted_though_others_of_the_request_have_room() {
+    let mut harness = plain(2, 4096);
+    harness.ask(maps("a", 3));
+    let some = harness.ask(HintRequest { attempt: attempt(2, 1), ..maps("some", 8) }).decision.clone();
+    let named: u64 = some.hints.iter().map(|hint| u64::from(hint.count)).sum();
+    assert_eq!((some.hinted(), some.waits_for_room(), some.without_room, named), (5, false, 3, 8));
+}
+
 /// One dataset of four blocks of 100 bytes, one on each of h0 to h3, and a request that reads it.
 fn reading(harness: &mut EngineHarness, id: &str, app: u32) -> HintRequest {
     let replica = |at: u64| format!("h{at}").as_str().into();
