@@ -18,14 +18,14 @@ INPUTS = 3
 SMALL_MB = 8  # of an input of the mix's medium jobs
 SAMPLES = 20_000_000  # of each map of the CPU-bound job: some ten seconds of a core
 
-# What is run with hints off; on; on with receivers held in turns; on with data placed as well; on with both; on and gathered in few racks.
+# What is run with hints off; on; on with receivers held in turns; on with data placed as well; on with both. Of `gathered`: off; on with `gathers=false`; and on.
 # Of `kinds`: off; stock jobs hinted as by default, so only their reduces; and their maps too.
 TESTS = {"terasort": ("off", "on"), "three": ("off", "on", "hold"), "new": ("off", "on"), "teragen": ("off", "on"),
          "twelve": ("off", "on"), "cpu": ("off", "on"), "spark": ("off", "on"), "flink": ("off", "on"), "mix": ("off", "on", "hold", "both"),
-         "data": ("off", "on", "data"), "gathered": ("off", "on", "gather"), "background": ("off", "on"), "half-uplink": ("off", "on"), "slow-node": ("off", "on"),
+         "data": ("off", "on", "data"), "gathered": ("off", "plain", "on"), "background": ("off", "on"), "half-uplink": ("off", "on"), "slow-node": ("off", "on"),
          "cut": ("fixed", "forwarding", "hinted", "routes", "killed"), "kinds": kinds.ARMS}
 # Of those of `cut` (cut.py) only one is hinted.
-HINTED = ("on", "hold", "data", "both", "gather", "hinted", "reduces", "maps")
+HINTED = ("on", "hold", "data", "both", "plain", "hinted", "reduces", "maps")
 # Whose run, not counted, goes before a test of recurring jobs.
 FIRST = {"terasort": "terasort", "three": "terasort", "twelve": "twelve", "cpu": "cpu", "spark": "spark", "flink": "flink", "mix": "mix", "data": "data", "gathered": "gathered",
          "background": "terasort", "half-uplink": "terasort", "slow-node": "terasort", "cut": "terasort", "kinds": "kinds"}

@@ -12,10 +12,10 @@ from worth_jobs import HINTED
 
 STARVED = 0.5  # two cores run what some two hundred threads of six nodes want: they wait for each other in any case
 FIRST, LAST = "<!-- figures: written by tests/hadoop/worth -->", "<!-- end of figures -->"
-SAID = {"off": "off", "on": "on", "hold": "on, held in turns", "data": "on, data placed", "both": "on, held, data placed", "gather": "on, gathered",
+SAID = {"off": "off", "on": "on", "hold": "on, held in turns", "data": "on, data placed", "both": "on, held, data placed", "plain": "on, gathers=false",
         "fixed": "off, nobody reroutes", "forwarding": "off, os-ken reroutes", "hinted": "on, os-ken reroutes", "routes": "off, hintd reroutes",
         "killed": "off, hintd's routes, hintd killed", "reduces": "on, reduces", "maps": "on, maps as well"}
-COLORS = {"off": "#777777", "on": "#1f6fb4", "hold": "#c2571a", "data": "#2e7d4f", "both": "#7a3fa0", "gather": "#b03a5b",
+COLORS = {"off": "#777777", "on": "#1f6fb4", "hold": "#c2571a", "data": "#2e7d4f", "both": "#7a3fa0", "plain": "#b03a5b",
           "fixed": "#777777", "forwarding": "#c2571a", "hinted": "#7a3fa0", "routes": "#1f6fb4", "killed": "#2e7d4f", "reduces": "#1f6fb4", "maps": "#2e7d4f"}
 BASES = ("off", "fixed")  # by whose seconds the other arms' are divided
 

@@ -50,6 +50,7 @@ fn because(found: &v1::ReplicasResponse) -> String {
     match found.reason.as_str() {
         "planned" => format!("planned: {} of plan \"{}\" reads it", found.job, found.plan),
         "homes" => format!("home racks: {} reads it again, as its earlier runs did", found.reader),
+        "classes" => "by classes of machines: one replica on scale-up machines, two on scale-out machines".to_owned(),
         "everywhere" => format!("as HDFS does by default: {} is as well off anywhere", found.reader),
         "no_earlier_run" => {
             format!("as HDFS does by default: no run of {} was told with bytes and times", found.reader)
@@ -58,6 +59,9 @@ fn because(found: &v1::ReplicasResponse) -> String {
             "as HDFS does by default: no plan is in force, and no earlier run is known that read it".to_owned()
         }
         "not_planned" => format!("as HDFS does by default: no job of plan \"{}\" reads it", found.plan),
+        "racks_gone" if found.reader.is_empty() => {
+            "as HDFS does by default: of one class of machines no node is usable".to_owned()
+        }
         "racks_gone" => {
             format!("as HDFS does by default: no rack that runs maps of {} has a usable node", found.reader)
         }
@@ -71,7 +75,11 @@ fn text(found: &v1::ReplicasResponse) -> String {
     let mut lines = vec![because(found)];
     if !found.racks.is_empty() {
         let rows = found.racks.iter().map(|rack| [rack.rack.clone(), rack.hosts.join(" ")]);
-        let racks = if found.reason == "homes" { "home racks" } else { "racks in plan order" };
+        let racks = match found.reason.as_str() {
+            "homes" => "home racks",
+            "classes" => "racks",
+            _ => "racks in plan order",
+        };
         lines.push(format!("\n{}", output::table([racks, "usable hosts"], 2, rows)));
         let shown = |replica: &v1::ReplicaAdvice| match replica.rack.as_str() {
             "" => "HDFS's choice".to_owned(),

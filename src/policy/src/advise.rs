@@ -190,6 +190,11 @@ pub trait PlaceData: Send + Sync {
         (0..blocks).map(|block| self.place_data(&DataProblem { block, ..problem.clone() })).collect()
     }
 
+    /// Whether it goes by what machines are, whoever reads: then neither a plan nor an earlier run of a reader is wanted.
+    fn needs_no_reader(&self) -> bool {
+        false
+    }
+
     /// Racks in which the input of a recurring job should have a replica, asked before it is written, or in which its tasks
     /// are best gathered where it is written already; ascending; empty: wherever HDFS puts it, and everywhere.
     fn homes(&self, _problem: &HomesProblem<'_>) -> Vec<RackIdx> {

@@ -363,6 +363,12 @@ impl Settings {
         })
     }
 
+    /// The policy of requests of queues that are not named and of no framework: what goes for data whose reader nobody knows.
+    #[must_use]
+    pub fn general_policy(&self) -> &'static str {
+        self.queues.get("*").and_then(|queue| queue.policy).unwrap_or(self.policies.default)
+    }
+
     /// The mode of a request's queue, and the policy that decides it.
     ///
     /// # Errors

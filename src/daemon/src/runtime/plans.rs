@@ -3,6 +3,7 @@
 use super::command::{Command, EngineHandle, PlanCall, PlanProgress, Reply, RolledBack};
 use super::daemon::Daemon;
 use super::engine_thread::{EngineThread, store_failed};
+use super::place::policies;
 use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::plans::replicas::{ReplicaPlan, ReplicaRequest};
 use hintd_engine::plans::{KeptPlan, check_name, validate_plan};
@@ -313,7 +314,8 @@ impl Daemon {
     fn advise_replicas(&self, ask: &ReplicaRequest) -> Result<ReplicaPlan, Refusal> {
         let settings = self.settings();
         let policy_of = |name: &str| settings.policies.built.get(name);
-        let found = DataHomes::advise(&self.0.data_homes, &self.generation(), ask, policy_of, self.clock().now())?;
+        let policies = (&**policies(&settings, settings.general_policy()).0, policy_of);
+        let found = DataHomes::advise(&self.0.data_homes, &self.generation(), ask, policies, self.clock().now())?;
         self.metrics().replicas_advised(found.reason.as_str());
         Ok(found)
     }

@@ -7,7 +7,7 @@
 //!
 //! Where data of a recurring job was sent nowhere, each attempt may be gathered in a few racks ([`DataHomes::gather`]).
 
-use super::replicas::{Replica, ReplicaPlan, ReplicaRequest, Why, of_block, replicas, usable};
+use super::replicas::{Replica, ReplicaPlan, ReplicaRequest, Why, named, of_block, replicas, usable};
 use crate::generation::Generation;
 use crate::history::{HistoryView, JobHistory};
 use crate::placer::seed_of;
@@ -45,6 +45,33 @@ pub struct DataHomes {
     gathered: BTreeMap<AttemptId, Chosen>,
 }
 
+/// As a policy says that needs no reader.
+fn by_machines(
+    snapshot: &Snapshot,
+    ask: &ReplicaRequest,
+    places: &dyn PlaceData,
+    now: Timestamp,
+) -> Result<ReplicaPlan, Refusal> {
+    let problem = |nth: u32| DataProblem {
+        snapshot,
+        path: Arc::clone(&ask.path),
+        block: nth.into(),
+        reader: ask.reader.clone(),
+        plan: None,
+        homes: &[],
+        now,
+        writer: None,
+        replication: ask.replication,
+        seed: ask.seed.unwrap_or_else(|| seed_of(&ask.path)),
+    };
+    let blocks: Vec<_> = (0..ask.blocks).map(|nth| of_block(places, &problem(nth))).collect::<Result<_, _>>()?;
+    let told = blocks.iter().flatten().filter_map(|replica: &Replica| Some(&replica.place.as_ref()?.0));
+    let racks: BTreeSet<RackIdx> = told.filter_map(|rack| snapshot.statics.by_rack.get(rack).copied()).collect();
+    let reason = if racks.is_empty() { Why::RacksGone } else { Why::Classes };
+    let racks = racks.into_iter().map(|rack| named(snapshot, rack)).collect();
+    Ok(ReplicaPlan { plan: None, reader: ask.reader.clone(), job: None, racks, blocks, reason })
+}
+
 /// What was chosen for one reader, or one attempt.
 #[derive(Debug, Clone)]
 struct Chosen {
@@ -64,8 +91,9 @@ impl Chosen {
 }
 
 impl DataHomes {
-    /// Where replicas of new data should go: as the plan in force has it, else in the homes of the recurring job that reads
-    /// it. `policy_of`: policies by name.
+    /// Where replicas of new data should go: as the plan in force has it, else as `general` says, the policy of queues that
+    /// have none of their own, where it needs no reader, else in the homes of the recurring job that reads it. `policy_of`:
+    /// policies by name.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a reader that is named and neither planned nor known by an earlier run.
@@ -73,7 +101,7 @@ impl DataHomes {
         remembered: &Mutex<Self>,
         generation: &Generation,
         ask: &ReplicaRequest,
-        policy_of: impl Fn(&str) -> Option<&'p Arc<dyn Policy>>,
+        (general, policy_of): (&dyn Policy, impl Fn(&str) -> Option<&'p Arc<dyn Policy>>),
         now: Timestamp,
     ) -> Result<ReplicaPlan, Refusal> {
         let planned = replicas(generation, ask, &policy_of, now);
@@ -83,6 +111,9 @@ impl DataHomes {
         };
         if !unplanned {
             return planned;
+        }
+        if let Some(places) = general.as_place_data().filter(|places| places.needs_no_reader()) {
+            return by_machines(&generation.snapshot, ask, places, now);
         }
         // Only what is remembered is worked on one after the other.
         let lock = || remembered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,12 +151,8 @@ impl DataHomes {
             replication: ask.replication,
             seed: ask.seed.unwrap_or_else(|| seed_of(&ask.path)),
         };
-        let named = |rack: &RackIdx| {
-            let hosts = usable(snapshot, *rack).map(|node| snapshot.host(node).clone()).collect();
-            (snapshot.statics.racks[rack.at()].clone(), hosts)
-        };
         let blocks = (0..ask.blocks).map(|nth| of_block(places, &problem(nth))).collect::<Result<_, _>>()?;
-        let racks = homes.iter().map(named).collect();
+        let racks = homes.iter().map(|&rack| named(snapshot, rack)).collect();
         Ok(ReplicaPlan { racks, blocks, ..default(Why::Homes) })
     }
 

@@ -45,7 +45,8 @@ pub struct ReplicaPlan {
     pub reader: Option<Arc<str>>,
     /// The run of it that the racks are of: the first that has yet to come.
     pub job: Option<JobName>,
-    /// Racks that run its maps, in the order in which they are planned to begin, or its homes, with their usable hosts.
+    /// Racks that run its maps, in the order in which they are planned to begin, or its homes, or those that its blocks go to,
+    /// with their usable hosts.
     pub racks: Vec<(RackPath, Vec<HostName>)>,
     /// By block, first replica first.
     pub blocks: Vec<Vec<Replica>>,
@@ -67,6 +68,8 @@ pub enum Why {
     Planned,
     /// No plan has it; the first replica in a home of the recurring job that reads it, the others HDFS's.
     Homes,
+    /// By what machines are, whoever reads it: one replica for each class.
+    Classes,
     /// The reader's earlier runs are not known well enough: bytes and times of tasks were never told.
     NoEarlierRun,
     /// The reader's shuffle is too small, or the cluster too loaded, for homes to be worth it.
@@ -90,6 +93,7 @@ impl Why {
         match self {
             Self::Planned => "planned",
             Self::Homes => "homes",
+            Self::Classes => "classes",
             Self::NoEarlierRun => "no_earlier_run",
             Self::Everywhere => "everywhere",
             Self::NoPlan => "no_plan",
@@ -153,10 +157,7 @@ pub fn replicas<'p>(
         seed,
     };
     let block = |nth: u32| of_block(places, &problem(nth.into()));
-    let named = |rack: RackIdx| {
-        let hosts = usable(snapshot, rack).map(|node| snapshot.host(node).clone()).collect();
-        (snapshot.statics.racks[rack.at()].clone(), hosts)
-    };
+    let named = |rack| named(snapshot, rack);
     Ok(ReplicaPlan {
         plan: name,
         job: job.map(|job| job.job.clone()),
@@ -209,6 +210,12 @@ fn map_racks(job: &PlannedJob, snapshot: &Snapshot) -> Vec<RackIdx> {
         }
     }
     racks
+}
+
+/// The rack's name and usable hosts.
+pub(super) fn named(snapshot: &Snapshot, rack: RackIdx) -> (RackPath, Vec<HostName>) {
+    let hosts = usable(snapshot, rack).map(|node| snapshot.host(node).clone()).collect();
+    (snapshot.statics.racks[rack.at()].clone(), hosts)
 }
 
 pub(super) fn usable(snapshot: &Snapshot, rack: RackIdx) -> impl Iterator<Item = NodeIdx> + '_ {

@@ -1,6 +1,6 @@
 //! Where data goes that recurring jobs read and no plan covers.
 
-use super::harness::EngineHarness;
+use super::harness::{EngineHarness, registration};
 use super::plans::{packer, plan};
 use crate::plans::homes::{AGE_MAX, DataHomes, GIVEN_MAX, READERS_MAX, UNASKED_MAX};
 use crate::plans::input_homes::{InputHomes, InputTasks};
@@ -8,7 +8,7 @@ use crate::plans::replicas::{ReplicaPlan, ReplicaRequest, Why};
 use crate::prediction::{Run, steady_path};
 use crate::testing::attempt;
 use crate::{LearnedGroup, LearnedRun, Refusal};
-use hintd_model::cluster::{Change, Heartbeat, NamedResource, NodeState};
+use hintd_model::cluster::{Change, Heartbeat, NamedResource, NodeState, Registration};
 use hintd_model::units::{Bytes, Micros, Timestamp};
 use hintd_policy::{Policy, registry};
 use proptest::prelude::*;
@@ -65,7 +65,7 @@ fn advise_as(
         "jobpacker" => Some(&packer),
         _ => None,
     };
-    DataHomes::advise(homes, &harness.engine.generation(), ask, policy_of, harness.now)
+    DataHomes::advise(homes, &harness.engine.generation(), ask, (&*joint, policy_of), harness.now)
 }
 
 fn advise(homes: &mut Mutex<DataHomes>, harness: &EngineHarness, path: &str) -> ReplicaPlan {
@@ -268,9 +268,39 @@ fn a_reader_of_little_shuffle_or_unknown_runs_leaves_it_to_hdfs_and_the_answer_s
         assert_eq!((found.reason, found.racks.len(), found.blocks.len()), (why, 0, 4), "{path}");
         assert!(found.reader.is_some() && found.blocks.iter().flatten().all(|replica| replica.place.is_none()));
     }
-    let nothing =
-        DataHomes::advise(&homes, &harness.engine.generation(), &ask("/light/x"), |_| None, harness.now).unwrap();
-    assert_eq!(nothing.reason, Why::PolicyPlacesNoData);
+    let random = registry::with_defaults("random").unwrap();
+    let policies = (&*random, |_: &str| None);
+    let nothing = DataHomes::advise(&homes, &harness.engine.generation(), &ask("/light/x"), policies, harness.now);
+    assert_eq!(nothing.unwrap().reason, Why::PolicyPlacesNoData);
+}
+
+#[test]
+fn where_queues_go_by_classes_of_machines_each_class_gets_a_replica_whoever_reads() {
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
+    told(&mut harness, "sort", &run(1, &["/in"], 1_000));
+    let by_class = registry::with_defaults("scale_up_out").unwrap();
+    let advise = |harness: &EngineHarness, homes: &Mutex<DataHomes>, ask: &ReplicaRequest| {
+        let policies = (&*by_class, |_: &str| None);
+        DataHomes::advise(homes, &harness.engine.generation(), ask, policies, harness.now).unwrap()
+    };
+    let none = advise(&harness, &homes, &ask("/in/x"));
+    assert_eq!((none.reason, none.racks.len()), (Why::RacksGone, 0), "all machines are of one class");
+    for host in ["h0", "h1"] {
+        let attributes = BTreeMap::from([("nm.yarn.io/hintd-class".into(), "scale-up".into())]);
+        harness.change(Change::Register(Registration { attributes, ..registration(host, "/r0", 8_192) }));
+        harness.beat(host, 0, Some(&[]));
+    }
+    harness.publish();
+    for path in ["/in/x", "/nobody/reads/this"] {
+        let found = advise(&harness, &homes, &ask(path));
+        assert_eq!((found.reason, found.blocks.len()), (Why::Classes, 4), "{path}");
+        for block in &found.blocks {
+            let racks: Vec<&str> = block.iter().map(|replica| &*replica.place.as_ref().unwrap().0.0).collect();
+            assert!(racks[0] == "/r0" && racks[1] != "/r0" && racks[1] == racks[2], "{racks:?}");
+        }
+        assert!(found.racks.iter().any(|(rack, hosts)| &*rack.0 == "/r0" && hosts.len() == 2), "{:?}", found.racks);
+    }
+    assert_eq!(homes.get_mut().unwrap().len(), 0, "nobody has homes by that");
 }
 
 #[test]

@@ -154,6 +154,10 @@ impl PlaceData for ScaleUpOut {
         let racks = Racks::of(problem, &self.params.scale_up);
         Ok((0..blocks).map(|block| racks.replicas(problem, block)).collect())
     }
+
+    fn needs_no_reader(&self) -> bool {
+        self.params.replicas
+    }
 }
 
 impl Learn for ScaleUpOut {

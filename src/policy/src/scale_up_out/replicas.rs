@@ -14,8 +14,10 @@ impl Racks {
         Self(classes::racks(problem.snapshot, scale_up))
     }
 
-    /// The first and second in one rack of scale-out machines, the third on scale-up machines, further ones as HDFS does by
-    /// itself; everything as HDFS does where a class has no machine that runs.
+    /// One on scale-up machines and two in one rack of scale-out machines, further ones as HDFS does by itself; everything as
+    /// HDFS does where a class has no machine that runs. The one on scale-up machines comes first: of two replicas each class
+    /// has one, and whoever follows the first alone brings data where it is rare. A single one goes to scale-out machines,
+    /// which have the disks.
     pub(super) fn replicas(&self, problem: &DataProblem<'_>, block: u64) -> Vec<ReplicaAdvice> {
         let mut advice = vec![ReplicaAdvice::Default; problem.replication.into()];
         let [up, out] = &self.0;
@@ -25,8 +27,9 @@ impl Racks {
         let mut random = ChaCha8Rng::seed_from_u64(problem.seed);
         random.set_stream(block);
         let mut draw = |racks: &[RackIdx]| ReplicaAdvice::Rack(racks[random.random_range(0..racks.len())]);
-        let (first, third) = (draw(out), draw(up));
-        for (advice, rack) in advice.iter_mut().zip([first, first, third]) {
+        let (on_out, on_up) = (draw(out), draw(up));
+        let order = if advice.len() == 1 { [on_out; 3] } else { [on_up, on_out, on_out] };
+        for (advice, rack) in advice.iter_mut().zip(order) {
             *advice = rack;
         }
         advice

@@ -448,9 +448,9 @@ fn a_machine_is_known_by_an_attribute_under_the_names_that_yarn_allows() {
 }
 
 #[test]
-fn replicas_lie_twice_in_a_scale_out_rack_and_once_on_scale_up_machines() {
+fn replicas_lie_once_on_scale_up_machines_and_twice_in_a_scale_out_rack() {
     let sample = yard(4, 2, 1);
-    let advise = |policy: &ScaleUpOut, snapshot, block| {
+    let of = |policy: &ScaleUpOut, snapshot, block, replication| {
         let problem = DataProblem {
             snapshot,
             path: "/x".into(),
@@ -460,18 +460,21 @@ fn replicas_lie_twice_in_a_scale_out_rack_and_once_on_scale_up_machines() {
             homes: &[],
             now: Timestamp(0),
             writer: None,
-            replication: 4,
+            replication,
             seed: 1,
         };
         policy.place_data(&problem).unwrap()
     };
+    let advise = |policy: &ScaleUpOut, snapshot, block| of(policy, snapshot, block, 4);
     let by_default = policy(|_| {});
     let mut first = BTreeSet::new();
     for block in 0..40 {
         let advice = advise(&by_default, &sample.snapshot, block);
-        let ReplicaAdvice::Rack(rack) = advice[0] else { panic!("{advice:?}") };
+        let ReplicaAdvice::Rack(rack) = advice[1] else { panic!("{advice:?}") };
         let up = ReplicaAdvice::Rack(RackIdx(3));
-        assert_eq!(advice, [advice[0], advice[0], up, ReplicaAdvice::Default]);
+        assert_eq!(advice, [up, advice[1], advice[1], ReplicaAdvice::Default]);
+        assert_eq!(of(&by_default, &sample.snapshot, block, 2), advice[..2]);
+        assert_eq!(of(&by_default, &sample.snapshot, block, 1), [advice[1]], "the only one, where the disks are");
         first.insert(rack);
     }
     assert_eq!(first, BTreeSet::from([RackIdx(0), RackIdx(1), RackIdx(2)]));

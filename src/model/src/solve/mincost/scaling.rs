@@ -66,6 +66,7 @@ pub fn solve(problem: &MinCostProblem, stop: &mut dyn FnMut() -> bool) -> Result
             break;
         }
         rooms = network.directions.iter().map(|direction| direction.room).collect();
+        debug_assert!(network.is_within(error), "the flow is cheapest within {error}, by its prices");
         gap = Some(network.gap(scale));
         optimal = error == 1;
     }
@@ -209,6 +210,15 @@ impl Network {
         self.directions[back as usize].room += flow;
         self.excess[node as usize] -= flow;
         self.excess[to as usize] += flow;
+    }
+
+    /// Whether each direction with room has a reduced cost of −`error` at least: of whole costs times more than there are nodes,
+    /// within 1 no flow is cheaper.
+    fn is_within(&self, error: i64) -> bool {
+        let from = |node: usize| &self.directions[self.begins[node] as usize..self.begins[node + 1] as usize];
+        let reduced =
+            |node: usize, direction: &Residual| direction.cost + self.price[node] - self.price[direction.to as usize];
+        (0..self.price.len()).all(|node| from(node).iter().all(|way| way.room == 0 || reduced(node, way) >= -error))
     }
 
     /// How much more the flow costs than the best, at most, by its prices.

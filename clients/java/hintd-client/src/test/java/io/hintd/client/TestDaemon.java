@@ -138,7 +138,12 @@ public final class TestDaemon implements AutoCloseable {
 
   /** Nodes of 8 GB and 8 vcores that have reported; racks of two. */
   public Nodes nodes(HintdClient client, int count) throws IOException, InterruptedException {
-    return new Nodes(this, client, count);
+    return nodes(client, count, 0);
+  }
+
+  /** The same, the first of them scale-up machines. */
+  public Nodes nodes(HintdClient client, int count, int big) throws IOException, InterruptedException {
+    return new Nodes(this, client, count, big);
   }
 
   /** Waits until hints are computed on so many nodes: an acknowledged item is in the next published model only. */
@@ -200,11 +205,13 @@ public final class TestDaemon implements AutoCloseable {
     private volatile FeedStream<HeartbeatItem> feed;
     private final TestDaemon daemon;
     private final int count;
+    private final int big;
     private int beats;
 
-    private Nodes(TestDaemon daemon, HintdClient client, int count) throws IOException, InterruptedException {
+    private Nodes(TestDaemon daemon, HintdClient client, int count, int big) throws IOException, InterruptedException {
       this.daemon = daemon;
       this.count = count;
+      this.big = big;
       FeedHello hello =
           FeedHello.newBuilder().setSource("test").setUsedMeans(UsedMeans.USED_MEANS_ALLOCATED).build();
       feed = FeedStream.heartbeats(client, hello, 10_000, this::register, ack -> {});
@@ -241,6 +248,7 @@ public final class TestDaemon implements AutoCloseable {
                             .setHost(host(node))
                             .setPort(45454)
                             .setRack(rack(node))
+                            .setMachineClass(node < big ? "scale-up" : "")
                             .setTotal(size(8192, 8)))
                     .build());
       }

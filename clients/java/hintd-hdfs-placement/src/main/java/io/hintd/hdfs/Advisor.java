@@ -59,12 +59,27 @@ class Advisor implements AutoCloseable {
   private String address = "";
   private volatile HintdClient client;
 
+  /** Where a block should have a replica. */
+  static final class Told {
+    static final Told NOWHERE = new Told("", false);
+
+    /** Empty: wherever HDFS puts it. */
+    final String rack;
+    /** Its third replica is told another rack, so one there is enough. */
+    final boolean once;
+
+    Told(String rack, boolean once) {
+      this.rack = rack;
+      this.once = once;
+    }
+  }
+
   /** What is known of one file. */
   private static final class File {
     final String path;
     final long beganNs = System.nanoTime();
     /** Racks of its blocks, by turns; empty: HDFS's choice. */
-    final CompletableFuture<List<String>> racks = new CompletableFuture<>();
+    final CompletableFuture<List<Told>> racks = new CompletableFuture<>();
     /** Blocks so far. */
     final AtomicInteger blocks = new AtomicInteger();
     volatile long untilMs;
@@ -83,7 +98,7 @@ class Advisor implements AutoCloseable {
   }
 
   /** The rack in which the next block of a file should have a replica; null: HDFS's choice. */
-  String rack(String path, Settings settings) {
+  Told rack(String path, Settings settings) {
     long now = nowMs();
     File file;
     boolean ask = false;
@@ -99,7 +114,7 @@ class Advisor implements AutoCloseable {
         files.put(path, file);
       }
     }
-    List<String> racks = ask ? ask(file, settings) : file.racks.getNow(null);
+    List<Told> racks = ask ? ask(file, settings) : file.racks.getNow(null);
     if (racks == null) {
       counters.leftAlone(ask ? "late" : "asking");
       return null;
@@ -111,8 +126,8 @@ class Advisor implements AutoCloseable {
       counters.leftAlone("no_home");
       return null;
     }
-    String rack = racks.get(Math.floorMod(file.blocks.getAndIncrement(), racks.size()));
-    return rack.isEmpty() ? null : rack;
+    Told told = racks.get(Math.floorMod(file.blocks.getAndIncrement(), racks.size()));
+    return told.rack.isEmpty() ? null : told;
   }
 
   private boolean mayAsk(Settings settings, long now) {
@@ -132,7 +147,7 @@ class Advisor implements AutoCloseable {
   }
 
   /** Null: no answer in time. */
-  private List<String> ask(File file, Settings settings) {
+  private List<Told> ask(File file, Settings settings) {
     counters.asked.increment();
     boolean wait = breaker.wait(settings.breaker);
     try {
@@ -146,7 +161,7 @@ class Advisor implements AutoCloseable {
     if (!wait) {
       return file.racks.getNow(null);
     }
-    List<String> racks = null;
+    List<Told> racks = null;
     try {
       racks = file.racks.get(settings.timeoutMs, TimeUnit.MILLISECONDS);
     } catch (TimeoutException | ExecutionException late) {
@@ -174,7 +189,7 @@ class Advisor implements AutoCloseable {
     if (!asking.remove(file)) {
       return;
     }
-    List<String> racks = Collections.emptyList();
+    List<Told> racks = Collections.emptyList();
     try {
       if (error == null) {
         racks = racks(answer, settings);
@@ -230,19 +245,27 @@ class Advisor implements AutoCloseable {
   }
 
   /** No more blocks than were asked for. */
-  private List<String> racks(ReplicasResponse answer, Settings settings) {
-    List<String> racks = new ArrayList<>();
+  private List<Told> racks(ReplicasResponse answer, Settings settings) {
+    List<Told> racks = new ArrayList<>();
     boolean any = false;
     for (BlockAdvice block : answer.getBlocksList()) {
       if (racks.size() == settings.blocks) {
         break;
       }
-      String rack = block.getReplicasCount() == 0 ? "" : block.getReplicas(0).getRack();
-      rack = rack.length() > RACK_CHARS ? "" : kept(rack);
-      any |= !rack.isEmpty();
-      racks.add(rack);
+      Told told = told(block);
+      any |= !told.rack.isEmpty();
+      racks.add(told);
     }
     return any ? racks : Collections.emptyList();
+  }
+
+  private Told told(BlockAdvice block) {
+    String rack = block.getReplicasCount() == 0 ? "" : block.getReplicas(0).getRack();
+    if (rack.isEmpty() || rack.length() > RACK_CHARS) {
+      return Told.NOWHERE;
+    }
+    String third = block.getReplicasCount() < 3 ? "" : block.getReplicas(2).getRack();
+    return new Told(kept(rack), !third.isEmpty() && !third.equals(rack));
   }
 
   /** The one string of that rack's name. More names than any cluster has racks: all that was answered is forgotten. */

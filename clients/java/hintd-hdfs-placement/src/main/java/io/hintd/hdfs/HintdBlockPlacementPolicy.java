@@ -49,10 +49,13 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
   /** The block that this thread chooses targets for. */
   private static final class Home {
     final String rack;
+    /** One replica there is enough. */
+    final boolean once;
     final int replicas;
 
-    Home(String rack, int replicas) {
-      this.rack = rack;
+    Home(Advisor.Told told, int replicas) {
+      rack = told.rack;
+      once = told.once;
       this.replicas = replicas;
     }
 
@@ -203,16 +206,16 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
         counters.leftAlone(why);
         return null;
       }
-      String rack = advisor.rack(path, now);
-      if (rack == null) {
+      Advisor.Told told = advisor.rack(path, now);
+      if (told == null) {
         return null;
       }
-      if (clusterMap.getNode(rack) == null) {
+      if (clusterMap.getNode(told.rack) == null) {
         counters.leftAlone("unknown_rack");
-        advisor.say("unknown_rack", "{} should go to {}, which HDFS has no DataNode in", path, rack);
+        advisor.say("unknown_rack", "{} should go to {}, which HDFS has no DataNode in", path, told.rack);
         return null;
       }
-      return new Home(rack, replicas);
+      return new Home(told, replicas);
     } catch (Throwable wrong) {
       // Errors, too: no block may fail for hintd's sake.
       failed(wrong);
@@ -324,6 +327,28 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
       int left = found ? replicas - 1 : replicas;
       super.chooseRemoteRack(left, local, excluded, blockSize, maxPerRack, results, avoidStale, types);
     }
+  }
+
+  /** HDFS puts the third replica beside the second; where that came home and one there is enough, beside the first. */
+  @Override
+  protected DatanodeStorageInfo chooseLocalRack(
+      Node near,
+      Set<Node> excluded,
+      long blockSize,
+      int maxPerRack,
+      List<DatanodeStorageInfo> results,
+      boolean avoidStale,
+      EnumMap<StorageType, Integer> types)
+      throws NotEnoughReplicasException {
+    Home advised = home.get();
+    if (advised != null
+        && advised.once
+        && results.size() == 2
+        && advised.isHome(results.get(1))
+        && !advised.isHome(results.get(0))) {
+      near = results.get(0).getDatanodeDescriptor();
+    }
+    return super.chooseLocalRack(near, excluded, blockSize, maxPerRack, results, avoidStale, types);
   }
 
   /** One replica at home; null: no node there takes it. */

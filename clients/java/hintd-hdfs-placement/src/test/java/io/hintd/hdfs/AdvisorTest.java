@@ -67,7 +67,7 @@ class AdvisorTest {
     assertEquals(11, counters.failed.sum());
     assertNull(counters.getLeftAlone().get("busy"));
     answers = () -> answer(Collections.singletonList("/rack1"));
-    assertEquals("/rack1", advisor.rack("/in/x", settings));
+    assertEquals("/rack1", advisor.rack("/in/x", settings).rack);
   }
 
   @Test
@@ -91,7 +91,7 @@ class AdvisorTest {
     lost.get(0).complete(ReplicasResponse.getDefaultInstance());
     assertEquals(0, counters.answered.sum(), "too late");
     answers = () -> answer(Collections.singletonList("/rack1"));
-    assertEquals("/rack1", advisor.rack("/in/x", settings));
+    assertEquals("/rack1", advisor.rack("/in/x", settings).rack);
   }
 
   @Test
@@ -106,11 +106,34 @@ class AdvisorTest {
     for (int turn = 0; turn < 2; turn++) {
       assertNull(advisor.rack("/in/x", settings), "no rack's name is that long");
       for (int block = 1; block < FOR_ALL; block++) {
-        assertEquals("/rack" + block, advisor.rack("/in/x", settings));
+        assertEquals("/rack" + block, advisor.rack("/in/x", settings).rack);
       }
     }
     answers = () -> answer(Collections.singletonList(new String("/rack1")));
-    assertSame(advisor.rack("/in/y", settings), advisor.rack("/in/z", settings), "a name is kept once");
+    assertSame(advisor.rack("/in/y", settings).rack, advisor.rack("/in/z", settings).rack, "a name is kept once");
+  }
+
+  @Test
+  void oneReplicaIsEnoughWhereTheThirdIsToldAnotherRack() {
+    String[][] told = {{"/up"}, {"/up", "/out", "/out"}, {"/up", "", "/up"}, {"/up", "/out"}, {"", "/out", "/out"}};
+    answers =
+        () -> {
+          ReplicasResponse.Builder answer = ReplicasResponse.newBuilder();
+          for (String[] of : told) {
+            BlockAdvice.Builder block = answer.addBlocksBuilder();
+            for (String rack : of) {
+              block.addReplicasBuilder().setRack(rack);
+            }
+          }
+          return CompletableFuture.completedFuture(answer.build());
+        };
+    boolean[] once = {false, true, false, false};
+    for (int block = 0; block < once.length; block++) {
+      Advisor.Told of = advisor.rack("/in/x", settings);
+      assertEquals("/up", of.rack);
+      assertEquals(once[block], of.once, "block " + block);
+    }
+    assertNull(advisor.rack("/in/x", settings));
   }
 
   @Test
@@ -125,12 +148,12 @@ class AdvisorTest {
           return answer(racks);
         };
     for (int file = 0; file < 300; file++) {
-      assertEquals("/rack" + file * FOR_ALL, advisor.rack("/in/" + file, settings));
+      assertEquals("/rack" + file * FOR_ALL, advisor.rack("/in/" + file, settings).rack);
     }
     assertEquals(0, counters.remembered.sum());
-    assertEquals("/rack" + (299 * FOR_ALL + 1), advisor.rack("/in/299", settings));
+    assertEquals("/rack" + (299 * FOR_ALL + 1), advisor.rack("/in/299", settings).rack);
     assertEquals(1, counters.remembered.sum());
-    assertEquals("/rack" + 300 * FOR_ALL, advisor.rack("/in/0", settings), "it was forgotten, and is asked for again");
+    assertEquals("/rack" + 300 * FOR_ALL, advisor.rack("/in/0", settings).rack, "it was forgotten, and is asked for again");
   }
 
   @Test

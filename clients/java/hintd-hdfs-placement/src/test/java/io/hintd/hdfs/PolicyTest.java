@@ -31,6 +31,7 @@ import org.apache.hadoop.hdfs.AddBlockFlag;
 import org.apache.hadoop.hdfs.DistributedFileSystem;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.hdfs.server.blockmanagement.BlockManager;
+import org.apache.hadoop.hdfs.server.blockmanagement.DatanodeDescriptor;
 import org.apache.hadoop.hdfs.server.blockmanagement.DatanodeStorageInfo;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -112,6 +113,36 @@ class PolicyTest {
     write("/nobody/reads/it", 3);
     assertEquals(1L, counters.getReasons().get("no_plan"));
     assertEquals(3L, counters.getLeftAlone().get("no_home"), "one answer for three blocks");
+  }
+
+  @Test
+  void byClassesOfMachinesOneReplicaIsOnScaleUpMachinesAndTwoInARackOfOthers() throws Exception {
+    nodes.close();
+    hintd.kill();
+    hintd.configure("on", "scale_up_out");
+    hintd.start();
+    nodes = hintd.nodes(client, 6, 2);
+    on();
+    List<DatanodeDescriptor> all = new ArrayList<>(blocks().getDatanodeManager().getDatanodes());
+    List<DatanodeDescriptor> writers = new ArrayList<>(all);
+    writers.add(null); // outside of the cluster
+    for (DatanodeDescriptor writer : writers) {
+      for (int replication = 2; replication <= 3; replication++) {
+        String path = "/nobody/knows/who/reads/" + writers.indexOf(writer) + "/" + replication;
+        List<String> racks = new ArrayList<>();
+        for (DatanodeStorageInfo target : choose(path, replication, writer)) {
+          racks.add(target.getDatanodeDescriptor().getNetworkLocation());
+        }
+        assertEquals(replication, racks.size());
+        String up = "/rack0";
+        assertEquals(1, Collections.frequency(racks, up), () -> racks + " for " + writer);
+        racks.remove(up);
+        assertEquals(1, new java.util.HashSet<>(racks).size(), () -> racks + " for " + writer);
+      }
+    }
+    assertEquals(2L * writers.size(), counters.getReasons().get("classes"), this::said);
+    assertEquals(2L * writers.size(), count("placed"), this::said);
+    assertEquals(0, count("fell_back") + count("errors") + count("late"), this::said);
   }
 
   @Test
@@ -198,7 +229,7 @@ class PolicyTest {
   void aHomeWithoutRoomIsLeftToHdfs() throws Exception {
     String home = runReader();
     on();
-    List<org.apache.hadoop.hdfs.server.blockmanagement.DatanodeDescriptor> all =
+    List<DatanodeDescriptor> all =
         blocks().getDatanodeManager().getDatanodeListForReport(
             org.apache.hadoop.hdfs.protocol.HdfsConstants.DatanodeReportType.LIVE);
     nodes.beat();
@@ -293,10 +324,15 @@ class PolicyTest {
     }
   }
 
-  /** As addBlock does, whoever writes. */
+  /** As addBlock does, from outside of the cluster. */
   private DatanodeStorageInfo[] choose(String path, int replication) {
+    return choose(path, replication, null);
+  }
+
+  /** As addBlock does; who writes may be a DataNode. */
+  private DatanodeStorageInfo[] choose(String path, int replication, DatanodeDescriptor writer) {
     return policy.chooseTarget(
-        path, replication, null, new ArrayList<>(), false, null, BLOCK, storagePolicy(),
+        path, replication, writer, new ArrayList<>(), false, null, BLOCK, storagePolicy(),
         java.util.EnumSet.noneOf(AddBlockFlag.class));
   }
 
