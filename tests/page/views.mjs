@@ -101,7 +101,7 @@ export async function ownViews({ browser, step, tab, see, go, readable, picture 
       await readable(page);
       await picture(page, 'alerts-light');
       await go(page, 'Overview');
-      await see(page, /Alert HintdControllerAway \(page\) fires/);
+      await see(page, /Alert HintdControllerAway \(ticket\) fires/);
     });
 
     await step('these views by keyboard, dark, and on a phone', async () => {
