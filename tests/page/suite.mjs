@@ -13,6 +13,9 @@ const PATIENCE = 90_000;
 /** Longer than steps take on a busy machine: what is emulated ends when they are through. Pictures want more jobs at one time. */
 const EMULATED = SCREENSHOTS ? '150' : '300';
 
+/** It takes about a minute and a half; beyond this somebody should look why. A warning, for how long it takes is the machine's load as well. */
+const SLOW_S = 240;
+
 const began = Date.now();
 const problems = [];
 let browser;
@@ -286,7 +289,9 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => { browser
 
 try {
   await run();
-  console.log(`the page: all steps passed in ${((Date.now() - began) / 1000).toFixed(0)} s`);
+  const took = (Date.now() - began) / 1000;
+  console.log(`the page: all steps passed in ${took.toFixed(0)} s`);
+  if (took > SLOW_S && !SCREENSHOTS) console.log(`the page: WARNING: ${took.toFixed(0)} s, more than ${SLOW_S}: a busy machine, or a step has become slow`);
 } catch (error) {
   console.error(error);
   console.error('problems:', problems, '\nhintd said:', daemon?.program?.said.slice(-3000));
