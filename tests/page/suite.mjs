@@ -280,7 +280,7 @@ async function run() {
   });
 
   await Daemon.end(emulation, 'SIGTERM');
-  await ownViews({ browser, step, tab, see, go, readable, picture });
+  await ownViews({ browser, step, tab, see, go, readable, until, picture });
   assert.deepEqual(problems, [], 'what pages must not do');
 }
 
