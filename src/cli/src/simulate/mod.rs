@@ -35,6 +35,7 @@ use super::files;
 use super::new_file::ReplaceArg;
 use super::output::Output;
 use super::plan::objective::ObjectiveArg;
+use crate::plots::provenance::{self, Provenance};
 use clap::{Args, ValueEnum};
 use hintd_model::units::Micros;
 use hintd_policy::baselines::capacity;
@@ -297,7 +298,12 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     }
     if let Some(folder) = &args.plots {
         let ended: Vec<_> = table::rows(&plan, &runs).into_iter().filter_map(table::Row::ended).collect();
-        plots::write(folder, &ended)?;
+        let facts = [
+            ("trace", provenance::file(&args.trace)),
+            ("cluster", args.cluster.clone()),
+            ("seeds", provenance::seeds(&seeds)),
+        ];
+        plots::write(folder, &ended, &Provenance::of(facts))?;
     }
     output.result(&document, || table::text(&plan, &cluster, &runs))?;
     for warning in runs.warnings() {

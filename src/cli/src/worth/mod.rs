@@ -30,6 +30,7 @@ use super::files;
 use super::new_file::ReplaceArg;
 use super::output::Output;
 use super::simulate::{ContainerArgs, HoldArgs, SettingArgs, factor, history_error, threads, whole_share};
+use crate::plots::provenance::{self, Provenance};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use std::num::NonZeroU64;
@@ -117,6 +118,17 @@ pub struct WorthArgs {
     settings: SettingArgs,
 }
 
+/// Where the plot is from.
+fn provenance(args: &WorthArgs, matrix: &matrix::Matrix) -> Provenance {
+    let traces: Vec<String> = args.trace.iter().map(|trace| provenance::file(trace)).collect();
+    Provenance::of([
+        ("commit", args.commit.clone().unwrap_or_default()),
+        ("trace", traces.join(", ")),
+        ("cluster", args.cluster.join(", ")),
+        ("seeds", provenance::seeds(&matrix.seeds)),
+    ])
+}
+
 impl WorthArgs {
     /// The share of recurring jobs, and how far earlier runs are off.
     fn recurring(&self) -> (f64, f64) {
@@ -169,7 +181,7 @@ pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
         files::write_text(path, &(text + "\n"))?; // it was looked at before the runs, which are not lost for it now
     }
     if let Some(folder) = &args.plots {
-        files::write_text(&folder.join("worth.svg"), &plot::draw(&outcome)?)?;
+        files::write_text(&folder.join("worth.svg"), &provenance(args, &matrix).sign(&plot::draw(&outcome)?)?)?;
     }
     if let Some(path) = &args.markdown {
         if outcome.complete {
