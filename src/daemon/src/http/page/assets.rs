@@ -100,7 +100,8 @@ mod tests {
         for (asset, name) in files.iter().map(|asset| (asset, asset.path.strip_prefix("vendor/").unwrap())) {
             // As the package has it: a browser knows no packages, so that imports name files here (`vendor/VENDORED`).
             let [package, version, _, sha256] = list[name];
-            let from_npm = std::str::from_utf8(asset.bytes).unwrap().replace("from './", "from '").replace(".mjs';", "';");
+            let from_npm =
+                std::str::from_utf8(asset.bytes).unwrap().replace("from './", "from '").replace(".mjs';", "';");
             let original = if package == "d3-force" { from_npm.as_bytes() } else { asset.bytes };
             let hash: [u8; 32] = Sha256::digest(original).into();
             let mut hex = String::new();

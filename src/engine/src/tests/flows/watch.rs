@@ -3,7 +3,9 @@
 use super::super::harness::{EngineHarness, registration};
 use super::controller::{Controller, NAME, scope};
 use super::{MIB, done, fat_tree, network, routes, set, shuffle, updates, wired};
-use crate::{Counter, Effect, Phase, Refusal, RouteSettings, RuleAction, WatchScope, WatchedPair, WatcherProgress, link_uses};
+use crate::{
+    Counter, Effect, Phase, Refusal, RouteSettings, RuleAction, WatchScope, WatchedPair, WatcherProgress, link_uses,
+};
 use hintd_model::cluster::{Change, NodePair};
 use hintd_model::network::build::{self, FatTreeSpec};
 use hintd_model::network::host_paths;
