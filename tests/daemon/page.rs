@@ -136,6 +136,10 @@ async fn without_a_page_nobody_is_invited() {
     let status = world.admin.clone().open_page(v1::OpenPageRequest {}).await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().starts_with("page.enabled: false in the configuration"), "{status:?}");
+    let starting = World::with(&[("page", "enabled = true"), ("listen", "metrics = \"127.0.0.1:9470\"")]).await;
+    let status = starting.admin.clone().open_page(v1::OpenPageRequest {}).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(status.message().starts_with("the page is starting"), "{status:?}");
     let plain = hintd::http::serve("127.0.0.1:0".parse().unwrap(), Metrics::new(), world.running().daemon.ready());
     let plain = plain.await.unwrap();
     for path in ["/page/", "/page/page.mjs", "/page/api/stream"] {
