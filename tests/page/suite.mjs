@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Daemon } from './daemon.mjs';
-import { MARKUP } from './hybrid.mjs';
+import { HIDDEN, MARKUP } from './hybrid.mjs';
 import { decisions, links, old, phone } from './incident.mjs';
 import { ownViews } from './views.mjs';
 
@@ -222,6 +222,15 @@ async function run() {
     await see(page, MARKUP);
     assert.equal(await page.locator('img').count(), 0);
     assert.notEqual(await page.title(), '1');
+    // Control characters are in no name, so that none comes here.
+    for (const of of ['user', 'queue', 'id']) {
+      await writeFile(file, JSON.stringify({ ...request, [of]: `hidden${HIDDEN}` }));
+      await assert.rejects(daemon.ctl('request', '-f', file), new RegExp(of === 'id' ? 'request_id|id' : of));
+    }
+    await go(page, 'Decisions');
+    await page.getByRole('row', { name: /application_7_0007/ }).first().waitFor();
+    const shown = await page.locator('body').innerText();
+    assert.equal([...HIDDEN].some((letter) => shown.includes(letter)), false);
   });
 
   await step('queues, policies and the configuration', async () => {
