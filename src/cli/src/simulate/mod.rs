@@ -70,7 +70,7 @@ pub struct SimulateArgs {
     /// A parameter of a policy, as in its [policies.NAME] of the configuration; repeatable
     #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
     params: Vec<String>,
-    /// Run with so many seeds: 1, 2, ...
+    /// Run with N seeds: 1, 2, ...
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// Run with these seeds
@@ -131,7 +131,7 @@ pub struct TraceArgs {
     /// Multiply all bytes of jobs
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
     scale_bytes: f64,
-    /// Submit jobs so many times as fast
+    /// Submit jobs X times as fast
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
     speed: f64,
 }

@@ -78,13 +78,13 @@ pub struct WorthArgs {
     /// Only the first N jobs
     #[arg(long, value_name = "N", default_value = "600")]
     jobs: NonZeroU64,
-    /// Submit jobs so many times as fast
+    /// Submit jobs X times as fast
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
     speed: f64,
     /// Count bad lines instead of stopping at the first
     #[arg(long)]
     skip_bad: bool,
-    /// Run with so many seeds: 1, 2, ...
+    /// Run with N seeds: 1, 2, ...
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// Runs at once [default: one for each core]
