@@ -315,6 +315,8 @@ fn a_table_states_model_settings_and_ratios_and_plots_are_drawn() {
     for name in ["completion-times", "throughput", "cross-rack", "congestion", "link-use"] {
         let svg = std::fs::read_to_string(plots.join(format!("{name}.svg"))).unwrap();
         assert!(svg.contains("fair") && svg.contains("delay") && svg.ends_with("</svg>\n"), "{name}");
+        let (_, description) = svg.split_once("<desc>hintd ").unwrap_or_else(|| panic!("{name}: {svg}"));
+        assert!(description.contains("; seeds 1") && description.contains("; made by: hintctl "), "{name}: {svg}");
     }
 }
 

@@ -150,7 +150,9 @@ fn parts_merge_by_copying_and_a_damaged_run_is_made_again() {
     assert!(stderr(&merged).contains("8 of 8 runs were kept"), "{}", stderr(&merged));
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("commit abc") && page.contains("| places by joint |"), "{page}");
-    assert!(std::fs::read_to_string(Path::new(&plots).join("worth.svg")).unwrap().contains("places by joint"));
+    let plot = std::fs::read_to_string(Path::new(&plots).join("worth.svg")).unwrap();
+    assert!(plot.contains("places by joint"));
+    assert!(plot.contains("made by: hintctl ") && plot.contains(" worth ") && plot.contains("; seeds "), "{plot}");
     let damaged = &files_in(one.as_ref())[3];
     let text = std::fs::read_to_string(damaged).unwrap();
     std::fs::write(damaged, &text[..text.len() / 2]).unwrap();

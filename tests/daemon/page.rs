@@ -136,6 +136,10 @@ async fn without_a_page_nobody_is_invited() {
     let status = world.admin.clone().open_page(v1::OpenPageRequest {}).await.unwrap_err();
     assert_eq!(status.code(), Code::InvalidArgument);
     assert!(status.message().starts_with("page.enabled: false in the configuration"), "{status:?}");
+    let starting = World::with(&[("page", "enabled = true"), ("listen", "metrics = \"127.0.0.1:9470\"")]).await;
+    let status = starting.admin.clone().open_page(v1::OpenPageRequest {}).await.unwrap_err();
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(status.message().starts_with("the page is starting"), "{status:?}");
     let plain = hintd::http::serve("127.0.0.1:0".parse().unwrap(), Metrics::new(), world.running().daemon.ready());
     let plain = plain.await.unwrap();
     for path in ["/page/", "/page/page.mjs", "/page/api/stream"] {
@@ -234,6 +238,90 @@ async fn streams_are_bounded_and_a_place_is_free_when_its_browser_goes() {
     while paged.listen_status(&cookie).await != 200 {
         assert!(began.elapsed() < SOON, "the place stays taken");
         tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// The status of an answer that comes; `None`: the connection was ended for another one.
+async fn status_or_end(stream: &mut TcpStream) -> Option<u16> {
+    let mut head = Vec::new();
+    loop {
+        let read = tokio::time::timeout(SOON, stream.read_buf(&mut head)).await.expect("an answer or its end");
+        let text = String::from_utf8_lossy(&head);
+        if let Some((line, _)) = text.split_once("\r\n") {
+            return Some(Answer { head: line.to_owned(), body: String::new() }.status());
+        }
+        if !matches!(read, Ok(1..)) {
+            return None;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_thousand_browsers_those_beyond_the_bound_are_refused_and_probes_find_their_place() {
+    /// Open at one time: a test may have some hundred files.
+    const WAVE: usize = 200;
+    /// Of the listener's places those that one peer may have are 24; probes take some.
+    const REFUSED: usize = 16;
+    let paged = Paged::start().await;
+    let cookie = paged.session().await;
+    for wave in 0..1_000 / WAVE {
+        let mut open = Vec::with_capacity(WAVE);
+        for _ in 0..WAVE {
+            open.push(paged.listen(&cookie).await);
+        }
+        assert_eq!(paged.ask("GET", "/healthz", "anything", "").await.status(), 200, "wave {wave}");
+        let mut statuses = std::collections::BTreeMap::<Option<u16>, usize>::new();
+        for stream in &mut open {
+            *statuses.entry(status_or_end(stream).await).or_default() += 1;
+        }
+        assert!(statuses.keys().all(|status| [None, Some(200), Some(503)].contains(status)), "{statuses:?}");
+        assert!(statuses.get(&Some(503)).is_some_and(|&refused| refused >= REFUSED), "wave {wave}: {statuses:?}");
+        assert_eq!(paged.ask("GET", "/healthz", "anything", "").await.status(), 200, "wave {wave}");
+    }
+    // All of them are gone: the next browser finds a place and gets the document.
+    let began = std::time::Instant::now();
+    while paged.listen_status(&cookie).await != 200 {
+        assert!(began.elapsed() < SOON, "the places stay taken");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_with_control_characters_come_to_no_page() {
+    type Field = fn(&mut v1::RequestHintsRequest, String);
+    const EVIL: &str = "\u{1b}[2J\u{7}name\u{202e}";
+    let paged = Paged::start().await;
+    let mut feed = paged.world.cluster(2, 2, 8_192).await;
+    feed.send(register("evil", &format!("/{EVIL}"), 8_192)).await.unwrap();
+    feed.send(register(EVIL, "/rack0", 8_192)).await.unwrap();
+    let ack = feed.await_acknowledged().await.unwrap();
+    assert_eq!(ack.refused.len(), 2, "{ack:?}");
+    let fields: [(&str, Field); 5] = [
+        ("request_id", |request, name| request.request_id = name),
+        ("user", |request, name| request.user = name),
+        ("queue", |request, name| request.queue = name),
+        ("framework", |request, name| request.framework = name),
+        ("groups", |request, name| request.groups[0].name = name),
+    ];
+    for (at, (field, set)) in fields.into_iter().enumerate() {
+        let mut asked = request(&format!("r{at}"), 1, 3, 2_048);
+        set(&mut asked, EVIL.to_owned());
+        let (code, said) = paged.world.refused(asked).await;
+        assert!(code == Code::InvalidArgument && said.contains(field), "{field}: {said}");
+        assert!(!said.contains(char::is_control), "{field}: {said:?}");
+    }
+    let cookie = paged.session().await;
+    let found = paged.document(&cookie).await.to_string();
+    for hidden in ["\u{1b}", "\u{7}", "\u{202e}", "\\u001b", "\\u0007", "\\u202e"] {
+        assert!(!found.contains(hidden), "{hidden:?}: {found}");
+    }
+    let encoded: String = EVIL.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    for path in ["nodes?rack=", "plan?name=", "explain?id=", "history?link="] {
+        let answer = paged.get(&format!("/page/api/{path}{encoded}"), &cookie).await;
+        let expected = if path.starts_with("history") { 200 } else { 400 };
+        assert_eq!(answer.status(), expected, "{path}: no name has such characters: {answer:?}");
+        let shown = answer.body.trim_end().contains(|letter: char| letter.is_control() || letter == '\u{202e}');
+        assert!(!shown, "{path}: {answer:?}");
     }
 }
 

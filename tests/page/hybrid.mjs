@@ -13,6 +13,8 @@ const grpc = load('@grpc/grpc-js');
 const { loadSync } = load('@grpc/proto-loader');
 
 export const MARKUP = '<img/src=x/onerror=document.title=1>'; // no name holds white space
+/** Control characters and such as turn a line around; what a controller tells is cleaned of them, and they stand in no name. */
+export const HIDDEN = '\u001b\u0007\u202e';
 export const KEY = `nightly${MARKUP}`;
 const RACK = (at) => `/r${at}${MARKUP.replaceAll('/', ':')}`;
 const GBIT = 1_000_000_000;
@@ -138,7 +140,7 @@ export class Hybrid {
       stream.on('data', (update) => { this.wanted = update.circuits ?? this.wanted; done(); });
       stream.on('error', failed);
     });
-    const ports = [{ port: 'port1', state: 'OPTICAL_PORT_STATE_FAILED', reason: `no light ${MARKUP}` }];
+    const ports = [{ port: 'port1', state: 'OPTICAL_PORT_STATE_FAILED', reason: `no light ${HIDDEN}${MARKUP}` }];
     const report = (set) => this.call(this.routes, 'reportCircuits', { watcher: 'ocs', version: this.wanted.version, set, ports, nonce: this.nonce });
     await report([]);
     return report;

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import { Daemon } from './daemon.mjs';
 import { Hybrid, KEY, MARKUP, historyServer } from './hybrid.mjs';
+import { irregular } from './irregular.mjs';
 
 /** Asked by the daemon: one server that answers, and two at ports where nobody listens. */
 const servers = (port) => `[history_server]\nurls = ["http://127.0.0.1:${port}"]\n[name_node]\nurls = ["http://127.0.0.1:1"]\n[sdn.ryu]\nurl = "http://127.0.0.1:2"\n`;
 
 /** All of it on a daemon of its own. The rest is the suite's. */
-export async function ownViews({ browser, step, tab, see, go, readable, picture }) {
+export async function ownViews({ browser, step, tab, see, go, readable, until, picture }) {
   const server = await historyServer();
   const daemon = await Daemon.start(servers(server.address().port));
   const hybrid = new Hybrid(daemon);
@@ -101,7 +102,7 @@ export async function ownViews({ browser, step, tab, see, go, readable, picture 
       await readable(page);
       await picture(page, 'alerts-light');
       await go(page, 'Overview');
-      await see(page, /Alert HintdControllerAway \(page\) fires/);
+      await see(page, /Alert HintdControllerAway \(ticket\) fires/);
     });
 
     await step('these views by keyboard, dark, and on a phone', async () => {
@@ -124,6 +125,7 @@ export async function ownViews({ browser, step, tab, see, go, readable, picture 
       assert.match(title, / – hintd$/);
       assert.notEqual(await page.title(), '1');
     });
+    await irregular({ page, hybrid, step, go, see, readable, until, picture });
     await context.close();
   } catch (error) {
     console.error('hintd said:', daemon.program.said.slice(-3000));

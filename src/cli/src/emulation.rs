@@ -48,10 +48,10 @@ pub struct EmulateArgs {
     /// Seed of everything drawn
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// After so many seconds a link between switches goes down, the first by name
+    /// A link between switches, the first by name, goes down after SECONDS
     #[arg(long, value_name = "SECONDS")]
     fail_link_at: Option<u64>,
-    /// After so many seconds it comes back
+    /// It comes back after SECONDS
     #[arg(long, value_name = "SECONDS", requires = "fail_link_at")]
     repair_links_at: Option<u64>,
     /// Go on until Ctrl-C: nodes report, links have traffic of others, and the trace's jobs come again under new ids

@@ -24,7 +24,7 @@ use tonic::Code;
 pub struct ExplainArgs {
     /// The id of a decision, of a refusal, of an application, or of one of its attempts
     decision: String,
-    /// Of an application, so many decisions at most, the newest
+    /// Of an application, show at most COUNT decisions, the newest
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
     /// Routes on which no bytes are known to go as well

@@ -23,7 +23,8 @@ use hintd_client::wire::v1;
     above what is measured says that the model is wrong there. Without users: others are those who did not ask for hints, or\n\
     whose flows hintd does not know.\n\n\
     Of a link that is down hintctl links ID names the applications whose routes it carried when it went down, and whether these\n\
-    have other paths now. Named are routes that a controller installed, and those of hosts that the link alone joined to the rest."
+    have other paths now. Named are routes that a controller installed, and those of hosts that the link alone joined to the rest.\n\
+    A link that flaps went down and up more often than routes.flaps allows: new routes avoid it until it was quiet."
 )]
 pub struct LinksArgs {
     /// Only this link
@@ -35,7 +36,7 @@ pub struct LinksArgs {
     /// Only links that are down
     #[arg(long)]
     down: bool,
-    /// At most so many; 0: all
+    /// Show at most LIMIT; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
     /// Users named of each link, greatest first; 0: all [default: 3; with --link or --json all]
@@ -135,7 +136,11 @@ pub(super) fn no_users(reason: &str) -> &str {
 }
 
 fn state(link: &v1::LinkView) -> &'static str {
-    if link.up { "up" } else { "DOWN" }
+    match (link.up, link.damped) {
+        (false, _) => "DOWN",
+        (true, true) => "up, flaps",
+        (true, false) => "up",
+    }
 }
 
 /// Since when as well, where it is down.
@@ -151,6 +156,10 @@ fn state_in_words(link: &v1::LinkView) -> String {
     let said_by = if link.down_by.is_empty() { String::new() } else { format!(", as {} said", link.down_by) };
     link.down_ms
         .map_or_else(|| state(link).to_owned(), |ms| format!("{} for {}{said_by}", state(link), output::age(ms)))
+}
+
+fn damped(link: &v1::LinkView) -> &'static str {
+    if link.damped { "; new routes avoid it until it was quiet for a while (routes.flaps_hold)" } else { "" }
 }
 
 /// Links named where one line tells of those that are down.
@@ -270,7 +279,7 @@ fn link_text(link: &v1::LinkView) -> String {
     };
     let [down, back] = [link.a_to_b_modelled_bits_per_s, link.b_to_a_modelled_bits_per_s];
     let mut lines = vec![output::pairs(&[
-        ("link", format!("{}, {}", link.id, state_in_words(link))),
+        ("link", format!("{}, {}{}", link.id, state_in_words(link), damped(link))),
         ("capacity", format!("{} each way", output::rate(link.bits_per_s as f64))),
         ("load", load_from(source, link.load_age_ms)),
         ("", direction(&link.a, &link.b, link.a_to_b_bits_per_s, down, link.a_to_b_task_pairs)),

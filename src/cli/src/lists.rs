@@ -26,7 +26,7 @@ pub struct FilterArgs {
     /// Only with hosts whose names contain this
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     host: String,
-    /// At most so many, the newest, or with --sort the first of the newest 10,000; 0: 10,000
+    /// Show at most LIMIT, the newest, or with --sort the first of the newest 10,000; 0: 10,000
     #[arg(long, default_value_t = 50)]
     limit: u32,
 }

@@ -31,7 +31,7 @@ pub struct NodesArgs {
     /// The same
     #[arg(long, default_value = "")]
     host: String,
-    /// At most so many, by name or as sorted; 0: all
+    /// Show at most LIMIT, by name or as sorted; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub struct SnapshotArgs {
     output: PathBuf,
     #[command(flatten)]
     replace: ReplaceArg,
-    /// Give up beyond so many bytes
+    /// Give up beyond BYTES
     #[arg(long, value_name = "BYTES", default_value_t = GATHERED_BYTES)]
     max_bytes: u64,
 }

@@ -43,10 +43,10 @@ pub struct WatchArgs {
     /// Id of the daemon instance that numbered it
     #[arg(long, value_name = "ID")]
     instance: Option<String>,
-    /// End after so many updates; 0: never
+    /// End after COUNT updates; 0: never
     #[arg(long, default_value_t = 0)]
     count: u64,
-    /// End so many seconds after the first update, or after the start where the watch is resumed; 0: never
+    /// End SECONDS after the first update, or after the start where the watch is resumed; 0: never
     #[arg(long, default_value_t = 0)]
     seconds: u64,
 }

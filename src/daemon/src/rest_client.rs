@@ -39,7 +39,7 @@ pub enum RestError<N: std::error::Error + 'static> {
         source: std::io::Error,
     },
     /// The answer did not come, or not all of it.
-    #[error("no whole answer to {path} within {seconds} s")]
+    #[error("no complete answer to {path} within {seconds} s")]
     Late {
         /// What was asked.
         path: String,

@@ -11,6 +11,7 @@ import grpc
 
 from . import retry
 from ._generated.hintd.v1 import placement_pb2, placement_pb2_grpc
+from .address import target
 from .errors import HintdError, OutOfTime
 from .following import Following
 from .messages import Answer, Attempt, Request
@@ -34,9 +35,12 @@ class Client:
     """A daemon, as applications see it. May be shared by threads; close it, or use it in a `with`."""
 
     def __init__(self, address: str = "127.0.0.1:8470", secret: bytes | None = None) -> None:
-        """`secret`: 16 bytes or more that make this the same client as another with them; drawn if left out."""
+        """`address`: a host, with a port where it is not 8470, or a target of gRPC with its scheme.
+
+        `secret`: 16 bytes or more that make this the same client as another with them; drawn if left out.
+        """
         self._secret = Secret(secret)
-        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+        self._channel = grpc.insecure_channel(target(address), options=OPTIONS)
         self._placement = placement_pb2_grpc.PlacementStub(self._channel)
 
     def __enter__(self) -> Client:

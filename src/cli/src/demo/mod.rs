@@ -35,7 +35,7 @@ pub struct DemoArgs {
     /// A SWIM trace, plain or gzip [default: a small one within the program]
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The trace's first so many jobs [default: 200, or all of the small trace]
+    /// Run only the first JOBS jobs of the trace [default: 200, or all of the small trace]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     jobs: Option<u32>,
     /// Seed of everything drawn

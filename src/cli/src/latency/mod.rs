@@ -30,7 +30,7 @@ pub struct LatencyArgs {
     /// A row for each two racks, also where they are few
     #[arg(long, conflicts_with = "host")]
     list: bool,
-    /// At most so many rows; 0: all
+    /// Show at most LIMIT rows; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
 }

@@ -14,6 +14,7 @@ use super::new_file::ReplaceArg;
 use super::output::{self, Output};
 use super::policy;
 use super::simulate::{ContainerArgs, TraceArgs, cluster, in_trace, skipped, unpacked};
+use crate::plots::provenance::Provenance;
 use clap::{Args, Subcommand};
 use hintd::config::{UPLINK_MIN, utc_offset};
 use hintd_client::wire::v1::PlanForecast;
@@ -162,7 +163,8 @@ impl ChartArgs {
     /// Draws the plan where that is wanted.
     fn draw(&self, plan: &Plan) -> Result<(), Failure> {
         let Some(path) = &self.gantt else { return Ok(()) };
-        files::write_text(path, &gantt::draw(plan, self.utc_offset)?)
+        let facts = [("seed", plan.assumptions.seed.to_string())];
+        files::write_text(path, &Provenance::of(facts).sign(&gantt::draw(plan, self.utc_offset)?)?)
     }
 }
 

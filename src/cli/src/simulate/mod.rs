@@ -35,6 +35,7 @@ use super::files;
 use super::new_file::ReplaceArg;
 use super::output::Output;
 use super::plan::objective::ObjectiveArg;
+use crate::plots::provenance::{self, Provenance};
 use clap::{Args, ValueEnum};
 use hintd_model::units::Micros;
 use hintd_policy::baselines::capacity;
@@ -69,7 +70,7 @@ pub struct SimulateArgs {
     /// A parameter of a policy, as in its [policies.NAME] of the configuration; repeatable
     #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
     params: Vec<String>,
-    /// Run with so many seeds: 1, 2, ...
+    /// Run with N seeds: 1, 2, ...
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// Run with these seeds
@@ -130,7 +131,7 @@ pub struct TraceArgs {
     /// Multiply all bytes of jobs
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
     scale_bytes: f64,
-    /// Submit jobs so many times as fast
+    /// Submit jobs X times as fast
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
     speed: f64,
 }
@@ -297,7 +298,12 @@ pub fn run(args: &SimulateArgs, output: Output) -> Result<(), Failure> {
     }
     if let Some(folder) = &args.plots {
         let ended: Vec<_> = table::rows(&plan, &runs).into_iter().filter_map(table::Row::ended).collect();
-        plots::write(folder, &ended)?;
+        let facts = [
+            ("trace", provenance::file(&args.trace)),
+            ("cluster", args.cluster.clone()),
+            ("seeds", provenance::seeds(&seeds)),
+        ];
+        plots::write(folder, &ended, &Provenance::of(facts))?;
     }
     output.result(&document, || table::text(&plan, &cluster, &runs))?;
     for warning in runs.warnings() {

@@ -95,7 +95,7 @@ pub struct FatTreeArgs {
     /// Ports of each switch, an even number
     #[arg(long, short = 'k', default_value_t = 4)]
     ports: usize,
-    /// Keep the first so many hosts and the switches between them
+    /// Keep only the first HOSTS hosts and the switches between them
     #[arg(long)]
     hosts: Option<usize>,
     /// Capacity of every link, Gbit/s
@@ -117,10 +117,10 @@ pub struct JellyfishArgs {
     /// Ports of each switch that lead to other switches
     #[arg(long, short = 'r', default_value_t = 10)]
     to_switches: usize,
-    /// Keep the first so many hosts
+    /// Keep only the first HOSTS hosts
     #[arg(long)]
     hosts: Option<usize>,
-    /// What the random graph hangs on
+    /// Seed of the random graph
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Capacity of every link, Gbit/s

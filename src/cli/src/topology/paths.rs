@@ -18,7 +18,7 @@ pub struct PathsArgs {
     /// Most paths of each pair
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=64))]
     k: u8,
-    /// What the choice among equal paths hangs on
+    /// Seed of the choice among equal paths
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }

@@ -30,6 +30,7 @@ use super::files;
 use super::new_file::ReplaceArg;
 use super::output::Output;
 use super::simulate::{ContainerArgs, HoldArgs, SettingArgs, factor, history_error, threads, whole_share};
+use crate::plots::provenance::{self, Provenance};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use std::num::NonZeroU64;
@@ -77,13 +78,13 @@ pub struct WorthArgs {
     /// Only the first N jobs
     #[arg(long, value_name = "N", default_value = "600")]
     jobs: NonZeroU64,
-    /// Submit jobs so many times as fast
+    /// Submit jobs X times as fast
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
     speed: f64,
     /// Count bad lines instead of stopping at the first
     #[arg(long)]
     skip_bad: bool,
-    /// Run with so many seeds: 1, 2, ...
+    /// Run with N seeds: 1, 2, ...
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// Runs at once [default: one for each core]
@@ -115,6 +116,17 @@ pub struct WorthArgs {
     container: ContainerArgs,
     #[command(flatten)]
     settings: SettingArgs,
+}
+
+/// Where the plot is from.
+fn provenance(args: &WorthArgs, matrix: &matrix::Matrix) -> Provenance {
+    let traces: Vec<String> = args.trace.iter().map(|trace| provenance::file(trace)).collect();
+    Provenance::of([
+        ("commit", args.commit.clone().unwrap_or_default()),
+        ("trace", traces.join(", ")),
+        ("cluster", args.cluster.join(", ")),
+        ("seeds", provenance::seeds(&matrix.seeds)),
+    ])
 }
 
 impl WorthArgs {
@@ -169,7 +181,7 @@ pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
         files::write_text(path, &(text + "\n"))?; // it was looked at before the runs, which are not lost for it now
     }
     if let Some(folder) = &args.plots {
-        files::write_text(&folder.join("worth.svg"), &plot::draw(&outcome)?)?;
+        files::write_text(&folder.join("worth.svg"), &provenance(args, &matrix).sign(&plot::draw(&outcome)?)?)?;
     }
     if let Some(path) = &args.markdown {
         if outcome.complete {

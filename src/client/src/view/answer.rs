@@ -29,7 +29,8 @@ struct Answer<'a> {
     ended: &'static str,
     gap: Option<f64>,
     steps: u64,
-    seed: u64,
+    /// In text as ids are: it has 64 bits, of which many readers of JSON keep 53.
+    seed: String,
     exclusions: &'a [v1::Exclusion],
     #[serde(serialize_with = "in_order")]
     blocked: &'a [v1::Blocked],
@@ -117,7 +118,7 @@ impl<'a> From<&'a v1::HintSet> for Answer<'a> {
             ended: ended(set.ended()),
             gap: set.gap,
             steps: set.steps,
-            seed: set.seed,
+            seed: set.seed.to_string(),
             exclusions: &set.exclusions,
             blocked: &set.blocked,
             degraded: &set.degraded,

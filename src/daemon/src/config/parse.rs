@@ -125,7 +125,9 @@ fn read(table: toml::Spanned<DeTable<'_>>, file: &str, reader: &mut Reader<'_>) 
         log_lines_per_s: limits.log_lines_per_s,
     };
     let feeds = limits.feeds;
-    let options = Options { listen, store, pool, rules, publish_every, feeds, tracing, settings, reload: None };
+    let page_is_on = page.is_some();
+    let options =
+        Options { listen, store, pool, rules, publish_every, feeds, tracing, page: page_is_on, settings, reload: None };
     let asked = reader.asked();
     Config {
         options,

@@ -12,7 +12,7 @@ use super::metric_handles::MetricHandles;
 use super::network_file::FollowedNetwork;
 use super::options::{Options, ReloadHook, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
-use super::page::PageAccess;
+use super::page::PageDoor;
 use super::plans::REPLICA_QUESTIONS_MAX;
 use super::pool::{JobContext, Pool};
 use super::quotas::Quotas;
@@ -103,8 +103,8 @@ pub(super) struct Inner {
     pub(super) locator: OnceLock<Arc<dyn Locator>>,
     /// Who says which attempts there are, if somebody is asked.
     pub(super) listing: OnceLock<Arc<dyn Listing>>,
-    /// Who may look at the operator's page, if it is on.
-    pub(super) page: OnceLock<Arc<PageAccess>>,
+    /// The operator's page.
+    pub(super) page: PageDoor,
     /// The process's log level, where its logs are the daemon's.
     pub(super) log_level: OnceLock<Arc<LogLevel>>,
     /// Shuffles that ApplicationMasters are to be asked about.
@@ -279,7 +279,7 @@ impl Daemon {
             training,
             locator: OnceLock::new(),
             listing: OnceLock::new(),
-            page: OnceLock::new(),
+            page: PageDoor::new(options.page),
             log_level: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
             network: std::sync::Mutex::default(),

@@ -37,6 +37,8 @@ pub struct Options {
     pub feeds: RegistryLimits,
     /// Where spans of requests go; `None`: there are none.
     pub tracing: Option<SpanOptions>,
+    /// The operator's page is on: its listener comes after the admin socket.
+    pub page: bool,
     /// What a reload may swap.
     pub settings: Settings,
     /// Reads the configuration anew; `None`: this daemon has no file to reload.

@@ -3,10 +3,12 @@
 //! Keys and sessions are kept hashed, in memory only: with the process they end.
 
 use super::daemon::Daemon;
+use hintd_engine::Refusal;
+use hintd_model::units::Micros;
 use sha2::{Digest as _, Sha256};
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Keys that wait for their browser; the oldest ends for one more.
@@ -31,6 +33,19 @@ pub struct PageAccess {
     address: SocketAddr,
     options: PageOptions,
     known: Mutex<Known>,
+}
+
+/// The page of a daemon: whether it is on, and who may look once its listener is up.
+#[derive(Debug)]
+pub(super) struct PageDoor {
+    is_on: bool,
+    access: OnceLock<Arc<PageAccess>>,
+}
+
+impl PageDoor {
+    pub(super) const fn new(is_on: bool) -> Self {
+        Self { is_on, access: OnceLock::new() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -122,13 +137,24 @@ impl PageAccess {
 impl Daemon {
     /// Lets operators be invited to a page. The first one set stays.
     pub fn set_page(&self, access: Arc<PageAccess>) {
-        let _ = self.0.page.set(access);
+        let _ = self.0.page.access.set(access);
     }
 
-    /// Who may look at the page; `None`: it is off.
-    #[must_use]
-    pub fn page(&self) -> Option<&Arc<PageAccess>> {
-        self.0.page.get()
+    /// Who may look at the page.
+    ///
+    /// # Errors
+    /// [`Refusal::Invalid`] where it is off, [`Refusal::Unavailable`] where its listener is not up yet: the admin socket
+    /// is before it.
+    pub fn page(&self) -> Result<&Arc<PageAccess>, Refusal> {
+        self.0.page.access.get().ok_or_else(|| {
+            if self.0.page.is_on {
+                let message =
+                    "the page is starting: the daemon answers already, and its HTTP listener does not yet".to_owned();
+                return Refusal::Unavailable { message, retry_after: Micros::from_secs(1) };
+            }
+            let message = "false in the configuration: set it to true and restart the daemon".to_owned();
+            Refusal::Invalid { field: "page.enabled".to_owned(), message }
+        })
     }
 }
 

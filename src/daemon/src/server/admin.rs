@@ -378,11 +378,7 @@ impl Admin for AdminService {
     }
 
     async fn open_page(&self, _: Request<v1::OpenPageRequest>) -> Result<Response<v1::OpenPageResponse>, Status> {
-        let off = || Refusal::Invalid {
-            field: "page.enabled".to_owned(),
-            message: "false in the configuration: set it to true and restart the daemon".to_owned(),
-        };
-        let access = self.daemon.page().ok_or_else(|| super::status::status(&off()))?;
+        let access = self.daemon.page().map_err(|refusal| super::status::status(&refusal))?;
         let (url, valid) = access.invite();
         let millis = |span: std::time::Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let session_ms = millis(access.options().session_time);

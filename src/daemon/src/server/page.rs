@@ -540,6 +540,7 @@ mod tests {
             ends: ["s1", "s2"].map(Arc::from),
             capacity: hintd_model::units::BitsPerSec(100),
             up,
+            damped: false,
             load: [50.0, 0.0],
             source,
             modelled: [0.0; 2],

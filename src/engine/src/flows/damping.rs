@@ -3,13 +3,15 @@
 use super::settings::RouteSettings;
 use hintd_model::units::{LinkIdx, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// Changes of state by link, and links that are avoided.
 #[derive(Debug, Default)]
 pub(super) struct Damping {
     /// Those of the last while, oldest first.
     changes: BTreeMap<LinkIdx, VecDeque<Timestamp>>,
-    avoided: BTreeSet<LinkIdx>,
+    /// Shared with generations.
+    avoided: Arc<BTreeSet<LinkIdx>>,
 }
 
 impl Damping {
@@ -24,11 +26,11 @@ impl Damping {
         while changes.len() > settings.flaps as usize + 1 {
             changes.pop_front();
         }
-        changes.len() > settings.flaps as usize && self.avoided.insert(link)
+        changes.len() > settings.flaps as usize && Arc::make_mut(&mut self.avoided).insert(link)
     }
 
     /// Links that are avoided.
-    pub(super) const fn avoided(&self) -> &BTreeSet<LinkIdx> {
+    pub(super) const fn avoided(&self) -> &Arc<BTreeSet<LinkIdx>> {
         &self.avoided
     }
 
@@ -38,7 +40,8 @@ impl Damping {
         let avoided = &mut self.avoided;
         self.changes.retain(|link, changes| {
             let quiet = changes.back().map_or(settings.within, |&last| now.since(last));
-            if quiet >= settings.hold && avoided.remove(link) {
+            if quiet >= settings.hold && avoided.contains(link) {
+                Arc::make_mut(avoided).remove(link);
                 calm.push(*link);
                 return false; // a new start
             }

@@ -141,6 +141,7 @@ impl Flows {
         }
         self.view.routes = self.pairs.published.clone();
         self.view.chained = Arc::clone(&self.chained.published);
+        self.view.damped = Arc::clone(self.damping.avoided());
         &self.view
     }
 

@@ -21,6 +21,8 @@ pub struct LinkUse {
     pub capacity: BitsPerSec,
     /// Whether it carries traffic: it and its switches are up.
     pub up: bool,
+    /// New routes avoid it for a while, because it flapped.
+    pub damped: bool,
     /// bits/s, from its first end to its second and back; 0 where it is down, whatever was counted before.
     pub load: [f64; 2],
     /// Where the load is from.
@@ -80,6 +82,7 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
             ends: [link.a, link.b].map(|end| Arc::clone(&network.vertex_at(end).name)),
             capacity: link.capacity,
             up: network.is_usable(index),
+            damped: generation.flows.damped.contains(&index),
             load: match measured {
                 // Counters of before it went say nothing of now.
                 _ if !network.is_usable(index) => [0.0; 2],

@@ -95,6 +95,7 @@ impl Flows {
         }
         self.tick_chained(at);
         for link in self.damping.calm(at.1, now) {
+            self.changed = true;
             let subject = self.network.as_ref().map_or_else(|| "".into(), |known| known.link_at(link).name.0.clone());
             let cause = Cause::new("link_quiet", subject);
             for pair in self.pairs.default_pairs_on(link) {

@@ -3,9 +3,9 @@
 use super::shards::{Sharded, Shards};
 use super::topology::Topology;
 use crate::network::chains::{BoxLoads, Chains, WaypointRoute};
-use crate::units::{AttemptId, BitsPerSec, Bytes, DecisionId, DirectedLinkIdx, NodeIdx};
+use crate::units::{AttemptId, BitsPerSec, Bytes, DecisionId, DirectedLinkIdx, LinkIdx, NodeIdx};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Running traffic of one generation.
@@ -17,6 +17,8 @@ pub struct RunningFlows {
     pub routes: Shards<NodePair, Arc<PairRoute>>,
     /// Traffic under chains of middleboxes, which is in none of the others.
     pub chained: Arc<ChainedFlows>,
+    /// Links that new routes avoid because they flapped.
+    pub damped: Arc<BTreeSet<LinkIdx>>,
 }
 
 /// Running traffic under chains.

@@ -16,6 +16,7 @@ use super::super::failure::Failure;
 use super::super::files;
 use super::super::new_file::ReplaceArg;
 use super::super::output::{self, Output};
+use crate::plots::provenance::Provenance;
 use clap::Args;
 use hintd_client::Client;
 use nodes::Cluster;
@@ -178,7 +179,8 @@ async fn soak(args: SoakArgs, daemon: &DaemonArgs, output: Output) -> Result<Rep
 fn write(file: Option<&Path>, report: &Report) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
     files::write(&file.with_extension("json"), report)?;
-    files::write_text(file, &plot::draw(&report.settings, &report.windows)?)
+    let facts = [("daemon's version", report.version.clone())];
+    files::write_text(file, &Provenance::of(facts).sign(&plot::draw(&report.settings, &report.windows)?)?)
 }
 
 fn line(window: &Window) -> String {

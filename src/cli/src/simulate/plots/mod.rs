@@ -11,15 +11,16 @@ mod tiers;
 use super::super::failure::Failure;
 use super::super::files;
 use super::table::Row;
+use crate::plots::provenance::Provenance;
 use std::path::Path;
 
 /// Draws all plots into `folder`.
 ///
 /// # Errors
 /// [`Failure::Work`] where a file can't be written.
-pub(super) fn write(folder: &Path, rows: &[Row<'_>]) -> Result<(), Failure> {
+pub(super) fn write(folder: &Path, rows: &[Row<'_>], provenance: &Provenance) -> Result<(), Failure> {
     for (name, svg) in all(rows)? {
-        files::write_text(&folder.join(name), &svg)?;
+        files::write_text(&folder.join(name), &provenance.sign(&svg)?)?;
     }
     Ok(())
 }
@@ -102,7 +103,7 @@ pub(super) mod tests {
             .collect();
         let plots = all(&rows).unwrap();
         if let Some(folder) = std::env::var_os("HINTD_PLOTS") {
-            write(Path::new(&folder), &rows).unwrap();
+            write(Path::new(&folder), &rows, &Provenance::of([])).unwrap();
         }
         plots
     }

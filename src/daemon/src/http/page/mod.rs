@@ -29,6 +29,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use hintd_engine::Refusal;
+use hintd_model::text::is_hidden;
 use live::Live;
 use serde::Serialize;
 use std::net::IpAddr;
@@ -203,7 +204,7 @@ async fn hour(State(page): State<Arc<Page>>, request: Request) -> Response {
 }
 
 async fn nodes(State(page): State<Arc<Page>>, request: Request) -> Response {
-    let Some(rack) = value(&request, "rack") else { return text(StatusCode::BAD_REQUEST, "?rack= is missing\n") };
+    let Some(rack) = value(&request, "rack") else { return missing("rack") };
     let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
     written(page::page_nodes(&page.daemon, &page.live.links, rack).await).await
 }
@@ -214,7 +215,7 @@ async fn plans(State(page): State<Arc<Page>>) -> Response {
 }
 
 async fn plan(State(page): State<Arc<Page>>, request: Request) -> Response {
-    let Some(name) = value(&request, "name") else { return text(StatusCode::BAD_REQUEST, "?name= is missing\n") };
+    let Some(name) = value(&request, "name") else { return missing("name") };
     let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
     written(page::page_plan(&page.daemon, &name).await).await
 }
@@ -240,7 +241,7 @@ async fn written<T: Serialize + Send + 'static>(found: Result<T, Refusal>) -> Re
 }
 
 async fn explain(State(page): State<Arc<Page>>, request: Request) -> Response {
-    let Some(decision) = value(&request, "id") else { return text(StatusCode::BAD_REQUEST, "?id= is missing\n") };
+    let Some(decision) = value(&request, "id") else { return missing("id") };
     let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
     match page::page_explain(&page.daemon, &decision).await {
         Ok(found) => json(found),
@@ -250,7 +251,7 @@ async fn explain(State(page): State<Arc<Page>>, request: Request) -> Response {
 
 /// A search may take its 20 s: others that a browser asks for do not wait for it.
 async fn replay(State(page): State<Arc<Page>>, request: Request) -> Response {
-    let Some(decision) = value(&request, "id") else { return text(StatusCode::BAD_REQUEST, "?id= is missing\n") };
+    let Some(decision) = value(&request, "id") else { return missing("id") };
     let policy = value(&request, "policy").unwrap_or_default();
     let Ok(place) = Arc::clone(&page.replays).acquire_owned().await else { return stopping() };
     written(page::page_replay(&page.daemon, &decision, policy, place).await).await
@@ -260,11 +261,17 @@ async fn settings(State(page): State<Arc<Page>>) -> Response {
     serde_json::to_string(&page::page_settings(&page.daemon).await).map_or_else(|_| stopping(), json)
 }
 
-/// A value of a query by its name, decoded.
+/// A value of a query by its name, decoded. What is hidden in a text stands in no name, and in no answer of the page.
 fn value(request: &Request, name: &str) -> Option<String> {
     let query = request.uri().query().filter(|query| query.len() <= QUERY_MAX)?;
     let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
-    percent_encoding::percent_decode_str(value).decode_utf8().ok().map(String::from)
+    let value = percent_encoding::percent_decode_str(value).decode_utf8().ok()?;
+    (!value.contains(is_hidden)).then(|| value.into_owned())
+}
+
+/// Of a query without such a value, or with one that can be none.
+fn missing(name: &str) -> Response {
+    text(StatusCode::BAD_REQUEST, &format!("?{name}= is missing, too long, or has control characters\n"))
 }
 
 fn refused(refusal: &Refusal) -> Response {

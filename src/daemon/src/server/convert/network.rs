@@ -87,6 +87,7 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, paths: &Path
         users_reason: users_reason(link).to_owned(),
         carried: down.and_then(|down| down.carried.as_deref()).map(|carried| paths.carried(carried)),
         last_outage: told.last_outage.as_ref().map(last_outage),
+        damped: link.damped,
     }
 }
 
@@ -243,6 +244,7 @@ mod tests {
                 ends: ["s1", "s2"].map(Arc::from),
                 capacity: hintd_model::units::BitsPerSec(100),
                 up,
+                damped: true,
                 load: [0.0; 2],
                 source: LoadSource::Modelled,
                 modelled: [0.0; 2],
@@ -250,6 +252,7 @@ mod tests {
                 users: Vec::new(),
             };
             let view = link_view(&link, &told, &PathsNow::default(), 0);
+            assert!(view.damped, "up or down, routes avoid it");
             (view.down_ms.is_some(), view.down_by, view.carried.map(|carried| carried.routes))
         };
         assert_eq!([true, false].map(since), [(false, String::new(), None), (true, "ryu".to_owned(), Some(2))]);

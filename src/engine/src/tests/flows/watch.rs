@@ -3,7 +3,9 @@
 use super::super::harness::{EngineHarness, registration};
 use super::controller::{Controller, NAME, scope};
 use super::{MIB, done, fat_tree, network, routes, set, shuffle, updates, wired};
-use crate::{Counter, Effect, Phase, Refusal, RouteSettings, RuleAction, WatchScope, WatchedPair, WatcherProgress};
+use crate::{
+    Counter, Effect, Phase, Refusal, RouteSettings, RuleAction, WatchScope, WatchedPair, WatcherProgress, link_uses,
+};
 use hintd_model::cluster::{Change, NodePair};
 use hintd_model::network::build::{self, FatTreeSpec};
 use hintd_model::network::host_paths;
@@ -378,6 +380,12 @@ fn at_most_so_many_routes_change_in_a_second_and_failures_go_first() {
     assert!(!harness.engine.flows().waits() && counts[4] > 2, "{counts:?}");
 }
 
+/// Links that whoever looks at the network is told are avoided.
+fn damped(harness: &EngineHarness) -> Vec<LinkName> {
+    let uses = link_uses(&harness.engine.generation());
+    uses.into_iter().filter(|link| link.damped).map(|link| link.link).collect()
+}
+
 #[test]
 fn a_flapping_link_draws_no_route_back_until_it_was_quiet() {
     let mut harness = busy(RouteSettings::default());
@@ -389,6 +397,7 @@ fn a_flapping_link_draws_no_route_back_until_it_was_quiet() {
     }
     assert_ne!(routes(&harness), home);
     assert_eq!(harness.count(Counter::LinksDamped), 1);
+    assert_eq!(damped(&harness), [link.clone()]);
     // Nor does it get a new pair, whatever a policy chose that knows nothing of it.
     let mut proposal = harness.propose(&Arc::new(shuffle(2, "b", (16, 16), 2_560 * MIB))).unwrap();
     let network = network(&harness);
@@ -413,6 +422,7 @@ fn a_flapping_link_draws_no_route_back_until_it_was_quiet() {
     harness.pass(Micros::from_secs(1));
     harness.publish();
     assert_eq!(routes(&harness), home);
+    assert!(damped(&harness).is_empty());
 }
 
 #[test]

@@ -5,8 +5,10 @@ use super::amount::Amount;
 use super::rows::no_request_id;
 use super::text::{DocumentProblem, Problems};
 use crate::units::{ApplicationId, AttemptId, Bytes, GroupIdx, SchedulerKey};
+use serde::de::{self, Deserializer, Unexpected, Visitor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// What [`RequestDocument::format`] must say.
@@ -45,8 +47,8 @@ pub struct RequestDocument {
     /// Overrides the configured policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// Seed of the search; left out: drawn from the id.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Seed of the search, also as text, as answers have it; left out: drawn from the id.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "seed")]
     pub seed: Option<u64>,
     /// `all` or `up_to`.
     #[serde(default)]
@@ -330,6 +332,39 @@ fn paths(field: &str, paths: &[String], problems: &mut Problems) -> Vec<Arc<str>
 
 /// The id of a request whose document names none.
 pub const DEFAULT_ID: &str = "request";
+
+/// A number, or its digits as text: answers have seeds as text, for JSON's numbers lose some of their 64 bits on the way.
+fn seed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    struct Seed;
+
+    impl Visitor<'_> for Seed {
+        type Value = Option<u64>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a whole number from 0 to 18446744073709551615, or its digits as text")
+        }
+
+        fn visit_u64<E: de::Error>(self, value: u64) -> Result<Self::Value, E> {
+            Ok(Some(value))
+        }
+
+        fn visit_i64<E: de::Error>(self, value: i64) -> Result<Self::Value, E> {
+            u64::try_from(value).map(Some).map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
+        }
+
+        fn visit_str<E: de::Error>(self, value: &str) -> Result<Self::Value, E> {
+            let digits = !value.is_empty() && value.bytes().all(|letter| letter.is_ascii_digit());
+            let number = digits.then(|| value.parse().ok()).flatten();
+            number.map(Some).ok_or_else(|| E::invalid_value(Unexpected::Str(value), &self))
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+    }
+
+    deserializer.deserialize_any(Seed)
+}
 
 fn default_id() -> String {
     DEFAULT_ID.to_owned()

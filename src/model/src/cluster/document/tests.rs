@@ -144,6 +144,21 @@ fn a_request_reads_back_as_it_was_written() {
 }
 
 #[test]
+fn a_seed_may_be_text_as_answers_have_it() {
+    let read = |seed: &str| {
+        let text = format!(r#"{{ "format": "hintd.request/1", "groups": [], "seed": {seed} }}"#);
+        Syntax::Json.read::<RequestDocument>(&text).map(|found| found.seed).map_err(|error| error.to_string())
+    };
+    for (seed, expected) in [("7", Some(7)), ("\"18446744073709551615\"", Some(u64::MAX)), ("null", None)] {
+        assert_eq!(read(seed).unwrap(), expected, "{seed}");
+    }
+    for seed in ["\"\"", "\"+7\"", "\"18446744073709551616\"", "-1", "1.5", "[]"] {
+        let said = read(seed).unwrap_err();
+        assert!(said.contains("a whole number from 0 to 18446744073709551615"), "{seed}: {said}");
+    }
+}
+
+#[test]
 fn all_problems_of_a_cluster_are_reported_at_once() {
     let mut document = cluster();
     document.format = "hintd.cluster/9".into();

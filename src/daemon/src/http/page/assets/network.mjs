@@ -1,13 +1,9 @@
-// The network by tiers: switches as boxes, links with a line each way, as wide and colored as they are loaded.
+// The network: switches as boxes, links with a line each way, as wide and colored as they are loaded.
 import { signal } from './vendor/signals-core.mjs';
-import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, bits, busier, byName, count, cut, down, hottest, html, level, modelled, nobody, percent, shares, span } from './parts.mjs';
+import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, bits, busier, byName, count, cut, down, hottest, html, level, linkState, modelled, nobody, percent, shares, span } from './parts.mjs';
+import { layout } from './layout.mjs';
 import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, since, to } from './state.mjs';
 
-const TIERS = ['optical', 'core', 'aggregation', 'edge'];
-const ROW = 130;
-const TOP = 36;
-const NARROW = 26;
-const WIDE = 92;
 /** Beyond so many lines a picture says no more than the table. */
 const LINES_MAX = 1500;
 /** Where the line of a link that is down stands. */
@@ -18,19 +14,6 @@ const ROWS_MAX = 200;
 const stop = signal('');
 const BACK = ['ArrowLeft', 'ArrowUp'];
 const ON = ['ArrowRight', 'ArrowDown'];
-
-/** Where each switch stands. */
-function layout(switches) {
-  const tiers = TIERS.map((tier) => switches.filter((one) => one.tier === tier).sort((a, b) => byName(a.name, b.name))).filter((tier) => tier.length);
-  const most = Math.max(...tiers.map((tier) => tier.length), 1);
-  const step = most > 14 ? NARROW : WIDE;
-  const width = Math.max(most * step, 520);
-  const spots = new Map();
-  tiers.forEach((tier, row) => tier.forEach((one, at) => {
-    spots.set(one.name, { x: (width * (at + 0.5)) / tier.length, y: TOP + row * ROW, one, width: Math.min(step - 6, 84) });
-  }));
-  return { tiers, spots, width, height: TOP + Math.max(0, tiers.length - 1) * ROW + 58, labels: step === WIDE };
-}
 
 /** Shows the links of a switch in the table. */
 function only(name) {
@@ -62,7 +45,7 @@ const aged = (link) => (loadAge(link) > OLD_MS ? `, ${span(loadAge(link))} old` 
 function Line({ link, from, to: end, chosen, parts }) {
   const [dx, dy] = [end.x - from.x, end.y - from.y];
   const length = Math.hypot(dx, dy) || 1;
-  const said = `${link.id}, ${link.a} to ${link.b}: ` + (link.up ? shares(link).map((share, way) => `${way ? 'back' : 'there'} ${percent(share)}`).join(', ') + aged(link) : down(link));
+  const said = `${link.id}, ${link.a} to ${link.b}: ` + (link.up ? shares(link).map((share, way) => `${way ? 'back' : 'there'} ${percent(share)}`).join(', ') + aged(link) : down(link)) + (link.damped ? ', flaps' : '');
   const lines = shares(link).map((share, way) => {
     const aside = (way ? -1 : 1) * 3.2;
     const [ox, oy] = [(-dy / length) * aside, (dx / length) * aside];
@@ -70,8 +53,8 @@ function Line({ link, from, to: end, chosen, parts }) {
     return html`<line class=${'link ' + kind} x1=${from.x + ox} y1=${from.y + oy} x2=${end.x + ox} y2=${end.y + oy} />`;
   });
   const middle = [from.x + dx / 2, from.y + dy / 2];
-  return html`<g role="link" class=${chosen ? 'chosen' : ''} ...${reached('link ' + link.id, parts, said, () => { location.hash = to('network', link.id); })}><title>${said}</title>
-    <line class="touch" x1=${from.x} y1=${from.y} x2=${end.x} y2=${end.y} />${lines}
+  return html`<g role="link" class=${[chosen && 'chosen', link.damped && 'damped'].filter(Boolean).join(' ')} ...${reached('link ' + link.id, parts, said, () => { location.hash = to('network', link.id); })}><title>${said}</title>
+    <line class="touch" x1=${from.x} y1=${from.y} x2=${end.x} y2=${end.y} />${link.damped && html`<line class="halo" x1=${from.x} y1=${from.y} x2=${end.x} y2=${end.y} />`}${lines}
     ${!link.up && html`<text class="cross" x=${middle[0]} y=${middle[1] + 6}>✕</text>`}</g>`;
 }
 
@@ -87,7 +70,7 @@ function Switch({ spot, labels, parts }) {
 }
 
 function Map_({ network, chosen }) {
-  const { tiers, spots, width, height, labels } = layout(network.switches);
+  const { tiers, spots, width, height, labels, rows } = layout(network.switches, network.links);
   const drawn = network.links.filter((link) => spots.has(link.a) && spots.has(link.b));
   // The busiest, and what is down, is drawn last, above the others.
   const order = [...drawn].sort((a, b) => (a.up === b.up ? busier(a) - busier(b) : a.up ? -1 : 1)).slice(-LINES_MAX);
@@ -102,6 +85,8 @@ function Map_({ network, chosen }) {
     </svg></div>
     <p class="legend" aria-hidden="true">${['below 10 %', '10 %', '40 %', '70 %', '90 %'].map((text, at) => html`<span><svg viewBox="0 0 40 12"><line class=${'link load-' + at} x1="2" y1="6" x2="38" y2="6" /></svg>${text}</span>`)}
       <span><svg viewBox="0 0 40 12"><line class="link down" x1="2" y1="6" x2="38" y2="6" /></svg>down</span>
+      <span><svg viewBox="0 0 40 12"><line class="halo" x1="2" y1="6" x2="38" y2="6" /></svg>flaps: new routes avoid it</span>
+      ${!rows && html`<span>most links stay within one tier: switches stand by their links, not in rows</span>`}
       <span>under a rack: hosts that it reaches, and the busiest host's link</span><span>a switch, chosen: its links in the table</span></p>`;
 }
 
@@ -146,7 +131,8 @@ function Chosen({ link }) {
   return html`<section aria-labelledby="chosen" class="panel"><h2 id="chosen">Link <code>${link.id}</code> <${Copy} text=${link.id} /></h2>
     <${Facts} rows=${[
     ['Between', `${link.a} and ${link.b}`],
-    ['State', link.up ? 'up' : down(link), link.up ? '' : 'bad'],
+    ['State', linkState(link), link.up ? '' : 'bad'],
+    link.damped && ['Flaps', 'it went down and up too often (routes.flaps); new routes avoid it until it was quiet for routes.flaps_hold'],
     link.last_outage && ['Last outage', outage(link.last_outage)],
     ['Capacity each way', bits(link.bits_per_s)],
     ['a to b', sends(0)],
@@ -187,7 +173,7 @@ function Links({ network, links, chosen }) {
     ${asked < racks && html`<p class="empty">Hosts' links come rack by rack while this view is open: ${asked} of ${racks} racks so far.</p>`}
     <${Table} name="links" most=${ROWS_MAX} filter=${['of', linkFilter]} caption=${`${Math.min(rows.length, ROWS_MAX)} of ${every} links, ${network.links_total} of them between switches; what is down first, then measured loads, then modelled (~)`} empty="it has none." by=${(link) => link.id} rows=${rows} columns=${[
     ['Link', (link) => html`<a href=${to('network', link.id)} aria-current=${link.id === chosen ? 'true' : undefined}>${link.id}</a>`, '', (link) => link.id],
-    ['State', (link) => html`<span class=${link.up ? 'state good' : 'state bad'}>${link.up ? 'up' : down(link)}</span>`, '', (link) => (link.up ? 'up' : 'DOWN')],
+    ['State', (link) => html`<span class=${!link.up ? 'state bad' : link.damped ? 'state warn' : 'state good'}>${linkState(link)}</span>`, '', (link) => (link.up ? linkState(link) : 'DOWN')],
     ['a to b', (link) => (link.up ? html`<${Load} link=${link} way=${0} />` : '–'), '', up(0)],
     ['b to a', (link) => (link.up ? html`<${Load} link=${link} way=${1} />` : '–'), '', up(1)],
     ['Load is', (link) => (link.up ? link.load_source ?? '–' : '–'), '', (link) => link.load_source],

@@ -74,7 +74,7 @@ export function Worth({ status }) {
     ['Saved of', (row) => (saved(row) ? term(saved(row)) : '–')],
     ['Expected gain', (row) => percent(gain(row, 'expected_gain')), 'n'],
     ['Realised gain', (row) => percent(gain(row, 'realised_gain')), 'n'],
-    ['Had it followed', (row) => percent(gain(row, 'had_followed')), 'n'],
+    ['Gain if followed', (row) => percent(gain(row, 'had_followed')), 'n'],
   ]} />
     <${Table} caption="Completion times of hinted applications ÷ held-out ones" empty="no queue holds applications out (worth.holdout)."
       by=${(row) => row.name} rows=${status.holdout} columns=${[

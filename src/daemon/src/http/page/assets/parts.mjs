@@ -78,6 +78,8 @@ export const modelled = (rate) => (rate ? '~' : '') + bits(rate);
 export const sends = (user) => [[user.a_to_b_bits_per_s, 'a to b'], [user.b_to_a_bits_per_s, 'b to a']].filter(([rate]) => rate > 0).map(([rate, way]) => `${modelled(rate)} ${way}`).join(', ') + (user.above_measured ? ' (above measured)' : '');
 /** That a link is down; since when and by whose word, where the daemon says so. */
 export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_by ? `, as ${link.down_by} said` : '');
+/** A link's state in a word or two; new routes avoid one that flaps until it was quiet. */
+export const linkState = (link) => (link.up ? (link.damped ? 'up, flaps' : 'up') : down(link));
 /** A link's load one way (0, 1), or the busier one; a link that is down has none. */
 export const Load = ({ link, way }) => {
   if (!link.up) return html`<span class="state bad">DOWN</span>`;
