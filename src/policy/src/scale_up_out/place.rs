@@ -166,7 +166,8 @@ fn containers(problem: &PlaceProblem<'_>) -> u64 {
 }
 
 /// The job: maps and whatever is no reduce, reduces, what they read and what is between them, by what is asked for and not by
-/// what has room; and which of both stages the request asks for. A stock MapReduce job asks for its reduces when its maps have come: of what a request leaves out the job
+/// what has room; and which of both stages the request asks for. A stock MapReduce job asks for its reduces when its maps have
+/// come: of what a request leaves out the job
 /// is as large as its last run, or as what came of this one.
 fn shape(problem: &PlaceProblem<'_>) -> (JobShape, [bool; 2]) {
     let is_reduce = |at: usize| is_reduce(&problem.groups[at].role);
