@@ -19,6 +19,7 @@ mod colors;
 pub mod config;
 pub mod connect;
 pub mod context;
+mod cost_links;
 pub mod csv;
 pub mod daemon;
 pub mod demo;

@@ -182,8 +182,8 @@ fn no_hints(set: &v1::HintSet) -> Option<String> {
 
 /// The same in a sentence.
 fn why_no_hints(set: &v1::HintSet) -> Option<String> {
-    match (&set.withheld, no_hints(set)) {
-        (Some(withheld), Some(_)) => Some(answers::withheld_text(withheld)),
+    match (answers::withheld_text(set), no_hints(set)) {
+        (Some(withheld), Some(_)) => Some(withheld),
         (None, Some(_)) if set.without_room > 0 => Some("no hints: the containers find no room".to_owned()),
         (_, none) => none,
     }

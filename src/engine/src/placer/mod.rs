@@ -5,15 +5,16 @@
 //! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
 //! - `blocked`: what keeps nodes from taking what found no room.
 //! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
-//! - `parts`: groups that are asked for in parts, placed as one.
+//! - `parts`: groups that are asked for in parts, placed as one; `planned`: racks that a plan has for groups.
 //! - `guard`: hints that would do no good are kept back.
 //! - `together`: requests of one round.
 //! - `rate`: two placements under two objectives.
-//! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
+//! - `hints`: columns to names; `asks`: the replacement table; `terms`, `compared`: costs, and the default placement's beside.
 
 mod asks;
 mod blocked;
 mod chained;
+mod compared;
 mod compile;
 mod guard;
 mod hints;
@@ -21,6 +22,7 @@ mod input_blocks;
 mod large;
 mod nearest;
 mod parts;
+mod planned;
 mod rate;
 mod scan;
 mod sources;
@@ -30,18 +32,19 @@ mod wait;
 mod waiting;
 
 use super::adherence::Trial;
+use super::compared::Unguarded;
 use super::decision::{Decision, Mode, TermValues, Withheld, WithheldReason};
 use super::dispatching::{DispatchRequest, ImmediateRequest};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, PATHS_CUT_SHORT, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
-use super::plans::{HintedContainers, PlanNote, PlannedRun};
+use super::plans::PlannedRun;
 use super::proof::Proof;
 use super::refusal::Refusal;
 use super::settings::SourceAges;
 use super::worth::Part;
 use compile::{Compiled, compile};
-use hintd_model::cluster::{Constraints, Dataset, Gang, HintRequest, Overlay, Resource, WhenFull};
+use hintd_model::cluster::{Dataset, Gang, HintRequest, Overlay, Resource, WhenFull};
 use hintd_model::units::{Bytes, DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::first_routes;
@@ -219,7 +222,8 @@ struct Begun<'a> {
 /// What a placement is searched and judged by.
 struct Approach<'a> {
     place: &'a dyn Place,
-    guard: Option<Guard>,
+    /// Else why it has no say.
+    guard: Result<Guard, Unguarded>,
     /// The run whose place in the plan in force the policy follows.
     planned: Option<&'a PlannedRun>,
 }
@@ -269,9 +273,15 @@ impl<'a> ProposalContext<'a> {
 
     /// How it is searched; else why it is not: no place is known to be better than another.
     fn approach(&self, place: &'a dyn Place, compiled: &mut Compiled<'_>) -> Result<Approach<'a>, WithheldReason> {
-        let planned = plan(compiled, self.request, self.chosen.policy, self.settings, self.now);
-        let guard = self.settings.guard.filter(|_| place.weighs_bytes() && Guard::applies(self.request, compiled));
-        if guard.is_some() && self.request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
+        let counts = compiled.counts();
+        let run = (self.chosen.policy, self.settings.planned.as_deref());
+        let planned = planned::plan(&mut compiled.problem, &counts, self.request, run, self.now);
+        let guard = match self.settings.guard {
+            None => Err(Unguarded::Off),
+            Some(_) if !place.weighs_bytes() => Err(Unguarded::Policy),
+            Some(guard) => Guard::exempt(self.request, compiled).map_or(Ok(guard), Err),
+        };
+        if guard.is_ok() && self.request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
             return Err(WithheldReason::NothingKnown);
         }
         Ok(Approach { place, guard, planned })
@@ -325,7 +335,7 @@ impl<'a> ProposalContext<'a> {
             draft.blocked = blocked::of(&compiled, &found.placement, found.gang_waits);
             return Ok(self.without_hints(compiled, &found.placement, draft));
         }
-        draft.plan = approach.planned.map(|run| plan_note(&compiled, run, &found.placement));
+        draft.plan = approach.planned.map(|run| planned::note(&compiled.problem, run, &found.placement));
         let others = round.map(|round| round.leases);
         Ok(self.with_hints(compiled, (&found, others.as_ref()), under, draft, stop))
     }
@@ -355,17 +365,26 @@ impl<'a> ProposalContext<'a> {
         stop: &mut dyn FnMut() -> bool,
     ) {
         let Approach { place, guard, .. } = *approach;
-        let placed = found.placement.placed_all() > 0;
-        let guard = guard.filter(|_| placed && !Guard::is_for_parts(self.request));
-        if (self.settings.baseline || guard.is_some()) && placed && !stop() {
+        if found.placement.placed_all() == 0 {
+            return;
+        }
+        let guard = guard.and_then(|guard| if Guard::is_for_parts(self.request) { Err(Unguarded::Parts) } else { Ok(guard) });
+        draft.unguarded = guard.err();
+        if (self.settings.baseline || guard.is_ok()) && !stop() {
             let default = terms::default_placement(compiled, self.chosen, self.settings, stop);
             if let Some(default) = default.as_ref().filter(|_| self.settings.baseline) {
                 let budget = Budget::new(0, stop);
                 (draft.baseline, draft.expected_gain) =
                     terms::compare(compiled, place, (&found.in_all, default), &budget);
+                draft.baseline_places = Some(Box::new(compared::baseline_places(&compiled.problem, default)));
             }
-            draft.withheld = guard.and_then(|guard| guard.judge(compiled, &found.in_all, default.as_ref()));
-        } else if guard.is_some() {
+            if let Ok(guard) = guard {
+                match guard.judge(compiled, &found.in_all, default.as_ref()) {
+                    Ok(unguarded) => draft.unguarded = unguarded,
+                    Err(withheld) => draft.withheld = Some(withheld),
+                }
+            }
+        } else if guard.is_ok() {
             draft.withheld = Some(Withheld { reason: WithheldReason::NotCompared, hinted_s: None, default_s: None });
         }
     }
@@ -434,35 +453,6 @@ fn describe(
     let located = settings.located.iter().flat_map(|notes| notes.iter().cloned());
     draft.degraded.splice(0..0, known.map(str::to_owned).chain(located));
     draft.learnt = compiled.learnt.take();
-}
-
-/// Where the plan in force has the groups, for a policy that follows plans; the run that they are of. Who needs all at once,
-/// or an answer at once, or has bounds of its own, is not told to wait for racks.
-fn plan<'s>(
-    compiled: &mut Compiled<'_>,
-    request: &HintRequest,
-    policy: &dyn Policy,
-    settings: &'s PlacerSettings,
-    now: Timestamp,
-) -> Option<&'s PlannedRun> {
-    let run = settings.planned.as_deref().filter(|_| policy.as_plan().is_some());
-    let free = |constraints: &Constraints| *constraints == Constraints::default();
-    let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
-    let waits = request.when_full == WhenFull::Advise && request.gang == Gang::UpTo && !bound;
-    let snapshot = compiled.problem.snapshot;
-    for (group, wish) in compiled.problem.groups.iter_mut().zip(&compiled.groups) {
-        group.planned = run.and_then(|run| run.racks((&group.role, wish.count), waits, snapshot, now));
-    }
-    run
-}
-
-/// How what is placed stands to that plan.
-fn plan_note(compiled: &Compiled<'_>, run: &PlannedRun, placement: &Placement) -> PlanNote {
-    let groups = compiled.problem.groups.iter().zip(&placement.groups);
-    let hinted = groups.flat_map(|(group, shares)| {
-        shares.iter().map(|share| HintedContainers { role: &group.role, node: share.node, count: share.count })
-    });
-    run.note(hinted, compiled.problem.snapshot)
 }
 
 /// What the placed containers will send, and over which routes: chosen here where the policy chose none, for the
@@ -645,7 +635,9 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &SelectedPolicy
         asks: request.asks.clone(),
         terms: TermValues::default(),
         baseline: None,
+        baseline_places: None,
         expected_gain: None,
+        unguarded: None,
         terms_of_whole: None,
         round: None,
         ended: Ended::Complete,
