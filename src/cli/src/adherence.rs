@@ -35,7 +35,8 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
     ];
     if views.iter().any(|view| view.mode() == v1::Mode::Shadow) {
         lines.push(
-            "shadow: nothing was sent to YARN; on host is what it put by itself where it would have been hinted".to_owned(),
+            "shadow: nothing was sent to YARN; on host is what it put by itself where it would have been hinted"
+                .to_owned(),
         );
     }
     let costs: Vec<[String; 10]> = views.iter().flat_map(cost_rows).collect();
@@ -132,9 +133,8 @@ fn others<'h>(hints: impl Iterator<Item = &'h v1::HintOutcome>) -> String {
     let mut places: Vec<(&str, u64)> = places.into_iter().collect();
     places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let named = places.iter().take(PLACES_SHOWN);
-    let mut said: Vec<String> = named
-        .map(|(host, count)| if *count == 1 { (*host).to_owned() } else { format!("{host} {count}") })
-        .collect();
+    let mut said: Vec<String> =
+        named.map(|(host, count)| if *count == 1 { (*host).to_owned() } else { format!("{host} {count}") }).collect();
     match places.len().saturating_sub(PLACES_SHOWN) {
         0 => {}
         1 => said.push("1 more host".to_owned()),

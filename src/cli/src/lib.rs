@@ -9,6 +9,7 @@
 
 pub mod adherence;
 pub mod answers;
+mod asked;
 pub mod attempts;
 pub mod bench;
 mod blocked;

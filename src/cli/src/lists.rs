@@ -177,7 +177,9 @@ fn known_or_named(queue: &str, known: &BTreeSet<String>) -> Result<(), Failure> 
         (Some(near), _) => format!("did you mean {near}?"),
         (None, []) => "none is configured by name, and none has asked for hints".to_owned(),
         (None, names) if names.len() <= QUEUES_NAMED => format!("there are: {}", names.join(", ")),
-        (None, names) => format!("there are: {} and {} more", names[..QUEUES_NAMED].join(", "), names.len() - QUEUES_NAMED),
+        (None, names) => {
+            format!("there are: {} and {} more", names[..QUEUES_NAMED].join(", "), names.len() - QUEUES_NAMED)
+        }
     };
     Err(Failure::Input(format!("--queue {queue}: no such queue is configured or has asked for hints; {there}")))
 }

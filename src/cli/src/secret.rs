@@ -101,6 +101,11 @@ mod tests {
         assert!(failure.contains("short") && failure.contains("16 bytes or more"), "{failure}");
         assert!(failure.contains("short (HINTD_SECRET_FILE) can't be used: a secret has"), "{failure}");
         let failure = secret(Some((&folder.path().join("none"), "--secret-file"))).unwrap_err().to_string();
-        assert!(failure.ends_with("none (--secret-file) can't be used: there is no such file; hintctl makes one only where none is named"), "{failure}");
+        assert!(
+            failure.ends_with(
+                "none (--secret-file) can't be used: there is no such file; hintctl makes one only where none is named"
+            ),
+            "{failure}"
+        );
     }
 }

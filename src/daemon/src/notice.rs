@@ -118,8 +118,12 @@ impl NoticeKind {
             Self::ConfigurationRefused => {
                 "Fix it before the next restart, which would fail: hintd --check --config FILE names every problem."
             }
-            Self::PlanNotFollowed => "Set plan.follow = true, or take the plan out of force: hintctl plan rollback --to-none.",
-            Self::QueuesRefused => "Add [queues.\"*\"] to the configuration with the mode that other queues are to have, then hintctl reload.",
+            Self::PlanNotFollowed => {
+                "Set plan.follow = true, or take the plan out of force: hintctl plan rollback --to-none."
+            }
+            Self::QueuesRefused => {
+                "Add [queues.\"*\"] to the configuration with the mode that other queues are to have, then hintctl reload."
+            }
         }
     }
 }

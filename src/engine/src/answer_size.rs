@@ -26,7 +26,8 @@ impl Decision {
         let texts = |texts: &[String]| texts.iter().map(|text| text.len() + FIELD).sum::<usize>();
         let parts = self.baseline.iter().chain([&self.terms]).flat_map(|terms| terms.parts.keys());
         let terms: usize = parts.map(|name| name.len() + FIELD + NUMBERS).sum();
-        let links = self.baseline.iter().chain([&self.terms]).flat_map(|terms| [&terms.links.busiest, &terms.links.worst]);
+        let links =
+            self.baseline.iter().chain([&self.terms]).flat_map(|terms| [&terms.links.busiest, &terms.links.worst]);
         let links: usize = links.flatten().map(link).sum();
         let groups: usize = self.group_names().names().map(|name| name.len() + FIELD).sum();
         let learnt = self.learnt.as_ref().map_or(0, |learnt| learnt.key.len() + 256);

@@ -105,7 +105,9 @@ impl Unguarded {
     #[must_use]
     pub const fn in_words(self) -> &'static str {
         match self {
-            Self::Off => "placer.guard is off, or tasks that were lost with their node are placed anew, which have to have a place",
+            Self::Off => {
+                "placer.guard is off, or tasks that were lost with their node are placed anew, which have to have a place"
+            }
             Self::Policy => "the policy seeks something else than short transfers, which the guard can't judge",
             Self::Gang => "all or none of the containers are wanted (a gang), which YARN can't do by itself",
             Self::Constraints => "the request bounds where its containers may be, which YARN can't do by itself",

@@ -59,7 +59,8 @@ fn notices(status: &v1::StatusResponse) -> Vec<v1::Notice> {
     }
     // A daemon of before, which tells of no advice.
     let own = |notice: &&String| status.config_refused.is_empty() || !notice.contains(status.config_refused.as_str());
-    let advice = "hintd is of an older version, which does not say what to do: search docs/operations.md for these words.";
+    let advice =
+        "hintd is of an older version, which does not say what to do: search docs/operations.md for these words.";
     let told = |text: &String| v1::Notice { kind: String::new(), text: text.clone(), advice: advice.to_owned() };
     status.notices.iter().filter(own).map(told).collect()
 }

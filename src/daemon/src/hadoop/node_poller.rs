@@ -160,7 +160,8 @@ impl NodePoller {
         let told = self.known_nodes.update(life, nodes, self.started.elapsed());
         let kept = || told.silence_excused.map(|time| (told.spared, time.as_secs())).filter(|(nodes, _)| *nodes > 0);
         let lacks = kept().map(|(nodes, for_s)| {
-            let words = format!("{nodes} nodes are missing from the ResourceManager's list, kept for another {for_s} s");
+            let words =
+                format!("{nodes} nodes are missing from the ResourceManager's list, kept for another {for_s} s");
             Notice::new(NoticeKind::NodesMissing, words)
         });
         let empty = || none.then(|| Notice::new(NoticeKind::NoNode, "the ResourceManager answers and lists no node"));

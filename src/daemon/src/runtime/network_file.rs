@@ -82,7 +82,11 @@ fn notices(file: &Path, said: &Expanded) -> Vec<Notice> {
     let kinds = [
         (NoticeKind::NetworkHostsLeftOut, &said.hosts_left_out, "are called as a switch is, and have no place"),
         (NoticeKind::NetworkHostsTwice, &said.hosts_twice, "are named twice"),
-        (NoticeKind::NetworkRacksOnRacks, &said.racks_on_racks, "hang on a rack's switch, for no switch of tier core is declared"),
+        (
+            NoticeKind::NetworkRacksOnRacks,
+            &said.racks_on_racks,
+            "hang on a rack's switch, for no switch of tier core is declared",
+        ),
     ];
     let file = file.display();
     let line = |(kind, names, what): (NoticeKind, &Vec<String>, &str)| {

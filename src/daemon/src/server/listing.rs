@@ -177,7 +177,8 @@ fn refused_only(
     now: Timestamp,
 ) -> Vec<Asked> {
     let held = attempts.iter().map(|held| held.attempt.application);
-    let answered = records.iter().filter(|record| record.answered().is_ok()).map(|record| record.request().attempt.application);
+    let answered =
+        records.iter().filter(|record| record.answered().is_ok()).map(|record| record.request().attempt.application);
     let others: BTreeSet<ApplicationId> = held.chain(answered).collect();
     let mut found: BTreeMap<ApplicationId, (Timestamp, RefusedOnly)> = BTreeMap::new();
     for record in records.iter().filter(|record| !others.contains(&record.request().attempt.application)) {
@@ -378,8 +379,7 @@ mod tests {
         let (only_before, since, both) =
             (held(1, 1, 100, true), held(2, 1, 90, false), [held(3, 1, 100, true), held(3, 2, 80, false)]);
         let found = in_order([only_before, since].into_iter().chain(both).collect());
-        let shown: Vec<_> =
-            found.iter().map(|asked| (asked.id.sequence, (asked.before_start, asked.last))).collect();
+        let shown: Vec<_> = found.iter().map(|asked| (asked.id.sequence, (asked.before_start, asked.last))).collect();
         let at = |micros| Some(Timestamp(micros));
         assert_eq!(shown, [(2, (false, at(90))), (3, (false, at(80))), (1, (true, at(100)))]);
     }

@@ -199,7 +199,8 @@ fn filter(snapshot: &Snapshot, request: &HintRequest, at: usize) -> Result<Filte
         nearest: nearest(&name, kinds.names().iter().map(|known| &**known)),
         name: name.to_string(),
     })?;
-    let size = snapshot.rules.normalize(&row).map_err(|error| size_refused(snapshot, &row, (at, &group.name), error))?;
+    let size =
+        snapshot.rules.normalize(&row).map_err(|error| size_refused(snapshot, &row, (at, &group.name), error))?;
     let label = match group.label.as_deref().filter(|label| !label.is_empty()) {
         None => None,
         Some(label) => Some(snapshot.statics.label_bit(label).ok_or_else(|| Refusal::Unknown {

@@ -5,7 +5,9 @@ use super::flows::wired;
 use super::harness::{EngineHarness, container};
 use crate::decision::{Decision, Withheld, WithheldReason};
 use crate::testing::{attempt, request};
-use crate::{Answer, CostLink, Counter, EdgeHistory, Guard, LearnedGroup, LearnedRun, RouteSettings, TaskWhat, Unguarded};
+use crate::{
+    Answer, CostLink, Counter, EdgeHistory, Guard, LearnedGroup, LearnedRun, RouteSettings, TaskWhat, Unguarded,
+};
 use hintd_model::cluster::{EdgePattern, Gang, HintRequest, WhenFull};
 use hintd_model::network::build::{self, TreeSpec};
 use hintd_model::units::{BitsPerSec, Bytes, SchedulerKey, Timestamp};
