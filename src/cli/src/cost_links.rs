@@ -70,15 +70,15 @@ fn by_another_figure(set: &v1::HintSet) -> Option<String> {
     let busiest = |links: &Option<v1::CostLinks>| links.as_ref().and_then(|links| links.busiest.clone());
     let gain = set.expected_gain?;
     let default = busiest(&set.baseline_links)?.seconds;
-    let hinted = busiest(&set.links).map_or(0.0, |link| link.seconds);
-    (hinted < default).then(|| {
+    let with_hints = busiest(&set.links).map_or(0.0, |link| link.seconds);
+    (with_hints < default).then(|| {
         format!(
             "{} though the gain by {}'s own objective is {} %, for the guard (placer.guard) goes by the busiest link: done after {} \
              with the hints, after {} where YARN puts the containers by itself",
             hinted(set),
             set.policy,
             output::digits(gain * 100.0),
-            output::seconds(hinted),
+            output::seconds(with_hints),
             output::seconds(default)
         )
     })

@@ -90,7 +90,7 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
     let order = args.sort.of(DECISION_COLUMNS, limit)?;
     check_queue(&queue, daemon)?;
-    let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit: order.asks() };
+    let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit: order.asks(), attempt: 0 };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_decisions(asked.clone()).await;
         order.answer(found, |found| (&mut found.decisions, found.total))
