@@ -40,6 +40,8 @@ pub enum NoticeKind {
     PlanNotFollowed,
     /// Queues that are not named are refused.
     QueuesRefused,
+    /// Applications are held out, and nobody says when they end.
+    HoldoutUnheard,
 }
 
 impl Notice {
@@ -58,7 +60,7 @@ impl fmt::Display for Notice {
 
 impl NoticeKind {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::SchedulerDiffers,
         Self::SchedulerSilent,
         Self::NoNode,
@@ -71,6 +73,7 @@ impl NoticeKind {
         Self::ConfigurationRefused,
         Self::PlanNotFollowed,
         Self::QueuesRefused,
+        Self::HoldoutUnheard,
     ];
 
     /// Stable token.
@@ -89,6 +92,7 @@ impl NoticeKind {
             Self::ConfigurationRefused => "configuration_refused",
             Self::PlanNotFollowed => "plan_not_followed",
             Self::QueuesRefused => "queues_refused",
+            Self::HoldoutUnheard => "holdout_unheard",
         }
     }
 
@@ -121,6 +125,7 @@ impl NoticeKind {
             Self::PlanNotFollowed => {
                 "Set plan.follow = true, or take the plan out of force: hintctl plan rollback --to-none."
             }
+            Self::HoldoutUnheard => "Set [resource_manager] or [history_server], or holdout = 0.",
             Self::QueuesRefused => {
                 "Add [queues.\"*\"] to the configuration with the mode that other queues are to have, then hintctl reload."
             }
