@@ -6,6 +6,7 @@ use hintd::config::Config;
 use hintd::descriptors;
 use hintd::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 use hintd::http::{self, Endpoint};
+use hintd::notice::{Notice, NoticeKind};
 use hintd::regular_file::{CONFIG_BYTES, NETWORK_BYTES};
 use hintd::runtime::Daemon;
 use hintd::runtime::page::PageOptions;
@@ -150,7 +151,7 @@ impl Hadoop {
             let said = "applications are held out, and nobody is asked when they end: there is neither [resource_manager] \
                         nor [history_server]";
             tracing::warn!("{said}");
-            daemon.notice("holdout", vec![said.to_owned()]);
+            daemon.notice("holdout", vec![Notice::new(NoticeKind::HoldoutUnheard, said)]);
         }
         if let Some(options) = self.spark_history_server {
             let managers = self.resource_manager.as_ref();

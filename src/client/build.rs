@@ -20,15 +20,15 @@ const FILES: [&str; 6] = [
 const PUBLISHED: &[&str] = &[
     // common.proto
     "Exclusion", "SourceAge", "PlanNote", "Blocked", "NearMiss", "Lack", "Refused", "HintRoute", "ChainPath",
-    "BoxStop", "Withheld", "TermsOfWhole", "RoundNote",
+    "BoxStop", "Withheld", "TermsOfWhole", "RoundNote", "CostLinks", "CostLink",
     // placement.proto
     "DecisionOutcome", "HintOutcome", "CameTo", "TermOutcome", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
-    "RackHosts", "HomedGroup", "PredictedPerformance", "PredictedGroup", "PredictedPlace", "ProposedMove", "MoveAdvice",
+    "RackHosts", "HomedGroup", "BaselinePlaces", "BaselinePlace", "PredictedPerformance", "PredictedGroup", "PredictedPlace", "ProposedMove", "MoveAdvice",
     // routes.proto
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
     "SetCircuit",
     // admin.proto
-    "StatusResponse", "DownLinkView", "QueueView", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
+    "StatusResponse", "Notice", "DownLinkView", "QueueView", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
     "NodesResponse", "NodeView", "LinksResponse", "LinkView", "LinkUser", "LastOutage",
     "CarriedRoutes", "CarriedApplication", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
     "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "PolicyLearnt", "HeldOutJobs", "PolicyClasses", "NodeClasses", "ToldClass", "ReloadResponse", "CalibrateResponse", "Difference",
@@ -53,6 +53,9 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     // What HDFS is to choose has neither: `jq '.host // empty'` and loops over hosts find nothing there.
     ("ReplicaAdvice.rack", "skip_serializing_if = \"String::is_empty\""),
     ("ReplicaAdvice.host", "skip_serializing_if = \"String::is_empty\""),
+    ("CostLink.from", NULL_IF_EMPTY),
+    ("CostLink.to", NULL_IF_EMPTY),
+    ("ApplicationView.refused", NULL_IF_EMPTY),
     // Messages that are always there.
     ("StatusResponse.flows", OR_DEFAULT),
     ("Circuit.demand", OR_DEFAULT),

@@ -271,7 +271,7 @@ async fn queues_that_nobody_knows_are_refused_and_a_configuration_without_a_star
     for list in ["applications", "decisions", "leases"] {
         let refused = hintctl(at, &[list, "--queue", "defualt"]);
         assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
-        assert!(said(&refused).contains("--queue defualt") && said(&refused).contains("there are: default"));
+        assert!(said(&refused).contains("--queue defualt") && said(&refused).contains("did you mean default?"));
         let known = hintctl(at, &[list, "--queue", "default"]);
         assert!(known.status.success(), "{}", said(&known));
     }

@@ -3,6 +3,7 @@
 use crate::world::{World, request};
 use hintd_client::wire::v1;
 use std::process::{Command, Output};
+use std::time::Duration;
 use tonic::Code;
 
 fn in_queue(id: &str, app: u32, count: u32, queue: &str) -> v1::RequestHintsRequest {
@@ -43,6 +44,7 @@ async fn decisions_leases_and_applications_are_listed_newest_first_and_by_applic
         queue: queue.into(),
         host: host.into(),
         limit,
+        attempt: 0,
     };
     for (asked, rows, total) in [
         (of("application_1_0001", "", "", 0), vec!["r3", "r1"], 2),
@@ -99,8 +101,11 @@ async fn applications(world: &World, decisions: &[String]) {
     let named = |id: &str, queue: &str, leases, requests, last: &String| {
         (id.to_owned(), queue.to_owned(), leases, requests, last.clone())
     };
-    assert_eq!(of(&all.applications[0]), named("application_1_0001", "etl", 3, 2, &decisions[2]), "it asked last");
-    assert_eq!(of(&all.applications[1]), named("application_1_0002", "ad", 1, 1, &decisions[1]));
+    let refused = &all.applications[0];
+    let shown = (&*refused.application_id, &*refused.refused, refused.refused_requests, refused.requests);
+    assert_eq!(shown, ("application_1_0003", "too_large", 1, 0), "it asked last, and for nothing but that");
+    assert_eq!(of(&all.applications[1]), named("application_1_0001", "etl", 3, 2, &decisions[2]));
+    assert_eq!(of(&all.applications[2]), named("application_1_0002", "ad", 1, 1, &decisions[1]));
     let asked = v1::ListApplicationsRequest { queue: "ad".into(), ..v1::ListApplicationsRequest::default() };
     assert_eq!(admin.list_applications(asked).await.unwrap().into_inner().total, 1);
     let asked = v1::ListApplicationsRequest { host: "nowhere".into(), ..v1::ListApplicationsRequest::default() };
@@ -143,6 +148,13 @@ async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
         "{}",
         said(&nobody)
     );
+    for id in ["appattempt_1_0001_000009", "appattempt_1_0001_000001"] {
+        let of_attempt = hintctl(&world, &["explain", id]).await;
+        let known = id.ends_with('1');
+        assert_eq!(of_attempt.status.code(), Some(if known { 0 } else { 2 }), "{}", said(&of_attempt));
+        let not_there = "no attempt 9 of application_1_0001 is known: known is attempt 1; ";
+        assert!(known != said(&of_attempt).contains(not_there), "{}", said(&of_attempt));
+    }
     for (args, words) in [
         (&["decisions", "--application", "job_1"][..], "job_1"),
         (&["nodes", "--json", "-o", "wide"], "--json and -o name different formats"),
@@ -151,6 +163,26 @@ async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
         let output = hintctl(&world, args).await;
         assert!(output.status.code() == Some(2) && said(&output).contains(words), "{args:?}: {}", said(&output));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_refused_whatever_it_asks_is_listed_with_why() {
+    let world = World::start().await;
+    let _feed = world.cluster(2, 2, 8_192).await;
+    let mut wrong = in_queue("r1", 7, 2, "etl");
+    wrong.groups[0].count = 0;
+    for _ in 0..3 {
+        let refused = world.client.request_hints(wrong.clone(), Duration::from_secs(10)).await.unwrap_err();
+        let words = refused.to_string();
+        assert!(words.contains("number of containers: 0 containers") && words.contains("(groups[0].count)"), "{words}");
+    }
+    let asked = v1::ListApplicationsRequest::default();
+    let found = world.admin.clone().list_applications(asked).await.unwrap().into_inner().applications;
+    let shown: Vec<_> =
+        found.iter().map(|row| (&*row.application_id, &*row.refused, row.refused_requests, row.leases)).collect();
+    assert_eq!(shown, [("application_1_0007", "invalid", 3, 0)]);
+    let explained = hintctl(&world, &["explain", "application_1_0007"]).await;
+    assert!(said(&explained).contains("3 of its requests were refused (invalid)"), "{}", said(&explained));
 }
 
 #[tokio::test(flavor = "multi_thread")]

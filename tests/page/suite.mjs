@@ -171,6 +171,7 @@ async function run() {
     await page.getByText('Cost terms: hints, and').waitFor();
     assert.ok(await page.locator('.terms tbody tr').count() > 1);
     await see(page, 'Hints, and whether they were followed');
+    await page.getByText('Where YARN would put them by itself, as estimated').first().waitFor();
     await readable(page);
     await picture(page, 'decision-light');
     // Another policy beside the one that decided, chosen and asked for by keys alone.

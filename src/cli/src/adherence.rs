@@ -33,6 +33,12 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
         format!("whether hints were followed, of decisions that are settled; {watched} are watched still"),
         output::table(header, 4, rows),
     ];
+    if views.iter().any(|view| view.mode() == v1::Mode::Shadow) {
+        lines.push(
+            "shadow: nothing was sent to YARN; on host is what it put by itself where it would have been hinted"
+                .to_owned(),
+        );
+    }
     let costs: Vec<[String; 10]> = views.iter().flat_map(cost_rows).collect();
     if !costs.is_empty() {
         let header = [
@@ -90,6 +96,52 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
         lines.push(format!("\n{}", output::table(["cost", "hinted", "realised", "default"], 1, rows)));
     }
     lines.join("\n")
+}
+
+/// A line for each group: `map: followed 3 of 6; the others came to n7 2, n9`. Empty where nothing has come.
+pub(super) fn by_group(outcome: &v1::DecisionOutcome) -> String {
+    let mut groups: Vec<&str> = Vec::new();
+    for hint in &outcome.hints {
+        if !groups.contains(&&*hint.group) {
+            groups.push(&hint.group);
+        }
+    }
+    let line = |group: &&str| {
+        let hints = || outcome.hints.iter().filter(move |hint| hint.group == **group);
+        let sum = |of: fn(&v1::HintOutcome) -> u64| hints().map(of).sum::<u64>();
+        let came = sum(|hint| hint.on_host) + sum(|hint| hint.in_rack) + sum(|hint| hint.elsewhere);
+        let all: u64 = hints().map(|hint| u64::from(hint.count)).sum();
+        let others = others(hints());
+        let rest = match others.is_empty() {
+            true => String::new(),
+            false => format!("; the others came to {others}"),
+        };
+        (came > 0).then(|| format!("\n{group}: followed {} of {all}{rest}", sum(|hint| hint.on_host)))
+    };
+    groups.iter().filter_map(line).collect()
+}
+
+/// Hosts beside their hint's to which containers came, most first.
+fn others<'h>(hints: impl Iterator<Item = &'h v1::HintOutcome>) -> String {
+    let (mut places, mut unknown): (BTreeMap<&str, u64>, u64) = (BTreeMap::new(), 0);
+    for hint in hints {
+        unknown += hint.came_to_unknown;
+        for place in hint.came_to.iter().filter(|place| place.host != hint.host) {
+            *places.entry(&place.host).or_default() += place.count;
+        }
+    }
+    let mut places: Vec<(&str, u64)> = places.into_iter().collect();
+    places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let named = places.iter().take(PLACES_SHOWN);
+    let mut said: Vec<String> =
+        named.map(|(host, count)| if *count == 1 { (*host).to_owned() } else { format!("{host} {count}") }).collect();
+    match places.len().saturating_sub(PLACES_SHOWN) {
+        0 => {}
+        1 => said.push("1 more host".to_owned()),
+        more => said.push(format!("{more} more hosts")),
+    }
+    said.extend((unknown > 0).then(|| format!("hosts not kept {unknown}")));
+    said.join(", ")
 }
 
 /// `n1 2, n7 and 3 more hosts; 1 nobody told of`: where a hint's containers came to be.
@@ -253,6 +305,28 @@ mod tests {
         let document = json!([view()]);
         assert_eq!(document[0]["locality"], json!({ "hinted": 0.9, "realised": 0.6 }));
         assert_eq!(document[0]["terms"]["remote_bytes"]["had_followed"], 0.75);
+    }
+
+    #[test]
+    fn each_group_says_how_many_followed_and_where_the_others_came() {
+        let place = |host: &str, count| v1::CameTo { host: host.into(), rack: "/r1".into(), count };
+        let hint = |group: &str, host: &str, came_to: Vec<v1::CameTo>, on_host, elsewhere| v1::HintOutcome {
+            group: group.into(),
+            host: host.into(),
+            count: 3,
+            came_to,
+            on_host,
+            elsewhere,
+            ..v1::HintOutcome::default()
+        };
+        let hints = vec![
+            hint("map", "n1", vec![place("n1", 2), place("n7", 1)], 2, 1),
+            hint("map", "n2", vec![place("n7", 1), place("n1", 2)], 0, 3),
+            hint("reduce", "n3", vec![place("n3", 3)], 3, 0),
+            hint("late", "n4", vec![], 0, 0),
+        ];
+        let said = by_group(&v1::DecisionOutcome { hints, ..v1::DecisionOutcome::default() });
+        assert_eq!(said, "\nmap: followed 2 of 6; the others came to n1 2, n7 2\nreduce: followed 3 of 3");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Answers as people read them: tables without surprises. What scripts read is `hintd_client::view`.
 
 use super::blocked::blocked_text;
+use super::cost_links as links;
 use super::{by_class, output};
 use hintd_client::view::ended;
 use hintd_client::wire::v1;
@@ -54,10 +55,12 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
     )];
     match set.mode() {
         v1::Mode::Off => lines.push("the queue is off: no hints".to_owned()),
-        v1::Mode::Shadow => lines.push("the queue is in shadow: nothing is leased, asks stay as they were".to_owned()),
+        v1::Mode::Shadow => lines.push(
+            "the queue is in shadow: this would have been hinted; nothing is leased, asks stay as they were".to_owned(),
+        ),
         v1::Mode::On | v1::Mode::Unspecified => {}
     }
-    lines.extend(set.withheld.as_ref().map(withheld_text));
+    lines.extend(withheld_text(set));
     let rows = set.hints.iter().map(|hint| {
         let wait = hint.expected_wait_ms.map_or_else(String::new, |wait| output::seconds(wait as f64 / 1e3));
         let rack = hint.racks.first().cloned().unwrap_or_default();
@@ -71,6 +74,7 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
     if let Some(gain) = set.expected_gain {
         lines.push(format!("\nexpected gain over the default placement: {} %", output::digits(gain * 100.0)));
     }
+    lines.extend(links::why_all_the_same(set));
     lines.extend(set.terms_of_whole.as_ref().map(whole_text));
     lines.extend(set.round.as_ref().map(round_text));
     lines.extend((set.without_room > 0).then(|| no_room_now(set)));
@@ -188,10 +192,11 @@ pub(super) fn no_room(set: &v1::HintSet) -> String {
     }
 }
 
-/// Why there are no hints.
-pub(super) fn withheld_text(withheld: &v1::Withheld) -> String {
+/// Why there are no hints; `None`: none are kept back.
+pub(super) fn withheld_text(set: &v1::HintSet) -> Option<String> {
+    let withheld = set.withheld.as_ref()?;
     let time = |seconds: Option<f64>| seconds.map_or_else(|| "an unknown time".to_owned(), output::seconds);
-    match withheld.reason.as_str() {
+    let said = match withheld.reason.as_str() {
         "nothing_known" => {
             "no hints: neither input nor traffic is known, so no place is better than another".to_owned()
         }
@@ -208,12 +213,16 @@ pub(super) fn withheld_text(withheld: &v1::Withheld) -> String {
         _ if withheld.hinted_s == Some(0.0) && withheld.default_s == Some(0.0) => {
             "no hints: no link is used, with them or where YARN puts the containers by itself".to_owned()
         }
-        _ => format!(
-            "no hints: the busiest link would be done after {}, and after {} where YARN puts the containers by itself",
-            time(withheld.hinted_s),
-            time(withheld.default_s)
-        ),
-    }
+        _ => {
+            let [hinted, default] = [&set.links, &set.baseline_links].map(links::busiest_in_brackets);
+            format!(
+                "no hints: the busiest link would be done after {}{hinted}, and after {}{default} where YARN puts the containers by itself",
+                time(withheld.hinted_s),
+                time(withheld.default_s)
+            )
+        }
+    };
+    Some(said)
 }
 
 /// A refusal in words, with what blocks.
@@ -309,7 +318,8 @@ pub fn terms_table(set: &v1::HintSet) -> String {
         let other = default.iter().find(|(known, _)| known == name).map_or_else(absent, |(_, value)| value.clone());
         [name.clone(), value.clone(), other]
     });
-    let table = output::table(["cost", "hinted", "default"], 1, rows);
+    let mut table = output::table(["cost", "hinted", "default"], 1, rows);
+    links::named(set).into_iter().for_each(|line| table += &format!("\n{line}"));
     let has = |name: &str| hinted.iter().any(|(known, value)| known == name && value != "-");
     match has("worst link") && has("  of which busiest link") {
         true => format!("{table}\n{TWO_LINKS}"),

@@ -69,7 +69,12 @@ impl DaemonArgs {
     pub async fn client(&self) -> Result<Client, Failure> {
         let of = |context: &Context| context.secret_file.clone();
         let file = self.chosen(self.secret_file.clone(), "HINTD_SECRET_FILE", of, None)?;
-        let secret = Some(super::secret::secret(file.found.as_deref())?);
+        let setting = match (&self.secret_file, &file.context) {
+            (Some(_), _) => "--secret-file".to_owned(),
+            (None, Some(context)) => format!("secret_file of the context {context}"),
+            (None, None) => "HINTD_SECRET_FILE".to_owned(),
+        };
+        let secret = Some(super::secret::secret(file.found.as_deref().map(|file| (file, &*setting)))?);
         client_with(&self.grpc_address()?, &ClientOptions { secret, ..ClientOptions::default() }).await
     }
 

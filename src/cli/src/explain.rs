@@ -1,10 +1,11 @@
 //! `hintctl explain`: why there, why not here, why nowhere.
 
 use super::answers::Detail;
+use super::asked::{Asked, application_of, decisions_of, nothing_of};
 use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::printable::{one_line, one_line_strings};
+use super::printable::one_line_strings;
 use super::view::PlainViewArgs;
 use super::{adherence, answers, lists, predicted, summary};
 use clap::Args;
@@ -60,39 +61,25 @@ impl ExplainArgs {
 /// [`Failure`] where no daemon answers, or it does not know the decision.
 pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let output = args.view.output(output)?;
-    if let Some(id) = application_of(&args.decision) {
-        return application(&ExplainArgs { decision: id, ..args.clone() }, daemon, output);
+    if let Some(asked) = application_of(&args.decision)? {
+        return application(args, &asked, daemon, output);
     }
     let answer = block_on(ask(args, daemon))?;
     output.answer(&answer, |answer| text(answer, args.shown()))
 }
 
-/// The application that an id names, its own or that of one of its attempts, as YARN's logs have it; `None`: it is a decision's.
-pub(super) fn application_of(id: &str) -> Option<String> {
-    if id.starts_with("application_") {
-        return Some(id.to_owned());
-    }
-    let rest = id.strip_prefix("appattempt_")?;
-    Some(format!("application_{}", rest.rsplit_once('_').map_or(rest, |(application, _)| application)))
-}
-
-/// An application's last decisions, and why the newest of them came out as it did.
-fn application(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
+/// An application's last decisions, or those of one attempt, and why the newest of them came out as it did.
+fn application(args: &ExplainArgs, asked: &Asked, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Document<'a> {
         #[serde(flatten)]
         list: &'a v1::ListDecisionsResponse,
         newest: &'a v1::ExplainResponse,
     }
-    let (application_id, limit) = (args.decision.clone(), args.last);
-    let asked = v1::ListDecisionsRequest { application_id, limit, ..v1::ListDecisionsRequest::default() };
     let (list, newest) = block_on(async {
         let mut admin = daemon.operator().await?;
-        let list = admin.list_decisions(asked).await?.into_inner();
-        let Some(newest) = list.decisions.first() else {
-            let (id, kept) = (one_line(&args.decision), one_line(&list.kept));
-            return Err(Failure::Input(format!("no decision of {id} is recorded; {kept}")));
-        };
+        let list = decisions_of(&mut admin, asked, args.last).await?;
+        let Some(newest) = list.decisions.first() else { return Err(nothing_of(&mut admin, asked, &list.kept).await?) };
         let asked = v1::ExplainRequest { decision_id: newest.decision_id.clone(), ..v1::ExplainRequest::default() };
         let newest = admin.explain(asked).await?.into_inner();
         Ok((list, newest))
@@ -165,9 +152,25 @@ fn refused_text(answer: &v1::ExplainResponse, set: &v1::HintSet, refused: &v1::R
     format!("{}\n{decision_id} of request {request_id}{by}: {refusal}", who(answer))
 }
 
+/// Where YARN would put the containers by itself: what the default's costs are of.
+fn baseline_text(found: &v1::BaselinePlaces) -> Option<String> {
+    let v1::BaselinePlaces { places, more_containers, more_hosts } = found;
+    let rows = places
+        .iter()
+        .map(|place| [place.group.clone(), place.host.clone(), place.rack.clone(), place.count.to_string()]);
+    let table = output::table(["group", "host", "rack", "containers"], 3, rows);
+    let more = match more_hosts {
+        0 => String::new(),
+        hosts => format!("\nand {more_containers} containers on {hosts} more"),
+    };
+    (!places.is_empty())
+        .then(|| format!("\nwhere YARN would put them by itself, as estimated (the default above)\n{table}{more}"))
+}
+
 fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, shown: Shown) -> String {
     let detail = Detail { routes_without_bytes: shown.routes, nothing_ruled_out: true };
     let mut lines = vec![who(explained), answers::text_with(set, detail)];
+    lines.extend(explained.baseline_places.as_ref().and_then(baseline_text));
     if let Some(performance) = &explained.performance {
         lines.push(format!("\n{}", predicted::text(performance)));
     }
@@ -205,14 +208,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attempt_stands_for_its_application() {
-        let of = |id: &str| application_of(id);
-        assert_eq!(of("appattempt_1700000000000_0003_000001").as_deref(), Some("application_1700000000000_0003"));
-        assert_eq!(of("application_1_0003").as_deref(), Some("application_1_0003"));
-        assert_eq!(of("0000019a000000015c0e2f9b7d3a8146"), None);
-    }
-
-    #[test]
     fn what_became_of_it_stands_before_leases_which_are_counted_by_host() {
         let lease = |lease_id, host: &str| v1::LeaseState { lease_id, host: host.into(), state: "confirmed".into() };
         let hint = v1::Hint { group: "map".into(), host: "n1".into(), count: 3, ..v1::Hint::default() };
@@ -233,6 +228,11 @@ mod tests {
             outcome: Some(v1::DecisionOutcome { settled: true, hints: vec![became], terms: vec![] }),
             ..v1::ExplainResponse::default()
         };
+        let place = |count| v1::BaselinePlace { host: "n9".into(), count, ..v1::BaselinePlace::default() };
+        let found = v1::BaselinePlaces { places: vec![place(4)], more_containers: 7, more_hosts: 3 };
+        let said = baseline_text(&found).unwrap();
+        assert!(said.contains("n9") && said.ends_with("and 7 containers on 3 more"), "{said}");
+        assert_eq!(baseline_text(&v1::BaselinePlaces::default()), None, "nothing found room");
         let text = |leases| text(&answer, Shown { routes: false, leases });
         let folded = text(false);
         assert!(folded.contains("n1, n7 2; 1 nobody told of"), "{folded}");

@@ -9,6 +9,7 @@
 
 pub mod adherence;
 pub mod answers;
+mod asked;
 pub mod attempts;
 pub mod bench;
 mod blocked;
@@ -20,6 +21,7 @@ mod colors;
 pub mod config;
 pub mod connect;
 pub mod context;
+mod cost_links;
 pub mod csv;
 pub mod daemon;
 pub mod demo;

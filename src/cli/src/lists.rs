@@ -7,6 +7,7 @@ use super::sorting::{Column, SortArgs};
 use super::view::ViewArgs;
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
+use hintd_model::solve::nearest;
 use std::collections::BTreeSet;
 
 /// Rows that a daemon lists at most.
@@ -38,7 +39,7 @@ pub struct FilterArgs {
     hintctl --json decisions | jq -r '.decisions[] | select(.outcome == \"refused\") | .reason'\n\n\
     Recorded decisions and refusals, newest first: those since the daemon's start that records have room for. `hintctl explain`\n\
     tells all of one. A host is named by hints only. outcome: hinted; waits: no room, so that hints only say where to wait;\n\
-    withheld or refused, with the reason; shadow or off where the queue's mode is that."
+    withheld or refused, with the reason; shadow: would have been hinted, in a queue whose mode is that; off, likewise."
 )]
 pub struct DecisionsArgs {
     #[command(flatten)]
@@ -67,8 +68,9 @@ pub struct LeasesArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  hintctl applications\n  hintctl applications --queue etl --watch\n  \
     hintctl explain application_1700000000000_0007\n\n\
-    Applications that asked for hints and are not over, the one that asked last first. `hintctl attempts` has them by attempt.\n\
-    asked >5 s: before the daemon's last start, 5 s ago, at a time that is not kept; its outcome is not kept either (-), nor\n\
+    Applications that asked for hints and are not over, the one that asked last first, and such as were refused whatever they\n\
+    asked, as long as that is kept (refused: with the reason; whether these are over is not known). `hintctl attempts` has them\n\
+    by attempt. asked >5 s: before the daemon's last start, 5 s ago, at a time that is not kept; its outcome is not kept either (-), nor\n\
     where records have no room for it any more. off: its queue is off; shadow: hints were found and not sent. Without\n\
     a ResourceManager an application is over once nothing was heard of it for limits.attempt_silence (1 h).")]
 pub struct ApplicationsArgs {
@@ -88,7 +90,7 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
     let order = args.sort.of(DECISION_COLUMNS, limit)?;
     check_queue(&queue, daemon)?;
-    let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit: order.asks() };
+    let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit: order.asks(), attempt: 0 };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_decisions(asked.clone()).await;
         order.answer(found, |found| (&mut found.decisions, found.total))
@@ -171,10 +173,13 @@ fn known_or_named(queue: &str, known: &BTreeSet<String>) -> Result<(), Failure> 
         return Ok(());
     }
     let names: Vec<&str> = known.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-    let there = match names.as_slice() {
-        [] => "none is configured by name, and none has asked for hints".to_owned(),
-        names if names.len() <= QUEUES_NAMED => format!("there are: {}", names.join(", ")),
-        names => format!("there are: {} and {} more", names[..QUEUES_NAMED].join(", "), names.len() - QUEUES_NAMED),
+    let there = match (nearest(queue, names.iter().copied()), names.as_slice()) {
+        (Some(near), _) => format!("did you mean {near}?"),
+        (None, []) => "none is configured by name, and none has asked for hints".to_owned(),
+        (None, names) if names.len() <= QUEUES_NAMED => format!("there are: {}", names.join(", ")),
+        (None, names) => {
+            format!("there are: {} and {} more", names[..QUEUES_NAMED].join(", "), names.len() - QUEUES_NAMED)
+        }
     };
     Err(Failure::Input(format!("--queue {queue}: no such queue is configured or has asked for hints; {there}")))
 }
@@ -215,11 +220,11 @@ const APPLICATION_COLUMNS: &[Column<v1::ApplicationView>] = &[
     ("queue", |row| (&*row.queue).into()),
     ("asked", |row| row.asked_ms.into()),
     ("last-decision", |row| row.last_decision.as_ref().map(|last| &*last.decision_id).into()),
-    ("outcome", |row| (&*row.last_decision.as_ref().map(outcome).unwrap_or_default()).into()),
+    ("outcome", |row| (&*last_outcome(row)).into()),
     ("policy", |row| row.last_decision.as_ref().map(|last| &*last.policy).into()),
     ("hosts", |row| row.last_decision.as_ref().map(|last| last.hosts_total).into()),
     ("attempt", |row| row.attempt.into()),
-    ("requests", |row| row.requests.into()),
+    ("requests", |row| row.requests.max(row.refused_requests).into()),
     ("leases", |row| row.leases.into()),
 ];
 
@@ -272,8 +277,18 @@ pub(super) fn asked(ms: u64, before_start: bool) -> String {
 /// What came of a decision, and why.
 fn outcome(decision: &v1::DecisionView) -> String {
     match (&*decision.outcome, &*decision.reason) {
+        ("shadow", "") => "shadow: would have been hinted".to_owned(),
         (outcome, "") => outcome.to_owned(),
         (outcome, reason) => format!("{outcome}: {reason}"),
+    }
+}
+
+/// What came of an application's last request: the decision that is recorded, else why it was refused.
+fn last_outcome(row: &v1::ApplicationView) -> String {
+    match &row.last_decision {
+        _ if !row.refused.is_empty() => format!("refused: {}", row.refused),
+        Some(last) => outcome(last),
+        None => "-".to_owned(),
     }
 }
 
@@ -385,7 +400,7 @@ fn wide_lease(row: &v1::LeaseView) -> [String; 14] {
 fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> String {
     let applications = &answer.applications;
     let last = |row: &v1::ApplicationView| row.last_decision.clone().unwrap_or_default();
-    let outcome_of = |row: &v1::ApplicationView| row.last_decision.as_ref().map_or_else(|| "-".to_owned(), outcome);
+    let requests = |row: &v1::ApplicationView| row.requests.max(row.refused_requests).to_string();
     let table = if wide {
         let rows = applications.iter().map(|row| {
             [
@@ -394,10 +409,10 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
                 asked(row.asked_ms, row.asked_before_start),
                 last(row).decision_id,
                 last(row).policy,
-                outcome_of(row),
+                last_outcome(row),
                 hosts(&last(row)),
                 row.attempt.to_string(),
-                row.requests.to_string(),
+                requests(row),
                 row.leases.to_string(),
             ]
         });
@@ -420,8 +435,8 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
                 row.application_id.clone(),
                 row.queue.clone(),
                 asked(row.asked_ms, row.asked_before_start),
-                outcome_of(row),
-                row.requests.to_string(),
+                last_outcome(row),
+                requests(row),
                 row.leases.to_string(),
             ]
         });
@@ -455,7 +470,8 @@ mod tests {
         let known = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         assert!(known_or_named("etl", &known(&["etl", "live"])).is_ok());
         let refused = |names: &[&str]| known_or_named("elt", &known(names)).unwrap_err().to_string();
-        assert!(refused(&["live", "etl"]).ends_with("has asked for hints; there are: etl, live"));
+        assert!(refused(&["live", "etl"]).ends_with("has asked for hints; did you mean etl?"));
+        assert!(refused(&["live", "batch"]).ends_with("has asked for hints; there are: batch, live"));
         assert!(refused(&[]).ends_with("none is configured by name, and none has asked for hints"));
         let many: Vec<String> = (0..25).map(|at| format!("q{at:02}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -502,9 +518,19 @@ mod tests {
     #[test]
     fn an_application_without_a_recorded_decision_has_a_row() {
         let row = v1::ApplicationView { application_id: "application_1_0001".into(), ..v1::ApplicationView::default() };
-        let answer = v1::ListApplicationsResponse { applications: vec![row], total: 1 };
+        let refused = v1::ApplicationView { refused: "invalid".into(), refused_requests: 7, ..row.clone() };
+        let answer = v1::ListApplicationsResponse { applications: vec![row, refused], total: 2 };
         for wide in [false, true] {
-            assert!(applications_text(&answer, wide).contains("application_1_0001"));
+            let text = applications_text(&answer, wide);
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(words.contains("application_1_0001") && words.contains("refused: invalid"), "{text}");
+            assert!(words.contains(" 7 0 "), "its refused requests are counted: {text}");
         }
+    }
+
+    #[test]
+    fn in_shadow_nothing_was_hinted() {
+        let row = v1::DecisionView { outcome: "shadow".into(), ..v1::DecisionView::default() };
+        assert_eq!(outcome(&row), "shadow: would have been hinted");
     }
 }

@@ -1,11 +1,11 @@
 //! `hintctl replay`: a recorded decision made again, and by another policy beside it.
 
 use super::answers;
-use super::connect::DaemonArgs;
-use super::explain::application_of;
+use super::asked::{Asked, application_of, decisions_of, nothing_of};
+use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::printable::{one_line, one_line_strings};
+use super::printable::one_line_strings;
 use clap::Args;
 use hintd_client::view::terms_by_name;
 use hintd_client::wire::v1;
@@ -20,7 +20,7 @@ use serde::Serialize;
     byte by byte, and exit code 1 says that it did not. --policy runs a policy as it is configured now on what the\n\
     decision read. Nothing is leased. How far back records go is bounded by records.bytes.")]
 pub struct ReplayArgs {
-    /// The id of a decision, of a refusal, or of an application: its newest
+    /// The id of a decision, of a refusal, or of an application or one of its attempts: its newest
     decision: String,
     /// Another policy, to stand beside
     #[arg(long, value_name = "NAME")]
@@ -40,8 +40,8 @@ struct Replayed<'a> {
 /// # Errors
 /// [`Failure`] where no daemon answers, the decision is not recorded, or it comes out otherwise.
 pub fn run(args: &ReplayArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let decision = match application_of(&args.decision) {
-        Some(application) => newest_of(&application, daemon)?,
+    let decision = match application_of(&args.decision)? {
+        Some(asked) => newest_of(&asked, daemon)?,
         None => args.decision.clone(),
     };
     let policy = args.policy.clone().unwrap_or_default();
@@ -57,21 +57,16 @@ pub fn run(args: &ReplayArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
     Err(Failure::work(format!("decision {decision} came out otherwise than it was answered")))
 }
 
-/// The newest recorded decision of an application.
-fn newest_of(application: &str, daemon: &DaemonArgs) -> Result<String, Failure> {
-    let asked = v1::ListDecisionsRequest {
-        application_id: application.to_owned(),
-        limit: 1,
-        ..v1::ListDecisionsRequest::default()
-    };
-    let list = daemon.ask(async |mut admin| admin.list_decisions(asked).await)?;
-    match list.decisions.first() {
-        Some(newest) => Ok(newest.decision_id.clone()),
-        None => {
-            let (id, kept) = (one_line(application), one_line(&list.kept));
-            Err(Failure::Input(format!("no decision of {id} is recorded; {kept}")))
+/// The newest recorded decision of an application, or of an attempt.
+fn newest_of(asked: &Asked, daemon: &DaemonArgs) -> Result<String, Failure> {
+    block_on(async {
+        let mut admin = daemon.operator().await?;
+        let list = decisions_of(&mut admin, asked, 1).await?;
+        match list.decisions.first() {
+            Some(newest) => Ok(newest.decision_id.clone()),
+            None => Err(nothing_of(&mut admin, asked, &list.kept).await?),
         }
-    }
+    })
 }
 
 fn outcome(outcome: Option<&v1::Outcome>) -> Option<&Outcome> {
@@ -182,8 +177,8 @@ fn no_hints(set: &v1::HintSet) -> Option<String> {
 
 /// The same in a sentence.
 fn why_no_hints(set: &v1::HintSet) -> Option<String> {
-    match (&set.withheld, no_hints(set)) {
-        (Some(withheld), Some(_)) => Some(answers::withheld_text(withheld)),
+    match (answers::withheld_text(set), no_hints(set)) {
+        (Some(withheld), Some(_)) => Some(withheld),
         (None, Some(_)) if set.without_room > 0 => Some("no hints: the containers find no room".to_owned()),
         (_, none) => none,
     }

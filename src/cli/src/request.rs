@@ -133,6 +133,7 @@ fn in_words_of_the_file(failure: Failure) -> Failure {
             .replace("].resource.virtual_cores", "].size.vcores")
             .replace("].resource.", "].size.")
             .replace("].resource:", "].size:")
+            .replace("].resource)", "].size)")
     };
     match failure {
         Failure::Input(said) => Failure::Input(words(&said)),
@@ -297,6 +298,8 @@ bytes = 5000
             ("groups[1].resource.virtual_cores: -1", "groups[1].size.vcores: -1"),
             ("groups[1].resource.vcores: 99", "groups[1].size.vcores: 99"),
             ("groups[0].resource: no node", "groups[0].size: no node"),
+            ("size is missing (groups[0].resource)", "size is missing (groups[0].size)"),
+            ("0 MB are asked for (groups[0].resource.memory)", "0 MB are asked for (groups[0].size.memory_mb)"),
             ("groups[0].count: 0", "groups[0].count: 0"),
         ] {
             assert_eq!(said(Failure::Input(wire.to_owned())), file);

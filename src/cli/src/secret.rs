@@ -10,23 +10,34 @@ use std::path::{Path, PathBuf};
 /// More is no secret.
 const MOST_BYTES: u64 = 4_096;
 
-/// The secret in `file`, or the user's own, which is made when it is first wanted. A user without a home directory gets
-/// one for this call.
+/// The secret in `file`, which the named setting says, or the user's own, which is made when it is first wanted. A user without
+/// a home directory gets one for this call.
 ///
 /// # Errors
 /// [`Failure::Input`] for a file that can't be read or holds too little.
-pub(super) fn secret(file: Option<&Path>) -> Result<Secret, Failure> {
-    if let Some(file) = file {
-        return read(file).and_then(|bytes| checked(&bytes)).map_err(|error| Failure::in_file(file, error));
+pub(super) fn secret(file: Option<(&Path, &str)>) -> Result<Secret, Failure> {
+    if let Some((file, setting)) = file {
+        return read(file).and_then(|bytes| checked(&bytes)).map_err(|error| unusable(file, setting, &error));
     }
     let Some(own) = own_file() else { return Ok(Secret::random()) };
     match read(&own).or_else(|error| if error.kind() == io::ErrorKind::NotFound { make(&own) } else { Err(error) }) {
-        Ok(bytes) => checked(&bytes).map_err(|error| Failure::in_file(&own, error)),
+        Ok(bytes) => checked(&bytes).map_err(|error| unusable(&own, OWN, &error)),
         // A home that can't be written to: what is asked now can't be asked again by the same client.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Secret::random()),
         Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(Secret::random()),
-        Err(error) => Err(Failure::in_file(&own, error)),
+        Err(error) => Err(unusable(&own, OWN, &error)),
     }
+}
+
+/// Where the user's own file comes from.
+const OWN: &str = "the default of --secret-file";
+
+fn unusable(file: &Path, setting: &str, error: &io::Error) -> Failure {
+    let why = match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file; hintctl makes one only where none is named".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure::Input(format!("the secret file {} ({setting}) can't be used: {why}", file.display()))
 }
 
 fn own_file() -> Option<PathBuf> {
@@ -77,7 +88,7 @@ mod tests {
         let first = make(&file).unwrap();
         assert_eq!(make(&file).unwrap(), first, "another was faster");
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(secret(Some(&file)).unwrap(), Secret::of(first.trim_ascii()).unwrap());
+        assert_eq!(secret(Some((&file, "--secret-file"))).unwrap(), Secret::of(first.trim_ascii()).unwrap());
         assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1);
     }
 
@@ -86,8 +97,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("short");
         fs::write(&file, "guess me\n").unwrap();
-        let failure = secret(Some(&file)).unwrap_err().to_string();
+        let failure = secret(Some((&file, "HINTD_SECRET_FILE"))).unwrap_err().to_string();
         assert!(failure.contains("short") && failure.contains("16 bytes or more"), "{failure}");
-        assert!(secret(Some(&folder.path().join("none"))).is_err());
+        assert!(failure.contains("short (HINTD_SECRET_FILE) can't be used: a secret has"), "{failure}");
+        let failure = secret(Some((&folder.path().join("none"), "--secret-file"))).unwrap_err().to_string();
+        assert!(
+            failure.ends_with(
+                "none (--secret-file) can't be used: there is no such file; hintctl makes one only where none is named"
+            ),
+            "{failure}"
+        );
     }
 }

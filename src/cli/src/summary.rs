@@ -1,6 +1,8 @@
 //! A decision in two plain sentences: where its containers were hinted to and why, and where they came.
 
+use super::adherence;
 use super::answers;
+use super::cost_links;
 use super::output;
 use hintd_client::wire::v1;
 use std::collections::BTreeMap;
@@ -29,17 +31,22 @@ pub(super) fn sentences(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>
         0 => String::new(),
         waits => format!(" Without a lease: {waits} more, told only where to wait, for {}.", answers::no_room(set)),
     };
-    let first = format!("{}: {}; {}.{more}", containers(u64::from(leads), "hinted"), places(&hinted), why(set));
+    let first = format!("{}: {}; {}.{more}", containers(u64::from(leads), set.mode()), places(&hinted), why(set));
     format!("{first}\n{}", followed(set, outcome))
 }
 
-fn containers(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 container is {what}") } else { format!("{count} containers are {what}") }
+fn containers(count: u64, mode: v1::Mode) -> String {
+    match (mode, count) {
+        (v1::Mode::Shadow, 1) => "1 container would have been hinted (shadow)".to_owned(),
+        (v1::Mode::Shadow, _) => format!("{count} containers would have been hinted (shadow)"),
+        (_, 1) => "1 container is hinted".to_owned(),
+        _ => format!("{count} containers are hinted"),
+    }
 }
 
 fn nothing_hinted(set: &v1::HintSet) -> String {
-    let why = match (&set.withheld, set.mode()) {
-        (Some(withheld), _) => answers::withheld_text(withheld),
+    let why = match (answers::withheld_text(set), set.mode()) {
+        (Some(withheld), _) => withheld,
         (None, v1::Mode::Off) => "no hints: the queue is off".to_owned(),
         (None, _) if set.without_room > 0 => format!("no hints: {}", answers::no_room(set)),
         (None, _) => "no hints".to_owned(),
@@ -73,10 +80,18 @@ fn why(set: &v1::HintSet) -> String {
     let (hinted, default) = (set.terms.clone().unwrap_or_default(), set.baseline.clone().unwrap_or_default());
     // By what the gain is of, where there is that; the common term is another estimate.
     let busiest = |terms: &v1::Terms| terms.parts.get("busiest_link_s").copied();
-    let pair = busiest(&hinted).zip(busiest(&default)).or_else(|| hinted.worst_link_s.zip(default.worst_link_s));
-    if let Some((there, by_yarn)) = pair {
+    let links = [&set.links, &set.baseline_links];
+    let by_busiest = busiest(&hinted).zip(busiest(&default));
+    let by_busiest = by_busiest.map(|pair| (pair, links.map(cost_links::busiest_in_brackets)));
+    let by_worst = || {
+        let pair = hinted.worst_link_s.zip(default.worst_link_s)?;
+        Some((pair, links.map(cost_links::worst_in_brackets)))
+    };
+    if let Some(((there, by_yarn), [link, yarns])) = by_busiest.or_else(by_worst) {
         let (there, by_yarn) = (output::seconds(there), output::seconds(by_yarn));
-        return format!("their busiest link is done after {there}, where YARN puts them by itself after {by_yarn}");
+        return format!(
+            "their busiest link{link} is done after {there}, where YARN puts them by itself{yarns} after {by_yarn}"
+        );
     }
     if let (Some(there), Some(by_yarn)) = (hinted.remote_bytes, default.remote_bytes) {
         let (there, by_yarn) = (output::bytes(there), output::bytes(by_yarn));
@@ -92,7 +107,9 @@ fn why(set: &v1::HintSet) -> String {
 
 fn followed(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> String {
     if set.mode() == v1::Mode::Shadow {
-        let came = outcome.map_or_else(String::new, |outcome| format!(" By itself it did this: {}.", came(outcome)));
+        let came = outcome.map_or_else(String::new, |outcome| {
+            format!(" By itself it did this: {}.{}", came(outcome), adherence::by_group(outcome))
+        });
         return format!("YARN was not told, for the queue is in shadow.{came}");
     }
     match outcome {
@@ -107,7 +124,7 @@ fn followed(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> String 
                 (0, _) => "Not followed",
                 _ => "Followed in part",
             };
-            format!("{word}: {}.", came(outcome))
+            format!("{word}: {}.{}", came(outcome), adherence::by_group(outcome))
         }
     }
 }
@@ -174,7 +191,22 @@ mod tests {
         assert!(said(Some(&outcome(0, 0, 12))).contains("\nNot known yet whether they are followed: "));
         assert!(said(None).contains("\nWhether they were followed is not known"));
         let shadow = v1::HintSet { mode: v1::Mode::Shadow.into(), ..set() };
-        assert!(sentences(&shadow, None).ends_with("YARN was not told, for the queue is in shadow."));
+        let said = sentences(&shadow, None);
+        assert!(said.starts_with("12 containers would have been hinted (shadow): 5 on n1"), "{said}");
+        assert!(said.ends_with("YARN was not told, for the queue is in shadow."), "{said}");
+    }
+
+    #[test]
+    fn the_links_that_are_done_last_have_their_names() {
+        let links = |id: &str| {
+            let (links, from, to) = (vec![id.to_owned()], "edge-1".to_owned(), "core-1".to_owned());
+            let worst = Some(v1::CostLink { links, links_total: 1, from, to, seconds: 1.0 });
+            Some(v1::CostLinks { busiest: None, worst })
+        };
+        let named = v1::HintSet { links: links("l1"), baseline_links: links("l2"), ..set() };
+        let said = "their busiest link (l1, edge-1 to core-1) is done after 12 s, where YARN puts them by itself (l2, edge-1 to \
+                    core-1) after 20 s";
+        assert_eq!(why(&named), said);
     }
 
     #[test]

@@ -151,7 +151,9 @@ fn without_way(pairs: &[v1::HostPair], first: &v1::RouteUpdate) -> Vec<String> {
 
 fn text(update: &v1::RouteUpdate) -> String {
     let phase = view::phase(update.phase());
-    let why = if update.cause == phase { String::new() } else { format!(" {} {}", update.cause, update.subject) };
+    // What names nothing (topology: all of it came anew) has no subject.
+    let why = [&*update.cause, &*update.subject].into_iter().filter(|word| !word.is_empty() && *word != phase);
+    let why: String = why.map(|word| format!(" {word}")).collect();
     let mut lines = vec![format!(
         "{} {phase}{why}: {} routes{}, {} removed, {} rules, {} untouched",
         update.number,
@@ -272,5 +274,7 @@ mod tests {
         assert_eq!(lines[2], "  core-2: worker-1 → worker-2 out over u4 to tor-2");
         assert_eq!(lines[4], "  core-1: worker-1 → worker-2 removed");
         assert!(pair("a").is_err() && pair(":b").is_err());
+        let whole = v1::RouteUpdate { cause: "topology".into(), subject: String::new(), ..update() };
+        assert!(super::text(&whole).starts_with("7 failover topology: 1 routes"), "{}", super::text(&whole));
     }
 }

@@ -82,7 +82,13 @@ impl Advice {
 
 impl fmt::Display for Unhinted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unhinted, because {}: {}", self.because, self.message)
+        let why = match self.because {
+            Cause::Deadline => "no answer came in time",
+            Cause::Overload => "the daemon takes no requests now",
+            Cause::Unreachable => "no daemon could be reached",
+            Cause::Refused => "the daemon refused",
+        };
+        write!(f, "no hints, for {why}: {}", self.message)
     }
 }
 

@@ -29,7 +29,7 @@
 //! match &advice {
 //!     Advice::Hinted(hinted) => println!("{} hints", hinted.hints.hints.len()),
 //!     Advice::Unhinted(unhinted) => {
-//!         println!("{unhinted}"); // unhinted, because unreachable: ...
+//!         println!("{unhinted}"); // no hints, for no daemon could be reached: ...
 //!         # assert!(matches!(unhinted.because, Cause::Unreachable | Cause::Deadline)); // which, a busy machine decides
 //!     }
 //! }

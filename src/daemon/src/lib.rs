@@ -7,7 +7,7 @@
 //!   one that gives no good answer.
 //! - `http`: the HTTP listener and its pages. `telemetry`: logs and metrics.
 //! - `descriptors`: how many files and sockets the process may have.
-//! - `findings`: what is wrong, for `hintctl doctor` and the page.
+//! - `findings`: what is wrong, for `hintctl doctor` and the page. `notice`: what an operator should know, with what to do.
 //! - `config`: the configuration file. `regular_file`: how files are read that somebody else put there, and replaced.
 //! - `times`: times of the clock as the core counts them.
 
@@ -17,6 +17,7 @@
 pub mod descriptors;
 pub mod feed;
 pub mod findings;
+pub mod notice;
 pub mod regular_file;
 mod rest_advice;
 pub mod rest_client;

@@ -1,5 +1,6 @@
 //! How large an answer is: its bytes on the wire, by a count that is never too low.
 
+use super::compared::CostLink;
 use super::decision::{Blocked, ChainPath, Decision, ExclusionNamed, Hint, HintRoute};
 use super::group_names::GroupNames;
 use super::placer::Proposal;
@@ -25,6 +26,9 @@ impl Decision {
         let texts = |texts: &[String]| texts.iter().map(|text| text.len() + FIELD).sum::<usize>();
         let parts = self.baseline.iter().chain([&self.terms]).flat_map(|terms| terms.parts.keys());
         let terms: usize = parts.map(|name| name.len() + FIELD + NUMBERS).sum();
+        let links =
+            self.baseline.iter().chain([&self.terms]).flat_map(|terms| [&terms.links.busiest, &terms.links.worst]);
+        let links: usize = links.flatten().map(link).sum();
         let groups: usize = self.group_names().names().map(|name| name.len() + FIELD).sum();
         let learnt = self.learnt.as_ref().map_or(0, |learnt| learnt.key.len() + 256);
         1_024
@@ -38,6 +42,7 @@ impl Decision {
             + self.pending.iter().map(|of| of.group.len() + of.reason.len() + NUMBERS).sum::<usize>()
             + texts(&self.degraded)
             + terms
+            + links
             + groups
             + learnt
     }
@@ -60,6 +65,10 @@ fn hint(hint: &Hint) -> usize {
     let hosts = hint.fallbacks.iter().chain([&hint.host]).map(|host| host.as_str());
     let racks = hint.racks.iter().map(|rack| rack.as_str());
     NUMBERS + hint.group.len() + FIELD + named(hosts) + named(racks) + hint.leases.len() * LEASE
+}
+
+fn link(link: &CostLink) -> usize {
+    NUMBERS + link.from.len() + link.to.len() + 4 * FIELD + named(link.links.iter().map(|link| link.as_str()))
 }
 
 fn route(route: &HintRoute) -> usize {

@@ -2,6 +2,7 @@
 
 pub use super::hint::Hint;
 
+use super::compared::{BaselinePlaces, CostLinks, Unguarded};
 use super::plans::PlanNote;
 use super::routes::NamedStop;
 use hintd_model::cluster::resource::MEMORY_NAME;
@@ -72,8 +73,14 @@ pub struct Decision {
     pub terms: TermValues,
     /// Cost terms of the default placement; `None`: there was no time.
     pub baseline: Option<TermValues>,
+    /// Where the default placement has the containers; `None`: there was no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline_places: Option<Box<BaselinePlaces>>,
     /// (baseline objective − objective) ÷ baseline objective, both under the deciding policy's objective.
     pub expected_gain: Option<f64>,
+    /// Why its hints are given whatever they gain; `None`: the guard found that they gain something, or there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unguarded: Option<Unguarded>,
     /// Terms, baseline and gain are of more than what is asked for now; `None`: of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms_of_whole: Option<TermsOfWhole>,
@@ -261,6 +268,9 @@ pub struct TermValues {
     pub objective: Option<f64>,
     /// Its parts by name.
     pub parts: BTreeMap<String, f64>,
+    /// The links that `worst_link_s` and the time of the busiest link are of.
+    #[serde(default, skip_serializing_if = "CostLinks::is_empty")]
+    pub links: CostLinks,
 }
 
 /// Nodes ruled out for a group, in names.

@@ -24,7 +24,7 @@
 //! - `rebalance`: moves of running containers, proposed.
 //! - `worth`: completion times of hinted applications against those that are held out.
 //! - `records`: what decisions were made of, kept so that they can be made again.
-//! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`, `refusal`: data.
+//! - `effects`, `journal`: what the outside is to do and to remember; `event`, `settings`, `decision`, `compared`, `refusal`: data.
 //!
 //! # Invariants
 //! - No commit exceeds total − max(used, known containers) − leases of any node, whatever its proposal had seen.
@@ -45,6 +45,7 @@ pub mod attempts;
 pub mod binding;
 pub mod circuits;
 mod commit;
+pub mod compared;
 pub mod decision;
 pub mod dispatching;
 pub mod effects;
@@ -99,6 +100,7 @@ pub use circuits::messages::{
     CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, ReportTaken, WantedCircuit,
     WantedCircuits,
 };
+pub use compared::{BaselinePlace, BaselinePlaces, CostLink, CostLinks, Unguarded};
 pub use decision::{ChainPath, Decision, Hint, LearnedFrom, Mode, RoundNote, TermValues, TermsOfWhole};
 pub use dispatching::late_of;
 pub use dispatching::{DetachedDispatcher, DispatchSettings, ImmediateRequest};

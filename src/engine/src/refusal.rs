@@ -8,11 +8,11 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// A field is wrong whatever the cluster looks like.
-    #[error("{field}: {message}")]
+    #[error("{}", in_field(field, message))]
     Invalid {
         /// Path of the field, as `groups[1].resource.memory`.
         field: String,
-        /// What is wrong with it, with the value.
+        /// What is wrong with it, with the value; of a list's entry a sentence of its own, unless it begins with "is".
         message: String,
     },
     /// A policy, queue, node … of that name does not exist.
@@ -128,6 +128,14 @@ pub enum Refusal {
         /// Whose token it should be.
         attempt: AttemptId,
     },
+}
+
+/// A path into a list says nothing to whom the request is only shown: words come first then.
+fn in_field(field: &str, message: &str) -> String {
+    match field.contains('[') && !message.starts_with("is ") {
+        true => format!("{message} ({field})"),
+        false => format!("{field}: {message}"),
+    }
 }
 
 /// Known queues that are named where none is near.

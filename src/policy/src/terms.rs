@@ -25,7 +25,7 @@ use super::place::{Placement, Share};
 use super::problem::PlaceProblem;
 use flows::Flows;
 use hintd_model::cluster::{EdgePattern, Resource};
-use hintd_model::units::{NodeIdx, RackIdx};
+use hintd_model::units::{DirectedLinkIdx, NodeIdx, RackIdx};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,6 +42,9 @@ pub struct Terms {
     pub core_hops: Option<f64>,
     /// Seconds that the most loaded link needs for remote input and edges; absent without topology or bytes.
     pub worst_link_s: Option<f64>,
+    /// Which link that is, and which way; absent where none carries anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_link: Option<DirectedLinkIdx>,
     /// Standard deviation of load over the nodes used, doubled to be within [0, 1]; absent where nothing is placed.
     pub balance: Option<f64>,
 }
@@ -50,9 +53,11 @@ pub struct Terms {
 #[must_use]
 pub fn evaluate(problem: &PlaceProblem<'_>, placement: &Placement) -> Terms {
     let groups = places_of(problem, placement);
+    let worst = Flows::of(problem, placement, &groups).and_then(Flows::worst_link);
     Terms {
         core_hops: core_hops(problem, placement, usize::MAX),
-        worst_link_s: Flows::of(problem, placement, &groups).and_then(Flows::worst_link_s),
+        worst_link_s: worst.as_ref().map(|worst| worst.seconds),
+        worst_link: worst.and_then(|worst| worst.link),
         balance: balance(problem, placement),
         ..bytes(problem, placement, &groups)
     }

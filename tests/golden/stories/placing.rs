@@ -364,8 +364,10 @@ fn lists(daemon: &Daemon, notes: &Notes) {
         notes.json(command, &daemon.args(&[command]));
         notes.ask(&daemon.admin(), &format!("/hintd.v1.Admin/{method}"), &json!({ "limit": 9 }));
     }
-    let application =
-        notes.json("applications", &daemon.args(&["applications"]))["applications"][0]["application_id"].clone();
+    let applications = notes.json("applications", &daemon.args(&["applications"]));
+    let mut rows = applications["applications"].as_array().unwrap().iter();
+    // Not one of which every request was refused.
+    let application = rows.find(|row| row["refused"].is_null()).unwrap()["application_id"].clone();
     notes.json("explain APPLICATION", &daemon.args(&["explain", application.as_str().unwrap()]));
     notes.json("log-level", &daemon.args(&["log-level", "info"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/LogLevel", &json!({ "set": "info" }));

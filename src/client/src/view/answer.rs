@@ -21,7 +21,15 @@ struct Answer<'a> {
     cost: BTreeMap<String, f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'a v1::Terms>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_order")]
+    links: Option<&'a v1::CostLinks>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_order")]
+    baseline_links: Option<&'a v1::CostLinks>,
     expected_gain: Option<f64>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    unguarded: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    unguarded_why: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     terms_of_whole: Option<&'a v1::TermsOfWhole>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,6 +93,8 @@ struct Explained<'a> {
     performance: Option<&'a v1::PredictedPerformance>,
     #[serde(skip_serializing_if = "<[_]>::is_empty", serialize_with = "in_order")]
     moves: &'a [v1::ProposedMove],
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_order")]
+    baseline_places: Option<&'a v1::BaselinePlaces>,
     #[serde(flatten)]
     answer: &'a v1::HintSet,
 }
@@ -112,7 +122,11 @@ impl<'a> From<&'a v1::HintSet> for Answer<'a> {
             withheld: set.withheld.as_ref(),
             cost: set.terms.as_ref().map(terms_by_name).unwrap_or_default(),
             baseline: set.baseline.as_ref(),
+            links: set.links.as_ref(),
+            baseline_links: set.baseline_links.as_ref(),
             expected_gain: set.expected_gain,
+            unguarded: &set.unguarded,
+            unguarded_why: &set.unguarded_why,
             terms_of_whole: set.terms_of_whole.as_ref(),
             round: set.round.as_ref(),
             ended: ended(set.ended()),
@@ -189,7 +203,9 @@ impl Serialize for v1::ExplainResponse {
         }
         let (leases, ages, input_homes) = (&self.leases, &answer.ages, &self.input_homes);
         let (outcome, performance, moves) = (self.outcome.as_ref(), self.performance.as_ref(), &self.moves);
-        Explained { asked, leases, ages, outcome, input_homes, performance, moves, answer }.serialize(serializer)
+        let baseline_places = self.baseline_places.as_ref();
+        Explained { asked, leases, ages, outcome, input_homes, performance, moves, baseline_places, answer }
+            .serialize(serializer)
     }
 }
 

@@ -608,9 +608,9 @@ mod tests {
     fn named_queues_without_a_star_refuse_all_others_which_is_said() {
         let notices = |text: &str| Config::from_text(text, "hintd.toml").unwrap().options.settings.notices();
         let said = notices("[queues.etl]\nmode = \"off\"\n[queues.live]\n");
-        assert!(said.len() == 1 && said[0].contains("queues (etl, live)"), "{said:?}");
+        assert!(said.len() == 1 && said[0].text.contains("queues (etl, live)"), "{said:?}");
         for fine in ["", "[queues.\"*\"]\n", "[queues.etl]\nmode = \"off\"\n[queues.\"*\"]\n"] {
-            assert_eq!(notices(fine), Vec::<String>::new(), "{fine}");
+            assert_eq!(notices(fine), [], "{fine}");
         }
     }
 

@@ -3,6 +3,7 @@
 use super::check::{Check, Verdict, count, page, some};
 use super::links;
 use super::quantities::age as ms;
+use crate::notice::NoticeKind;
 use hintd_client::wire::v1;
 
 /// The check of the configuration: the daemon's own, or a fuller one of whoever can read the file.
@@ -42,32 +43,26 @@ pub fn daemon(status: &v1::StatusResponse) -> Vec<Check> {
     };
     let mut checks = vec![version, ready];
     checks.extend(refused(status, &status.config_file));
-    // A refused configuration has the check above.
-    let own = |notice: &&String| status.config_refused.is_empty() || !notice.contains(status.config_refused.as_str());
-    let notices = status.notices.iter().filter(own);
-    checks.extend(notices.map(|notice| {
-        Check::warning("notice", page::WATCH, format!("The daemon reports: {notice}."), notice_advice(notice))
+    checks.extend(notices(status).into_iter().map(|notice| {
+        let v1::Notice { text, advice, .. } = notice;
+        Check::warning("notice", page::WATCH, format!("The daemon reports: {text}."), advice)
     }));
     checks
 }
 
-/// What to do about what the daemon wants known, by a part of its words.
-fn notice_advice(notice: &str) -> &'static str {
-    let known = [
-        (
-            "and the ResourceManager's is",
-            "Write the ResourceManager's figure into [yarn] and restart hintd; without that section hintd takes all of them from it.",
-        ),
-        (
-            "how its scheduler is set",
-            "[yarn] counts until it does: look whether user of [resource_manager] may see that, and at the ResourceManager's log.",
-        ),
-        ("lists no node", "See yarn node -list -all: NodeManagers have to register with it."),
-        ("are missing from the ResourceManager's list", "Start them again, or wait until they count as gone."),
-        ("nobody is asked when they end", "Set [resource_manager] or [history_server], or holdout = 0."),
-    ];
-    let found = known.into_iter().find(|(part, _)| notice.contains(part));
-    found.map_or("Look at what it names.", |(_, advice)| advice)
+/// What the daemon wants known, without what has a check of its own.
+fn notices(status: &v1::StatusResponse) -> Vec<v1::Notice> {
+    // A refused configuration has.
+    let refused = NoticeKind::ConfigurationRefused.as_str();
+    if !status.notices_told.is_empty() {
+        return status.notices_told.iter().filter(|notice| notice.kind != refused).cloned().collect();
+    }
+    // A daemon of before, which tells of no advice.
+    let own = |notice: &&String| status.config_refused.is_empty() || !notice.contains(status.config_refused.as_str());
+    let advice =
+        "hintd is of an older version, which does not say what to do: search docs/operations.md for these words.";
+    let told = |text: &String| v1::Notice { kind: String::new(), text: text.clone(), advice: advice.to_owned() };
+    status.notices.iter().filter(own).map(told).collect()
 }
 
 /// That the configuration on disk, which `file` names, is refused.

@@ -50,6 +50,7 @@ pub fn attention(mut found: Vec<Check>) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notice::NoticeKind;
 
     #[test]
     fn what_is_wrong_needs_attention_the_worst_first_and_what_is_well_does_not() {
@@ -85,11 +86,18 @@ mod tests {
     #[test]
     fn a_refused_configuration_needs_attention_once() {
         let refused = "worker.threads: expected an integer, got \"many\"\nlog: unknown key\n";
+        let told = |kind: NoticeKind, text: String| {
+            let (kind, advice) = (kind.as_str().to_owned(), kind.advice().to_owned());
+            v1::Notice { kind, text, advice }
+        };
         let notice = format!("the configuration on disk is refused, the one before it stays: {refused}");
         let status = v1::StatusResponse {
             config_refused: refused.into(),
             config_file: "/etc/hintd/hintd.toml".into(),
-            notices: vec![notice, "nobody follows plan \"p\"".into()],
+            notices_told: vec![
+                told(NoticeKind::ConfigurationRefused, notice),
+                told(NoticeKind::PlanNotFollowed, "nobody follows plan \"p\"".into()),
+            ],
             ..v1::StatusResponse::default()
         };
         let found = cluster::daemon(&status);
@@ -106,6 +114,7 @@ mod tests {
         );
         assert!(configuration.advice.ends_with("--config /etc/hintd/hintd.toml"), "{configuration:?}");
         assert!(notice.finding.contains("nobody follows plan"), "{notice:?}");
+        assert_eq!(notice.advice, NoticeKind::PlanNotFollowed.advice(), "its own, whatever its words are");
         let (racks, network) = (Ok(v1::RacksResponse::default()), Ok(v1::NetworkResponse::default()));
         let shown = attention(all(&status, &racks, &network, &Ok(v1::LinksResponse::default())));
         assert!(shown.contains(configuration), "{shown:?}");

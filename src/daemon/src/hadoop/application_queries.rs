@@ -6,6 +6,7 @@ use super::listed_attempts::ListedAttempts;
 use super::options::ResourceManagerOptions;
 use super::resource_manager::{Active, BadAnswer, Rows, with_user};
 use super::scheduler::{self, SchedulerSeen};
+use crate::notice::{Notice, NoticeKind};
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
 use crate::telemetry::hadoop::HadoopMetrics;
@@ -215,7 +216,8 @@ impl ApplicationQueries {
             tracing::warn!(%resource_manager, %error, "applications and settings stay as they were told last");
         }
         let what = "does not say which applications are over, or how its scheduler is set";
-        self.daemon.notice(MATTER, vec![format!("{resource_manager} {what}: {error}")]);
+        let words = format!("{resource_manager} {what}: {error}");
+        self.daemon.notice(MATTER, vec![Notice::new(NoticeKind::SchedulerSilent, words)]);
     }
 
     /// One turn; whether nothing is left to ask for. Neither applications nor settings keep the other waiting for good: a

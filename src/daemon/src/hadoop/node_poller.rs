@@ -4,6 +4,7 @@ use super::known_nodes::KnownNodes;
 use super::options::ResourceManagerOptions;
 use super::resource_manager::{self, Active, BadAnswer, ClusterInfo, INFO, NODES, NodeSeen, with_user};
 use crate::feed::{FeedStream, heartbeats};
+use crate::notice::{Notice, NoticeKind};
 use crate::rest_advice::server_failure;
 use crate::rest_client::{Address, Rest, RestError, Trust, backoff};
 use crate::runtime::Daemon;
@@ -159,9 +160,11 @@ impl NodePoller {
         let told = self.known_nodes.update(life, nodes, self.started.elapsed());
         let kept = || told.silence_excused.map(|time| (told.spared, time.as_secs())).filter(|(nodes, _)| *nodes > 0);
         let lacks = kept().map(|(nodes, for_s)| {
-            format!("{nodes} nodes are missing from the ResourceManager's list, kept for another {for_s} s")
+            let words =
+                format!("{nodes} nodes are missing from the ResourceManager's list, kept for another {for_s} s");
+            Notice::new(NoticeKind::NodesMissing, words)
         });
-        let empty = || none.then(|| "the ResourceManager answers and lists no node".to_owned());
+        let empty = || none.then(|| Notice::new(NoticeKind::NoNode, "the ResourceManager answers and lists no node"));
         self.daemon.notice("nodes", lacks.or_else(empty).into_iter().collect());
         if told.other_life {
             tracing::info!(id = life.id, "the ResourceManager has changed or started anew: nodes have time to find it");

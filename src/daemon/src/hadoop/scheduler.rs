@@ -4,6 +4,7 @@
 //! the scheduler itself (Fair, Fifo) says it.
 
 use super::resource_manager::{BadAnswer, json, list, shape};
+use crate::notice::{Notice, NoticeKind};
 use hintd_model::cluster::{Calculator, Resource, SizeRules};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -121,14 +122,16 @@ impl SchedulerSeen {
 
     /// Where the configuration states otherwise, in words.
     #[must_use]
-    pub fn differences(&self, stated: &SizeRules) -> Vec<String> {
+    pub fn differences(&self, stated: &SizeRules) -> Vec<Notice> {
+        let differs = |words: String| Notice::new(NoticeKind::SchedulerDiffers, words);
         let mut differ = Vec::new();
         if let Some(seen) = self.calculator
             && seen != stated.calculator
         {
             let word = |calculator| if calculator == Calculator::Dominant { "dominant" } else { "default" };
             let (ours, theirs) = (word(stated.calculator), word(seen));
-            differ.push(format!("yarn.resource_calculator is \"{ours}\", and the ResourceManager's is \"{theirs}\""));
+            let words = format!("yarn.resource_calculator is \"{ours}\", and the ResourceManager's is \"{theirs}\"");
+            differ.push(differs(words));
         }
         for (name, seen, stated) in [
             ("minimum", self.minimum, stated.minimum),
@@ -139,7 +142,8 @@ impl SchedulerSeen {
                 [("memory_mb", seen[0], stated.memory_mb()), ("vcores", seen[1], stated.vcores())]
             {
                 if let Some(seen) = seen.filter(|seen| *seen != stated) {
-                    differ.push(format!("yarn.{name}_{kind} is {stated}, and the ResourceManager's is {seen}"));
+                    let words = format!("yarn.{name}_{kind} is {stated}, and the ResourceManager's is {seen}");
+                    differ.push(differs(words));
                 }
             }
         }
@@ -173,14 +177,18 @@ mod tests {
         let rules = seen.rules(&SizeRules { calculator: Calculator::Dominant, ..SizeRules::default() });
         assert_eq!((rules.calculator, rules.maximum), (Calculator::Dominant, Resource::new(1_536, 4)));
         let stated = SizeRules { minimum: Resource::new(256, 1), ..SizeRules::default() };
+        let differences = |stated: &SizeRules| {
+            let notices = seen.differences(stated);
+            notices.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
         assert_eq!(
-            seen.differences(&stated),
+            differences(&stated),
             [
                 "yarn.increment_memory_mb is 1024, and the ResourceManager's is 256",
                 "yarn.maximum_memory_mb is 8192, and the ResourceManager's is 1536"
             ]
         );
-        assert_eq!(seen.differences(&rules), [""; 0]);
+        assert_eq!(differences(&rules), [""; 0]);
     }
 
     #[test]

@@ -28,6 +28,7 @@ use super::training::Training;
 use super::unpacking::{Turn, Unpacking};
 use super::watchers::{Watchers, Watching};
 use super::{Ready, StuckPlacers};
+use crate::notice::Notice;
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
 use crate::telemetry::logs::LogLevel;
 use crate::telemetry::metrics::Metrics;
@@ -118,7 +119,7 @@ pub(super) struct Inner {
     /// Places of questions for replicas.
     pub(super) replica_places: Arc<Semaphore>,
     /// What an operator should know, by matter.
-    notices: std::sync::Mutex<BTreeMap<&'static str, Vec<String>>>,
+    notices: std::sync::Mutex<BTreeMap<&'static str, Vec<Notice>>>,
 }
 
 /// The parts that only a shutdown needs.
@@ -617,7 +618,7 @@ impl Daemon {
 
     /// Leaves what an operator should know of one matter in the place of what was left of it before; nothing: it is in
     /// order.
-    pub fn notice(&self, matter: &'static str, notices: Vec<String>) {
+    pub fn notice(&self, matter: &'static str, notices: Vec<Notice>) {
         let mut known = self.0.notices.lock().unwrap_or_else(PoisonError::into_inner);
         if notices.is_empty() {
             known.remove(matter);
@@ -628,7 +629,7 @@ impl Daemon {
 
     /// What an operator should know, matter by matter.
     #[must_use]
-    pub fn notices(&self) -> Vec<String> {
+    pub fn notices(&self) -> Vec<Notice> {
         let known = self.0.notices.lock().unwrap_or_else(PoisonError::into_inner);
         known.values().flatten().cloned().collect()
     }

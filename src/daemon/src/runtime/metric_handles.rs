@@ -1,7 +1,7 @@
 //! What the daemon measures: handles made once, and the counters that status shows.
 
 use super::domain_slots::domain_slots;
-use super::refused_table::{RefusedClient, RefusedTable};
+use super::refused_table::{RefusedApplication, RefusedClient, RefusedTable};
 use super::registries::FeedCounts;
 use crate::store::{Commit, CommitObserver};
 use crate::telemetry::circuits::CircuitMetrics;
@@ -213,6 +213,11 @@ impl MetricHandles {
         self.metrics.refused(reason);
         self.add("requests_refused", 1);
         self.refused.count(reason, application, peer);
+    }
+
+    /// Applications that were refused, as far as is kept.
+    pub(crate) fn refused_applications(&self) -> Vec<RefusedApplication> {
+        self.refused.applications()
     }
 
     /// Who was refused most: at most so many applications and so many peers.

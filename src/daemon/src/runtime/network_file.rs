@@ -2,6 +2,7 @@
 
 use super::daemon::Daemon;
 use super::options::NetworkSource;
+use crate::notice::{Notice, NoticeKind};
 use hintd_engine::Refusal;
 use hintd_model::cluster::{NodeState, NodeStatics, Snapshot, Source};
 use hintd_model::network::racks::{Difference, Expanded, KnownHosts, NetworkFile, Survey, differences, survey};
@@ -28,7 +29,7 @@ pub(super) struct FollowedNetwork {
     /// Why it makes none with the nodes of now.
     trouble: Option<String>,
     /// What the log has of `said` already.
-    notices: Vec<String>,
+    notices: Vec<Notice>,
 }
 
 /// The network in force, by rack, and where it and YARN differ.
@@ -77,20 +78,24 @@ pub(super) fn known_hosts(snapshot: &Snapshot) -> KnownHosts {
 }
 
 /// What is left out of a network, or is hardly meant: each of a few kinds.
-fn notices(file: &Path, said: &Expanded) -> Vec<String> {
+fn notices(file: &Path, said: &Expanded) -> Vec<Notice> {
     let kinds = [
-        (&said.hosts_left_out, "are called as a switch is, and have no place"),
-        (&said.hosts_twice, "are named twice"),
-        (&said.racks_on_racks, "hang on a rack's switch, for no switch of tier core is declared"),
+        (NoticeKind::NetworkHostsLeftOut, &said.hosts_left_out, "are called as a switch is, and have no place"),
+        (NoticeKind::NetworkHostsTwice, &said.hosts_twice, "are named twice"),
+        (
+            NoticeKind::NetworkRacksOnRacks,
+            &said.racks_on_racks,
+            "hang on a rack's switch, for no switch of tier core is declared",
+        ),
     ];
     let file = file.display();
-    let line = |(names, what): (&Vec<String>, &str)| {
+    let line = |(kind, names, what): (NoticeKind, &Vec<String>, &str)| {
         let named = names.iter().take(PROBLEMS_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = names.len().saturating_sub(PROBLEMS_NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        format!("{file}: {} {what}: {named}{more}", names.len())
+        Notice::new(kind, format!("{file}: {} {what}: {named}{more}", names.len()))
     };
-    kinds.into_iter().filter(|(names, _)| !names.is_empty()).map(line).collect()
+    kinds.into_iter().filter(|(_, names, _)| !names.is_empty()).map(line).collect()
 }
 
 impl Daemon {
@@ -134,7 +139,8 @@ impl Daemon {
                 let file = source.path.display();
                 tracing::error!(%file, trouble, "the network file makes no network with the nodes of now: the one before it stays");
                 self.metrics().add("network_file_refused", 1);
-                self.notice(MATTER, vec![format!("{file} makes no network with the nodes of now: {trouble}")]);
+                let words = format!("{file} makes no network with the nodes of now: {trouble}");
+                self.notice(MATTER, vec![Notice::new(NoticeKind::NetworkRefused, words)]);
                 followed.trouble = Some(trouble);
             }
         }

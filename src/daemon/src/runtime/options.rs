@@ -3,6 +3,7 @@
 //! Plain checked values: reading and checking files is `config`'s, a floor above, which fills these.
 
 use super::registries::RegistryLimits;
+use crate::notice::{Notice, NoticeKind};
 use crate::telemetry::spans::SpanOptions;
 use hintd_engine::prediction::PredictionSettings;
 use hintd_engine::rounds::RoundSettings;
@@ -336,16 +337,17 @@ pub struct Queue {
 impl Settings {
     /// What the configuration says and hardly means, in words.
     #[must_use]
-    pub fn notices(&self) -> Vec<String> {
+    pub fn notices(&self) -> Vec<Notice> {
         if self.queues.contains_key("*") {
             return Vec::new();
         }
         let named: Vec<&str> = self.queues.keys().map(String::as_str).collect();
-        vec![format!(
+        let words = format!(
             "the configuration names queues ({}) and no [queues.\"*\"]: requests of every other queue are refused (unknown); \
              [queues.\"*\"] with mode = \"off\" lets them through without hints",
             named.join(", ")
-        )]
+        );
+        vec![Notice::new(NoticeKind::QueuesRefused, words)]
     }
 
     /// What the queue gets, and whether it holds receivers of heavy shuffles.

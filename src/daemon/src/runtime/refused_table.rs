@@ -25,6 +25,19 @@ pub struct RefusedClient {
     pub since: Duration,
 }
 
+/// Requests refused to one application for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedApplication {
+    /// Which.
+    pub application: ApplicationId,
+    /// The token of the refusal.
+    pub reason: &'static str,
+    /// How many.
+    pub requests: u64,
+    /// Time since the last one.
+    pub since: Duration,
+}
+
 /// Counts refusals by application and by peer.
 #[derive(Debug, Default)]
 pub struct RefusedTable {
@@ -45,6 +58,16 @@ impl RefusedTable {
         if let Some(peer) = peer {
             count(&self.peers, (peer, reason), now);
         }
+    }
+
+    /// All applications, as far as they are kept.
+    #[must_use]
+    pub fn applications(&self) -> Vec<RefusedApplication> {
+        let rows = self.applications.lock().unwrap_or_else(PoisonError::into_inner);
+        let row = |(&(application, reason), &(requests, last)): (&(ApplicationId, &'static str), &(u64, Instant))| {
+            RefusedApplication { application, reason, requests, since: last.elapsed() }
+        };
+        rows.iter().map(row).collect()
     }
 
     /// At most so many of each kind, those with the most refusals first.

@@ -135,7 +135,7 @@ impl Admin for AdminService {
             changed: reloaded.changed,
             needs_restart: reloaded.needs_restart,
             reverted: reloaded.reverted,
-            notices: reloaded.settings.notices(),
+            notices: reloaded.settings.notices().iter().map(ToString::to_string).collect(),
         }))
     }
 

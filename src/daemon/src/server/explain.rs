@@ -71,6 +71,7 @@ pub(super) async fn explain(
         input_homes: convert::homed_groups(daemon.homed_groups(decision.attempt)),
         performance,
         moves,
+        baseline_places: decision.baseline_places.as_deref().map(convert::baseline_places),
     });
     response.extensions_mut().insert(turn);
     Ok(response)
@@ -135,6 +136,7 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
         input_homes: Vec::new(),
         performance: None,
         moves: Vec::new(),
+        baseline_places: None,
     }
 }
 
@@ -243,6 +245,14 @@ mod tests {
             listed.decisions.iter().map(|row| (&*row.decision_id, &*row.outcome, &*row.reason)).collect();
         let id = decision.to_string();
         assert_eq!(shown, [(&*id, "refused", "deadline")]);
+        let of_another = v1::ListDecisionsRequest { attempt: 9, ..v1::ListDecisionsRequest::default() };
+        let of_another = super::super::listing::decisions(daemon, of_another).await.unwrap()();
+        assert_eq!((of_another.decisions.len(), of_another.total), (0, 0), "it is of another attempt");
+        let asked = v1::ListApplicationsRequest::default();
+        let applications = super::super::listing::applications(daemon, asked).await.unwrap()().applications;
+        let shown: Vec<_> =
+            applications.iter().map(|row| (&*row.refused, row.refused_requests, row.requests)).collect();
+        assert_eq!(shown, [("deadline", 1, 0)], "no attempt of it is held, for nothing of it was answered");
         let explained = explain(daemon, &id, &Proof::Trusted).await.unwrap().into_inner();
         assert_eq!((explained.recorded, &*explained.refused.unwrap().reason), (true, "deadline"));
         let Err(replayed) = replay_of(daemon, &id, String::new()).await else {

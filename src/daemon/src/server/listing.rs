@@ -3,6 +3,8 @@
 
 use super::convert::{self, resource_to_wire};
 use crate::runtime::Daemon;
+use crate::runtime::refused_table::RefusedApplication;
+use crate::times::micros;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
 use hintd_engine::{AttemptHeld, LeaseFilter, LeaseHeld, Mode, Refusal};
@@ -33,7 +35,12 @@ pub(super) async fn decisions(
     daemon: &Daemon,
     wire: v1::ListDecisionsRequest,
 ) -> Result<impl FnOnce() -> v1::ListDecisionsResponse + Send + 'static, Refusal> {
-    let filter = RecordFilter { application: application(&wire.application_id)?, queue: wire.queue, host: wire.host };
+    let filter = RecordFilter {
+        application: application(&wire.application_id)?,
+        attempt: wire.attempt,
+        queue: wire.queue,
+        host: wire.host,
+    };
     let (records, total, kept) = daemon.records_listed(filter, most(wire.limit)).await?;
     let now = daemon.clock().now();
     Ok(move || {
@@ -60,7 +67,7 @@ pub(super) async fn leases(
     })
 }
 
-/// Applications that asked and are not over.
+/// Applications that asked and are not over, and those that were refused whatever they asked.
 ///
 /// # Errors
 /// As [`decisions`].
@@ -86,30 +93,121 @@ pub(super) async fn applications(
         }
     };
     let now = daemon.clock().now();
+    let refused_table = daemon.metrics().refused_applications();
     Ok(move || {
         let hinted = hinted.iter().map(|record| record.request().attempt.application);
         let on_host = leased.map(|leased| leased.into_iter().chain(hinted).collect::<BTreeSet<_>>());
-        let mut found = by_application(attempts);
-        found.retain(|(id, attempts)| {
-            meant.is_none_or(|meant| *id == meant)
-                && (wire.queue.is_empty() || queue_of(attempts) == wire.queue)
-                && on_host.as_ref().is_none_or(|on| on.contains(id))
+        let refused = refused_only(&records, &attempts, &refused_table, now);
+        let mut found: Vec<Asked> = by_application(attempts).into_iter().map(Asked::held).chain(refused).collect();
+        found.retain(|asked| {
+            meant.is_none_or(|meant| asked.id == meant)
+                && (wire.queue.is_empty() || asked.queue() == wire.queue)
+                && on_host.as_ref().is_none_or(|on| on.contains(&asked.id))
         });
+        found.sort_by_key(Asked::order);
         let total = found.len() as u64;
         found.truncate(most(wire.limit));
-        let mut last = last_decisions(records, found.iter().map(|(id, _)| *id).collect());
-        let view = |(id, attempts): (ApplicationId, Vec<AttemptHeld>)| v1::ApplicationView {
-            application_id: id.to_string(),
-            attempt: attempts.last().map_or(0, |newest| newest.attempt.attempt),
-            queue: queue_of(&attempts).to_owned(),
-            asked_ms: asked(&attempts).1.map_or(0, |last| now.since(last).as_millis()),
-            asked_before_start: asked(&attempts).0,
-            leases: attempts.iter().map(|held| held.leases as u64).sum(),
-            requests: attempts.iter().map(|held| held.requests as u64).sum(),
-            last_decision: last.remove(&id).map(|record| decision_view(&record, now)),
+        let mut last = last_decisions(records, found.iter().map(|asked| asked.id).collect());
+        let view = |asked: Asked| v1::ApplicationView {
+            application_id: asked.id.to_string(),
+            attempt: asked.attempt(),
+            queue: asked.queue().to_owned(),
+            asked_ms: asked.last.map_or(0, |last| now.since(last).as_millis()),
+            asked_before_start: asked.before_start,
+            leases: asked.attempts.iter().map(|held| held.leases as u64).sum(),
+            requests: asked.attempts.iter().map(|held| held.requests as u64).sum(),
+            last_decision: last.remove(&asked.id).map(|record| decision_view(&record, now)),
+            refused: asked.refused.as_ref().map(|refused| refused.reason.to_owned()).unwrap_or_default(),
+            refused_requests: asked.refused.map_or(0, |refused| refused.requests),
         };
         v1::ListApplicationsResponse { applications: found.into_iter().map(view).collect(), total }
     })
+}
+
+/// An application that asked.
+struct Asked {
+    id: ApplicationId,
+    /// Before the daemon's start, and not since.
+    before_start: bool,
+    last: Option<Timestamp>,
+    /// Ascending; none where all that it asked was refused.
+    attempts: Vec<AttemptHeld>,
+    refused: Option<RefusedOnly>,
+}
+
+/// Of an application that got no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct RefusedOnly {
+    /// Why the last time: the token.
+    reason: &'static str,
+    requests: u64,
+    /// The last attempt that is recorded; 0: none is.
+    attempt: u32,
+    /// Empty: it is not kept.
+    queue: String,
+}
+
+impl Asked {
+    fn held((id, attempts): (ApplicationId, Vec<AttemptHeld>)) -> Self {
+        let (before_start, last) = asked(&attempts);
+        Self { id, before_start, last, attempts, refused: None }
+    }
+
+    fn attempt(&self) -> u32 {
+        let refused = self.refused.as_ref().map_or(0, |refused| refused.attempt);
+        self.attempts.last().map_or(refused, |newest| newest.attempt.attempt)
+    }
+
+    fn queue(&self) -> &str {
+        self.refused.as_ref().map_or_else(|| queue_of(&self.attempts), |refused| &refused.queue)
+    }
+
+    /// The one that asked last first, those before the start after all others.
+    fn order(&self) -> (bool, Reverse<(Option<Timestamp>, ApplicationId)>) {
+        (self.before_start, Reverse((self.last, self.id)))
+    }
+}
+
+/// Applications of which no attempt is held and no answer recorded, and that were refused: by records, newest first, and by the
+/// table of refusals, which knows those that leave no record.
+fn refused_only(
+    records: &[Arc<Record>],
+    attempts: &[AttemptHeld],
+    table: &[RefusedApplication],
+    now: Timestamp,
+) -> Vec<Asked> {
+    let held = attempts.iter().map(|held| held.attempt.application);
+    let answered =
+        records.iter().filter(|record| record.answered().is_ok()).map(|record| record.request().attempt.application);
+    let others: BTreeSet<ApplicationId> = held.chain(answered).collect();
+    let mut found: BTreeMap<ApplicationId, (Timestamp, RefusedOnly)> = BTreeMap::new();
+    for record in records.iter().filter(|record| !others.contains(&record.request().attempt.application)) {
+        let Err(refusal) = record.answered() else { continue };
+        let (queue, attempt) = (record.request().queue.to_string(), record.request().attempt.attempt);
+        let only = || RefusedOnly { reason: refusal.token(), requests: 0, attempt, queue };
+        let (_, refused) = found.entry(record.request().attempt.application).or_insert_with(|| (record.at(), only()));
+        refused.requests += u64::from(refused.reason == refusal.token());
+    }
+    for row in table.iter().filter(|row| !others.contains(&row.application)) {
+        let at = Timestamp(now.0.saturating_sub(micros(row.since).0));
+        let only = || RefusedOnly { reason: row.reason, requests: 0, attempt: 0, queue: String::new() };
+        let (last, refused) = found.entry(row.application).or_insert_with(|| (at, only()));
+        if at > *last && refused.reason != row.reason {
+            (refused.reason, refused.requests) = (row.reason, 0);
+        }
+        *last = at.max(*last);
+        if refused.reason == row.reason {
+            refused.requests = refused.requests.max(row.requests);
+        }
+    }
+    let listed = |(id, (last, refused)): (ApplicationId, (Timestamp, RefusedOnly))| Asked {
+        id,
+        before_start: false,
+        last: Some(last),
+        attempts: Vec::new(),
+        refused: Some(refused),
+    };
+    found.into_iter().map(listed).collect()
 }
 
 /// Whether all attempts asked before the start, and when one asked last. Of those that did, only the start is known: it
@@ -120,18 +218,13 @@ fn asked(attempts: &[AttemptHeld]) -> (bool, Option<Timestamp>) {
     (before_start, known.map(|held| held.touched).max())
 }
 
-/// Attempts of each application, ascending; the application that asked last first, those before the start after all others.
+/// Attempts of each application, ascending.
 fn by_application(attempts: Vec<AttemptHeld>) -> Vec<(ApplicationId, Vec<AttemptHeld>)> {
     let mut by_id: BTreeMap<ApplicationId, Vec<AttemptHeld>> = BTreeMap::new();
     for held in attempts {
         by_id.entry(held.attempt.application).or_default().push(held);
     }
-    let mut found: Vec<_> = by_id.into_iter().collect();
-    found.sort_by_key(|(id, attempts)| {
-        let (before_start, last) = asked(attempts);
-        (before_start, Reverse((last, *id)))
-    });
-    found
+    by_id.into_iter().collect()
 }
 
 /// Of the last attempt of which a request is remembered; empty: of none is one.
@@ -214,6 +307,37 @@ fn lease_view(lease: &LeaseHeld, now: Timestamp) -> v1::LeaseView {
 mod tests {
     use super::*;
 
+    fn in_order(attempts: Vec<AttemptHeld>) -> Vec<Asked> {
+        let mut found: Vec<Asked> = by_application(attempts).into_iter().map(Asked::held).collect();
+        found.sort_by_key(Asked::order);
+        found
+    }
+
+    #[test]
+    fn who_is_refused_whatever_it_asks_is_found_where_it_leaves_no_record() {
+        let application = |sequence| ApplicationId { cluster_timestamp: 1, sequence };
+        let row = |sequence, reason, requests, seconds| RefusedApplication {
+            application: application(sequence),
+            reason,
+            requests,
+            since: std::time::Duration::from_secs(seconds),
+        };
+        let held = AttemptHeld {
+            attempt: convert::attempt("application_1_0001", 1).unwrap(),
+            leases: 0,
+            requests: 1,
+            legacy: false,
+            queue: None,
+            touched: Timestamp(0),
+            asked_before_start: false,
+        };
+        let table = [row(1, "invalid", 9, 1), row(2, "invalid", 3, 5), row(2, "unavailable", 7, 2)];
+        let found = refused_only(&[], &[held], &table, Timestamp(60_000_000));
+        let shown: Vec<_> = found.iter().map(|asked| (asked.id.sequence, asked.last, asked.refused.clone())).collect();
+        let refused = RefusedOnly { reason: "unavailable", requests: 7, attempt: 0, queue: String::new() };
+        assert_eq!(shown, [(2, Some(Timestamp(58_000_000)), Some(refused))]);
+    }
+
     #[test]
     fn lists_are_bounded_whatever_is_asked_for() {
         assert_eq!([0, 7, u32::MAX].map(most), [ROWS_MAX, 7, ROWS_MAX]);
@@ -230,13 +354,14 @@ mod tests {
             touched: Timestamp(touched),
             asked_before_start: false,
         };
-        let found = by_application(vec![
+        let found = in_order(vec![
             held(1, 1, 30, Some("old")),
             held(1, 2, 10, Some("etl")),
             held(1, 3, 5, None),
             held(2, 1, 20, None),
         ]);
-        let shown: Vec<_> = found.iter().map(|(id, held)| (id.sequence, held.len(), queue_of(held))).collect();
+        let shown: Vec<_> =
+            found.iter().map(|asked| (asked.id.sequence, asked.attempts.len(), asked.queue())).collect();
         assert_eq!(shown, [(1, 3, "etl"), (2, 1, "")]);
     }
     #[test]
@@ -253,8 +378,8 @@ mod tests {
         // The daemon started at 100, which is when attempts from before count as touched.
         let (only_before, since, both) =
             (held(1, 1, 100, true), held(2, 1, 90, false), [held(3, 1, 100, true), held(3, 2, 80, false)]);
-        let found = by_application([only_before, since].into_iter().chain(both).collect());
-        let shown: Vec<_> = found.iter().map(|(id, held)| (id.sequence, asked(held))).collect();
+        let found = in_order([only_before, since].into_iter().chain(both).collect());
+        let shown: Vec<_> = found.iter().map(|asked| (asked.id.sequence, (asked.before_start, asked.last))).collect();
         let at = |micros| Some(Timestamp(micros));
         assert_eq!(shown, [(2, (false, at(90))), (3, (false, at(80))), (1, (true, at(100)))]);
     }

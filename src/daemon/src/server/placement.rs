@@ -315,7 +315,7 @@ impl Call {
                     if let Some(first) = first {
                         tracing::info!(%first, "a repeat: answered as it was then");
                     }
-                    tracing::info!(policy = %decision.policy, hints = decision.hints.len(),
+                    tracing::info!(policy = %decision.policy, mode = decision.mode.as_str(), hints = decision.hints.len(),
                         without_room = decision.without_room, took = ?self.received.elapsed(), "answered");
                 }
                 self.note(decision, first);

@@ -1,6 +1,7 @@
 //! The daemon's status as one report: what `hintctl status` prints, and whoever else shows how the daemon is.
 
 use super::convert;
+use crate::notice::{Notice, NoticeKind};
 use crate::runtime::Daemon;
 use crate::runtime::metric_handles::FlowCounts;
 use crate::runtime::options::{Queue, Settings};
@@ -33,10 +34,12 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
     // Looked at once, so that one answer does not have it in its field and miss it here.
     let config_refused = daemon.config_refused();
     if let Some(why) = &config_refused {
-        notices.push(format!("the configuration on disk is refused, the one before it stays: {why}"));
+        let words = format!("the configuration on disk is refused, the one before it stays: {why}");
+        notices.push(Notice::new(NoticeKind::ConfigurationRefused, words));
     }
     if let Some(plan) = survey.plan.as_ref().filter(|_| !settings.engine.plans.follow) {
-        notices.push(format!("nobody follows plan \"{}\", which is in force: plan.follow is false", plan.kept.name));
+        let words = format!("nobody follows plan \"{}\", which is in force: plan.follow is false", plan.kept.name);
+        notices.push(Notice::new(NoticeKind::PlanNotFollowed, words));
     }
     notices.extend(settings.notices());
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -76,7 +79,8 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         waiting_tasks: survey.counts.waiting,
         adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect(),
         decisions_watched: survey.counts.watched as u64,
-        notices,
+        notices: notices.iter().map(ToString::to_string).collect(),
+        notices_told: notices.iter().map(notice).collect(),
         plan: survey.plan.as_ref().map(|plan| convert::plan_view(plan, daemon.clock().now())),
         refused: daemon.metrics().refused_most(REFUSED_SHOWN).iter().map(refused_view).collect(),
         holdout: survey.worth.queues.iter().map(|view| convert::compared_view(view, &settings.engine.worth)).collect(),
@@ -84,6 +88,11 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         completions_awaited: survey.worth.under_way as u64,
         watchers: survey.watchers.iter().map(|watcher| convert::watcher_view(watcher, daemon.clock().now())).collect(),
     })
+}
+
+fn notice(notice: &Notice) -> v1::Notice {
+    let (kind, advice) = (notice.kind.as_str().to_owned(), notice.kind.advice().to_owned());
+    v1::Notice { kind, text: notice.text.clone(), advice }
 }
 
 fn queue((name, queue): (&String, &Queue)) -> v1::QueueView {

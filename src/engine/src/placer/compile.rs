@@ -36,6 +36,11 @@ impl Compiled<'_> {
         let group = &self.problem.groups[at];
         if group.candidates.is_empty() { 0 } else { group.count.min(self.groups[at].count) }
     }
+
+    /// Containers that are asked for now, by group.
+    pub(crate) fn counts(&self) -> Vec<u32> {
+        self.groups.iter().map(|wish| wish.count).collect()
+    }
 }
 
 /// What a group wants, before cutting.
@@ -143,7 +148,7 @@ fn check_counts(request: &HintRequest, settings: &PlacerSettings) -> Result<(), 
     }
     for (at, group) in request.groups.iter().enumerate() {
         if group.count == 0 {
-            return invalid(format!("groups[{at}].count"), "0 containers are asked for".into());
+            return invalid(format!("groups[{at}].count"), format!("group \"{}\" asks for 0 containers", group.name));
         }
         if request.groups[..at].iter().any(|other| other.name == group.name) {
             return invalid(format!("groups[{at}].name"), format!("\"{}\" is the name of two groups", group.name));
@@ -195,7 +200,8 @@ fn filter(snapshot: &Snapshot, request: &HintRequest, at: usize) -> Result<Filte
         nearest: nearest(&name, kinds.names().iter().map(|known| &**known)),
         name: name.to_string(),
     })?;
-    let size = snapshot.rules.normalize(&row).map_err(|error| size_refused(snapshot, &row, at, error))?;
+    let size =
+        snapshot.rules.normalize(&row).map_err(|error| size_refused(snapshot, &row, (at, &group.name), error))?;
     let label = match group.label.as_deref().filter(|label| !label.is_empty()) {
         None => None,
         Some(label) => Some(snapshot.statics.label_bit(label).ok_or_else(|| Refusal::Unknown {
@@ -211,7 +217,7 @@ fn filter(snapshot: &Snapshot, request: &HintRequest, at: usize) -> Result<Filte
     Ok(Filter::new(size, label, hosts, racks))
 }
 
-fn size_refused(snapshot: &Snapshot, row: &Resource, at: usize, error: SizeError) -> Refusal {
+fn size_refused(snapshot: &Snapshot, row: &Resource, (at, group): (usize, &str), error: SizeError) -> Refusal {
     let kind = match error {
         SizeError::Zero => 0,
         SizeError::AboveMaximum { kind, .. } => kind,
@@ -222,9 +228,13 @@ fn size_refused(snapshot: &Snapshot, row: &Resource, at: usize, error: SizeError
         _ => snapshot.kinds.names().get(kind).map_or("value", |name| &**name),
     };
     let message = match error {
-        SizeError::Zero => error.to_string(),
+        SizeError::Zero => format!("group \"{group}\": {error}"),
         SizeError::AboveMaximum { maximum, .. } => {
-            format!("{} is more than the scheduler's maximum allocation of {maximum}", row.0[kind])
+            let unit = if kind == 0 { " MB" } else { "" };
+            format!(
+                "group \"{group}\" asks for {}{unit} {name} a container, more than the scheduler's maximum allocation of {maximum}",
+                row.0[kind]
+            )
         }
     };
     Refusal::Invalid { field: format!("groups[{at}].resource.{name}"), message }

@@ -8,6 +8,7 @@
 //! nor is a policy that seeks something else than short transfers ([`Place::weighs_bytes`](hintd_policy::Place::weighs_bytes)).
 
 use super::compile::Compiled;
+use crate::compared::Unguarded;
 use crate::decision::{Withheld, WithheldReason};
 use hintd_model::cluster::{Constraints, Gang, HintRequest};
 use hintd_policy::Placement;
@@ -28,13 +29,17 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// Whether the guard has a say.
-    pub(super) fn applies(request: &HintRequest, compiled: &Compiled<'_>) -> bool {
+    /// Why the guard has no say; `None`: it has.
+    pub(super) fn exempt(request: &HintRequest, compiled: &Compiled<'_>) -> Option<Unguarded> {
         let free = |constraints: &Constraints| *constraints == Constraints::default();
         let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
-        let planned = compiled.problem.groups.iter().any(|group| group.planned.is_some());
-        let chained = compiled.problem.snapshot.topology.chains.is_some();
-        request.gang == Gang::UpTo && !bound && !planned && !chained
+        let planned = || compiled.problem.groups.iter().any(|group| group.planned.is_some());
+        match request.gang {
+            Gang::All => Some(Unguarded::Gang),
+            Gang::UpTo if bound => Some(Unguarded::Constraints),
+            Gang::UpTo if planned() => Some(Unguarded::Plan),
+            Gang::UpTo => compiled.problem.snapshot.topology.chains.is_some().then_some(Unguarded::Chains),
+        }
     }
 
     /// Whether some of the request's groups are asked for in parts. Where those would come by themselves hangs on which node
@@ -43,27 +48,27 @@ impl Guard {
         request.groups.iter().any(super::parts::is_part)
     }
 
-    /// Why the placement is kept back; `None`: it is hinted. `default`: where YARN would put the containers, if there was
-    /// time to tell.
+    /// Whether the placement is hinted, and why if it is for something else than that it gains time; else why it is kept back.
+    /// `default`: where YARN would put the containers, if there was time to tell.
     pub(super) fn judge(
         self,
         compiled: &Compiled<'_>,
         placement: &Placement,
         default: Option<&Placement>,
-    ) -> Option<Withheld> {
+    ) -> Result<Option<Unguarded>, Withheld> {
         let problem = &compiled.problem;
         let rates = LinkRates::of(problem);
-        let withheld = |reason, hinted_s, default_s| Some(Withheld { reason, hinted_s, default_s });
+        let withheld = |reason, hinted_s, default_s| Err(Withheld { reason, hinted_s, default_s });
         let Some(hinted) = link_time(problem, placement, &rates) else {
             return withheld(WithheldReason::NothingKnown, None, None);
         };
         let Some(default) = default else { return withheld(WithheldReason::NotCompared, Some(hinted.seconds), None) };
         if placement.placed_all() > default.placed_all() {
-            return None;
+            return Ok(Some(Unguarded::MoreRoom));
         }
         let default = link_time(problem, default, &rates).expect("the same bytes are known of the same problem");
         if hinted.seconds < default.seconds * (1.0 - self.margin) {
-            return None;
+            return Ok(None);
         }
         withheld(WithheldReason::NoGain, Some(hinted.seconds), Some(default.seconds))
     }

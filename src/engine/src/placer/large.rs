@@ -32,7 +32,10 @@ pub(crate) fn check_sizes(compiled: &Compiled<'_>) -> Result<(), Refusal> {
         }
         if let (false, Some(largest)) = (fits, largest) {
             let (size, largest) = (amount(snapshot, &group.size), amount(snapshot, &capped(snapshot, &largest)));
-            let message = format!("a container of {size} is larger than any node; the largest that fits is {largest}");
+            let message = format!(
+                "a container of {size} for group \"{}\" is larger than any node; the largest that fits is {largest}",
+                group.name
+            );
             let blocked = vec![blocked::of_group(compiled, at, compiled.groups[at].count)];
             return Err(Refusal::TooLarge { field: format!("groups[{at}].resource"), message, blocked });
         }

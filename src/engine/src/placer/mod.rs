@@ -10,11 +10,12 @@
 //! - `guard`: hints that would do no good are kept back.
 //! - `together`: requests of one round.
 //! - `rate`: two placements under two objectives.
-//! - `hints`: columns to names; `asks`: the replacement table; `terms`: costs, and the default placement's beside.
+//! - `hints`: columns to names; `asks`: the replacement table; `terms`, `compared`: costs, and the default placement's beside.
 
 mod asks;
 mod blocked;
 mod chained;
+mod compared;
 mod compile;
 mod guard;
 mod hints;
@@ -33,6 +34,7 @@ mod wait;
 mod waiting;
 
 use super::adherence::Trial;
+use super::compared::Unguarded;
 use super::decision::{Decision, Mode, TermValues, Withheld, WithheldReason};
 use super::dispatching::{DispatchRequest, ImmediateRequest};
 use super::flows::settings::{ChainSettings, RouteSettings};
@@ -222,7 +224,8 @@ struct Begun<'a> {
 /// What a placement is searched and judged by.
 struct Approach<'a> {
     place: &'a dyn Place,
-    guard: Option<Guard>,
+    /// Else why it has no say.
+    guard: Result<Guard, Unguarded>,
     /// The run whose place in the plan in force the policy follows.
     planned: Option<&'a PlannedRun>,
 }
@@ -272,9 +275,15 @@ impl<'a> ProposalContext<'a> {
 
     /// How it is searched; else why it is not: no place is known to be better than another.
     fn approach(&self, place: &'a dyn Place, compiled: &mut Compiled<'_>) -> Result<Approach<'a>, WithheldReason> {
-        let planned = planned::plan(compiled, self.request, self.chosen.policy, self.settings, self.now);
-        let guard = self.settings.guard.filter(|_| place.weighs_bytes() && Guard::applies(self.request, compiled));
-        if guard.is_some() && self.request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
+        let counts = compiled.counts();
+        let run = (self.chosen.policy, self.settings.planned.as_deref());
+        let planned = planned::plan(&mut compiled.problem, &counts, self.request, run, self.now);
+        let guard = match self.settings.guard {
+            None => Err(Unguarded::Off),
+            Some(_) if !place.weighs_bytes() => Err(Unguarded::Policy),
+            Some(guard) => Guard::exempt(self.request, compiled).map_or(Ok(guard), Err),
+        };
+        if guard.is_ok() && self.request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
             return Err(WithheldReason::NothingKnown);
         }
         Ok(Approach { place, guard, planned })
@@ -330,7 +339,7 @@ impl<'a> ProposalContext<'a> {
             draft.blocked = blocked::of(&compiled, &found.placement, found.gang_waits);
             return Ok(self.without_hints(compiled, &found.placement, draft));
         }
-        draft.plan = approach.planned.map(|run| planned::plan_note(&compiled, run, &found.placement));
+        draft.plan = approach.planned.map(|run| planned::note(&compiled.problem, run, &found.placement));
         let others = round.map(|round| round.leases);
         let beside = Beside { others: others.as_ref(), kept: kept.as_ref().map(|kept| &*kept.nodes) };
         Ok(self.with_hints(compiled, (&found, beside), under, draft, stop))
@@ -361,17 +370,27 @@ impl<'a> ProposalContext<'a> {
         stop: &mut dyn FnMut() -> bool,
     ) {
         let Approach { place, guard, .. } = *approach;
-        let placed = found.placement.placed_all() > 0;
-        let guard = guard.filter(|_| placed && !Guard::is_for_parts(self.request));
-        if (self.settings.baseline || guard.is_some()) && placed && !stop() {
+        if found.placement.placed_all() == 0 {
+            return;
+        }
+        let guard =
+            guard.and_then(|guard| if Guard::is_for_parts(self.request) { Err(Unguarded::Parts) } else { Ok(guard) });
+        draft.unguarded = guard.err();
+        if (self.settings.baseline || guard.is_ok()) && !stop() {
             let default = terms::default_placement(compiled, self.chosen, self.settings, stop);
             if let Some(default) = default.as_ref().filter(|_| self.settings.baseline) {
                 let budget = Budget::new(0, stop);
                 (draft.baseline, draft.expected_gain) =
                     terms::compare(compiled, place, (&found.in_all, default), &budget);
+                draft.baseline_places = Some(Box::new(compared::baseline_places(&compiled.problem, default)));
             }
-            draft.withheld = guard.and_then(|guard| guard.judge(compiled, &found.in_all, default.as_ref()));
-        } else if guard.is_some() {
+            if let Ok(guard) = guard {
+                match guard.judge(compiled, &found.in_all, default.as_ref()) {
+                    Ok(unguarded) => draft.unguarded = unguarded,
+                    Err(withheld) => draft.withheld = Some(withheld),
+                }
+            }
+        } else if guard.is_ok() {
             draft.withheld = Some(Withheld { reason: WithheldReason::NotCompared, hinted_s: None, default_s: None });
         }
     }
@@ -631,7 +650,9 @@ fn blank(generation: &Generation, request: &HintRequest, chosen: &SelectedPolicy
         asks: request.asks.clone(),
         terms: TermValues::default(),
         baseline: None,
+        baseline_places: None,
         expected_gain: None,
+        unguarded: None,
         terms_of_whole: None,
         round: None,
         ended: Ended::Complete,

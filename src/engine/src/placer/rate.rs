@@ -46,7 +46,9 @@ pub(crate) fn rate(
     let groups = compiled.groups.len();
     let mut placements = Vec::with_capacity(2);
     for side in sides {
-        planned::plan(&mut compiled, request, side.chosen.policy, settings, now);
+        let counts = compiled.counts();
+        let run = (side.chosen.policy, settings.planned.as_deref());
+        planned::plan(&mut compiled.problem, &counts, request, run, now);
         placements.push(match side.launched {
             Some(rows) => launched(rows, groups),
             None => search(&compiled, placing(&side.chosen)?, settings, side.stop)?.in_all,

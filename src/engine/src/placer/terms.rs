@@ -1,7 +1,7 @@
 //! Cost terms of a placement, and of the default placement beside it.
 
 use super::compile::Compiled;
-use super::{PlacerSettings, SelectedPolicy, hints};
+use super::{PlacerSettings, SelectedPolicy, compared, hints};
 use crate::decision::TermValues;
 use hintd_policy::place::readable;
 use hintd_policy::terms::evaluate;
@@ -25,6 +25,7 @@ pub(crate) fn of(compiled: &Compiled<'_>, placement: &Placement) -> TermValues {
         balance: known(terms.balance),
         objective: rated.then_some(placement.objective).filter(|value| value.is_finite()),
         parts: finite(placement.parts.iter().cloned()),
+        links: compared::links(&compiled.problem, placement, &terms),
     }
 }
 

@@ -25,7 +25,10 @@ fn text(text: &str) -> usize {
 /// A tree's leaves hold up to eleven rows, and are made whole.
 fn parts(terms: &TermValues) -> usize {
     const LEAF: usize = 400;
-    terms.parts.len().div_ceil(8) * LEAF + terms.parts.keys().map(|name| text(name)).sum::<usize>()
+    // Names of links and their ends are the network's.
+    let links = [&terms.links.busiest, &terms.links.worst].into_iter().flatten();
+    let links: usize = links.map(|link| LIST + size_of_val(&*link.links)).sum();
+    links + terms.parts.len().div_ceil(8) * LEAF + terms.parts.keys().map(|name| text(name)).sum::<usize>()
 }
 
 fn texts(all: &[Arc<str>]) -> usize {
@@ -133,6 +136,8 @@ pub(super) fn decision(decision: &Decision) -> usize {
     let route =
         |route: &HintRoute| size_of::<HintRoute>() + (route.vertices.len() + route.links.len() + route.cut.len()) * 16;
     let terms = decision.baseline.iter().chain([&decision.terms]).map(parts);
+    let places = decision.baseline_places.as_deref();
+    let places = places.map_or(0, |found| size_of_val(found) + 2 * LIST + size_of_val(&*found.places));
     let excluded = decision.exclusions.iter().map(|exclusion| size_of_val(exclusion) + exclusion.examples.len() * 16);
     let blocked = |blocked: &Blocked| size_of_val(blocked) + blocked.nearest.len() * 160;
     size_of::<Decision>()
@@ -143,6 +148,7 @@ pub(super) fn decision(decision: &Decision) -> usize {
         + decision.routes.iter().map(route).sum::<usize>()
         + decision.asks.iter().map(ask).sum::<usize>()
         + terms.sum::<usize>()
+        + places
         + excluded.sum::<usize>()
         + size_of_val(&*decision.ages)
         + decision.degraded.iter().map(|token| token.len() + ROW).sum::<usize>()

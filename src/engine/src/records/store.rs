@@ -46,6 +46,8 @@ const RECENT: usize = 32;
 pub struct RecordFilter {
     /// Only of this application.
     pub application: Option<ApplicationId>,
+    /// Only of this attempt of an application; 0: of any.
+    pub attempt: u32,
     /// Only of this queue; empty: of any.
     pub queue: String,
     /// Only those with a hint for a host whose name contains this.
@@ -59,6 +61,7 @@ impl RecordFilter {
             hints.iter().any(|hint| hint.host.as_str().contains(&self.host))
         };
         self.application.is_none_or(|meant| record.application() == meant)
+            && (self.attempt == 0 || record.request().attempt.attempt == self.attempt)
             && (self.queue.is_empty() || record.request().queue.as_str() == self.queue)
             && (self.host.is_empty() || on_host())
     }

@@ -3,9 +3,11 @@
 
 use super::flows::wired;
 use super::harness::{EngineHarness, container};
-use crate::decision::{Withheld, WithheldReason};
+use crate::decision::{Decision, Withheld, WithheldReason};
 use crate::testing::{attempt, request};
-use crate::{Answer, Counter, EdgeHistory, Guard, LearnedGroup, LearnedRun, RouteSettings, TaskWhat};
+use crate::{
+    Answer, CostLink, Counter, EdgeHistory, Guard, LearnedGroup, LearnedRun, RouteSettings, TaskWhat, Unguarded,
+};
 use hintd_model::cluster::{EdgePattern, Gang, HintRequest, WhenFull};
 use hintd_model::network::build::{self, TreeSpec};
 use hintd_model::units::{BitsPerSec, Bytes, SchedulerKey, Timestamp};
@@ -124,6 +126,60 @@ fn more_reduces_than_maps_are_not_packed_where_bytes_are_fewest() {
             assert!(reason(&answer).is_some(), "{policy}");
         }
     }
+}
+
+/// The links that costs are of have the names that `hintctl links` lists, and where YARN would put the containers is told.
+#[test]
+fn the_busiest_links_are_named_and_so_are_yarns_own_hosts() {
+    let (mut harness, hosts) = cluster("joint");
+    maps_came(&mut harness, &hosts, &[3, 3]);
+    let network = harness.publish().snapshot.topology.network.clone().unwrap();
+    let Decision { terms, baseline, baseline_places, unguarded, .. } = harness.ask(reduces(6, true)).decision.clone();
+    assert_eq!(unguarded, None, "the guard found that they gain something");
+    let is_known = |link: &CostLink| {
+        let [id] = &link.links[..] else { panic!("each rack has one uplink, each host one link: {link:?}") };
+        let found = network.link_at(network.link(id.as_str()).unwrap());
+        let ends = [found.a, found.b].map(|end| &*network.vertex_at(end).name);
+        link.links_total == 1 && ends.contains(&&*link.from) && ends.contains(&&*link.to) && link.from != link.to
+    };
+    // All in one rack: what is busiest is a host's link, at 12.5 MB a second.
+    let hinted = terms.links.busiest.unwrap();
+    assert!(is_known(&hinted) && hosts[..2].iter().any(|host| [&*hinted.from, &*hinted.to].contains(&host.as_str())));
+    assert_eq!(Some(hinted.seconds), terms.parts.get("busiest_link_s").copied());
+    // Spread over the racks: the uplink of the maps' rack, out of it.
+    let baseline = baseline.unwrap();
+    let default = baseline.links.busiest.unwrap();
+    assert!(is_known(&default), "{default:?}");
+    assert!(!hosts.iter().any(|host| [&*default.from, &*default.to].contains(&host.as_str())), "{default:?}");
+    assert_eq!(Some(default.seconds), baseline.parts.get("busiest_link_s").copied());
+    let worst = baseline.links.worst.unwrap();
+    assert!(is_known(&worst) && Some(worst.seconds) == baseline.worst_link_s, "{worst:?}");
+    let places = baseline_places.unwrap();
+    assert_eq!(places.places.iter().map(|place| place.count).sum::<u32>(), 6);
+    assert!(places.places.iter().all(|place| hosts.iter().any(|host| host == place.host.as_str())), "{places:?}");
+    assert_eq!((places.more_containers, places.more_hosts), (0, 0));
+}
+
+#[test]
+fn what_is_hinted_whatever_it_gains_says_why() {
+    let why = |harness: &mut EngineHarness, asked: HintRequest| harness.ask(asked).decision.unguarded;
+    let (mut harness, hosts) = cluster("joint");
+    maps_came(&mut harness, &hosts, &[1, 1, 1, 1, 1, 1]);
+    let asked = |id: &str| HintRequest { id: id.into(), ..reduces(6, true) };
+    let withheld = harness.ask(asked("even"));
+    assert_eq!((reason(&withheld), withheld.decision.unguarded), (Some(WithheldReason::NoGain), None));
+    assert_eq!(why(&mut harness, HintRequest { gang: Gang::All, ..asked("gang") }), Some(Unguarded::Gang));
+    let mut bound = asked("bound");
+    bound.groups[0].constraints.max_per_node = 2;
+    assert_eq!(why(&mut harness, bound), Some(Unguarded::Constraints));
+    let mut part = asked("part");
+    (part.groups[0].count, part.groups[0].whole) = (2, 6);
+    assert_eq!(why(&mut harness, part), Some(Unguarded::Parts));
+    harness.placer.guard = None;
+    assert_eq!(why(&mut harness, asked("off")), Some(Unguarded::Off));
+    let (mut harness, hosts) = cluster("nomora");
+    let asked = HintRequest { am_host: Some(hosts[2].as_str().into()), ..reduces(3, false) };
+    assert_eq!(why(&mut harness, asked), Some(Unguarded::Policy));
 }
 
 #[test]

@@ -22,6 +22,13 @@ pub(super) struct Flows<'p> {
     routed: Vec<(&'p [DirectedLinkIdx], f64)>,
 }
 
+/// The link that needs longest for a placement's bytes.
+pub(super) struct WorstLink {
+    /// Which way; `None`: none carries anything.
+    pub(super) link: Option<DirectedLinkIdx>,
+    pub(super) seconds: f64,
+}
+
 /// Pairs beyond which chosen routes are left out of account: all traffic then takes all shortest paths.
 const ROUTED_PAIRS_MAX: usize = 20_000;
 
@@ -48,8 +55,8 @@ impl<'p> Flows<'p> {
         Some(flows)
     }
 
-    /// Seconds of the link that needs longest; `None` if some bytes have no path.
-    pub(super) fn worst_link_s(self) -> Option<f64> {
+    /// The link that needs longest, and which way and for how many seconds; `None` if some bytes have no path.
+    pub(super) fn worst_link(self) -> Option<WorstLink> {
         let mut loads = LinkLoads::new(self.network);
         for (&node, &(sent, received)) in &self.access {
             let vertex = self.problem.snapshot.topology.vertex.get(node.at()).copied().flatten()?;
@@ -66,7 +73,15 @@ impl<'p> Flows<'p> {
                 loads.add(LinkIdx(link.0 / 2), link.0 % 2 == 0, *bytes);
             }
         }
-        Some(loads.worst_link(self.network).map_or(0.0, |(_, seconds)| seconds))
+        let worst = loads.worst_link(self.network);
+        let way = |link: LinkIdx| {
+            let [there, back] = loads.of(link);
+            DirectedLinkIdx(link.0 * 2 + u32::from(back > there))
+        };
+        Some(WorstLink {
+            link: worst.filter(|(_, seconds)| *seconds > 0.0).map(|(link, _)| way(link)),
+            seconds: worst.map_or(0.0, |(_, seconds)| seconds),
+        })
     }
 
     /// Whether some pair has a route, and pairs are few enough to look at each.

@@ -30,6 +30,26 @@ pub struct LinkTime {
     pub across_racks: f64,
 }
 
+/// The link that is done last, and when: the one that [`LinkTime::seconds`] is of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BusiestLink {
+    /// Which.
+    pub at: LinkPlace,
+    /// Towards the core; else towards the nodes.
+    pub up: bool,
+    /// As [`LinkTime::seconds`].
+    pub seconds: f64,
+}
+
+/// A link as this estimate has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkPlace {
+    /// A node's access link.
+    Node(NodeIdx),
+    /// A rack's uplinks, taken as one.
+    Rack(RackIdx),
+}
+
 impl LinkTime {
     /// Whether it is done first; of two that are done within a hundredth of each other, whether less crosses racks.
     #[must_use]
@@ -105,6 +125,18 @@ impl LinkBytes {
         }
     }
 
+    /// The link that is done last; of equals a node's before a rack's, the first by index, up before down. `None`: no link
+    /// carries anything.
+    fn busiest(&self, rates: &LinkRates<'_>) -> Option<BusiestLink> {
+        let ways = |at: LinkPlace, [out, into]: [f64; 2], rate: Duplex| {
+            [(true, out / rate.up), (false, into / rate.down)].map(|(up, seconds)| BusiestLink { at, up, seconds })
+        };
+        let nodes = self.nodes.iter().flat_map(|(&node, &bytes)| ways(LinkPlace::Node(node), bytes, rates.node(node)));
+        let racks = self.racks.iter().flat_map(|(&rack, &bytes)| ways(LinkPlace::Rack(rack), bytes, rates.rack(rack)));
+        let used = nodes.chain(racks).filter(|link| link.seconds > 0.0);
+        used.reduce(|busiest, next| if next.seconds > busiest.seconds { next } else { busiest })
+    }
+
     /// When all of it is there.
     pub(crate) fn time(&self, rates: &LinkRates<'_>) -> LinkTime {
         let seconds = |[out, into]: [f64; 2], rate: Duplex| (out / rate.up).max(into / rate.down);
@@ -121,6 +153,13 @@ impl LinkBytes {
 #[must_use]
 pub fn link_time(problem: &PlaceProblem<'_>, placement: &Placement, rates: &LinkRates<'_>) -> Option<LinkTime> {
     transfers::are_known(problem).then(|| link_bytes(problem, placement).time(rates))
+}
+
+/// The link that a placement keeps busy longest; `None`: no bytes are known, or none cross a link.
+#[must_use]
+pub fn busiest_link(problem: &PlaceProblem<'_>, placement: &Placement) -> Option<BusiestLink> {
+    let known = transfers::are_known(problem);
+    known.then(|| link_bytes(problem, placement).busiest(&LinkRates::of(problem))).flatten()
 }
 
 pub(crate) fn link_bytes(problem: &PlaceProblem<'_>, placement: &Placement) -> LinkBytes {

@@ -66,26 +66,15 @@ impl RackRates {
     }
 
     fn rack_uplink(&self, snapshot: &Snapshot, rack: RackIdx) -> Duplex {
-        let members = &snapshot.statics.members[rack.at()];
         let Some(network) = snapshot.topology.network.as_deref() else {
+            let members = &snapshot.statics.members[rack.at()];
             return both(ASSUMED_ACCESS.0 as f64 / 8.0 * members.len() as f64 / ASSUMED_OVERSUBSCRIPTION);
         };
-        let vertex = |node: &NodeIdx| snapshot.topology.vertex.get(node.at()).copied().flatten();
-        let attached = members.iter().filter_map(vertex).filter_map(|host| network.attachment(host));
-        let switches: BTreeSet<VertexIdx> = attached.collect();
         let mut sum: Option<Duplex> = None;
-        for &switch in &switches {
-            for (index, link) in network.links_of(switch) {
-                let other = link.other(switch);
-                let tier = network.vertex_at(other).tier();
-                // Circuits come and go; what is placed by them is JobPacker's.
-                let inside = matches!(tier, None | Some(Tier::Optical)) || switches.contains(&other);
-                if !inside && network.is_usable(index) {
-                    let more = self.link(network, index, switch);
-                    let so_far = sum.unwrap_or(both(0.0));
-                    sum = Some(Duplex { up: so_far.up + more.up, down: so_far.down + more.down });
-                }
-            }
+        for (index, switch) in uplinks_of(snapshot, network, rack) {
+            let more = self.link(network, index, switch);
+            let so_far = sum.unwrap_or(both(0.0));
+            sum = Some(Duplex { up: so_far.up + more.up, down: so_far.down + more.down });
         }
         sum.unwrap_or(both(f64::INFINITY))
     }
@@ -98,6 +87,28 @@ impl RackRates {
         let left = load.map(|load| (capacity - load as f64 / 8.0).max(capacity * LEAST_SHARE));
         if link.a == below { Duplex { up: left[0], down: left[1] } } else { Duplex { up: left[1], down: left[0] } }
     }
+}
+
+/// The links that are a rack's uplinks, each with the switch below it.
+#[must_use]
+pub fn uplinks_of(snapshot: &Snapshot, network: &Network, rack: RackIdx) -> Vec<(LinkIdx, VertexIdx)> {
+    let vertex = |node: &NodeIdx| snapshot.topology.vertex.get(node.at()).copied().flatten();
+    let members = snapshot.statics.members[rack.at()].iter();
+    let attached = members.filter_map(vertex).filter_map(|host| network.attachment(host));
+    let switches: BTreeSet<VertexIdx> = attached.collect();
+    let mut found = Vec::new();
+    for &switch in &switches {
+        for (index, link) in network.links_of(switch) {
+            let other = link.other(switch);
+            let tier = network.vertex_at(other).tier();
+            // Circuits come and go; what is placed by them is JobPacker's.
+            let inside = matches!(tier, None | Some(Tier::Optical)) || switches.contains(&other);
+            if !inside && network.is_usable(index) {
+                found.push((index, switch));
+            }
+        }
+    }
+    found
 }
 
 pub(super) const fn both(rate: f64) -> Duplex {

@@ -1,6 +1,7 @@
 //! What was told of slow peers, and since when; no I/O, no clock.
 
 use super::report::{Hosts, Report};
+use crate::notice::{Notice, NoticeKind};
 use hintd_model::cluster::{NamedSlowPeer, NamedSlowPeers};
 use hintd_model::network::latency::slow_peers::{REPORTERS_OF_HOST, SlowPeersState};
 use hintd_model::units::{HostName, Micros, Timestamp};
@@ -64,7 +65,7 @@ impl Book {
     }
 
     /// What an operator should know: hosts that are slow for all others, those that most report first.
-    pub(super) fn notice(&self, now: Timestamp) -> Option<String> {
+    pub(super) fn notice(&self, now: Timestamp) -> Option<Notice> {
         let mut slow = self.slow(now);
         slow.retain(|(_, reporters, _)| *reporters >= REPORTERS_OF_HOST);
         slow.sort_by_key(|(host, reporters, _)| (std::cmp::Reverse(*reporters), *host));
@@ -80,7 +81,7 @@ impl Book {
             more => format!(" and {more} more"),
         };
         let hosts = named.join(", ");
-        (!named.is_empty())
-            .then(|| format!("DataNodes report hosts as slow: {hosts}{more}; hintctl latency shows by how much"))
+        let words = || format!("DataNodes report hosts as slow: {hosts}{more}; hintctl latency shows by how much");
+        (!named.is_empty()).then(|| Notice::new(NoticeKind::SlowHosts, words()))
     }
 }

@@ -190,7 +190,7 @@ fn a_pair_keeps_its_time_while_it_is_named_again_and_begins_anew_after_a_pause()
     let both = [("a".to_owned(), 100), ("a".to_owned(), 160)];
     assert_eq!(take(&mut book, &[("a", "b"), ("a", "c")], &nodes, 160), both);
     assert_eq!(
-        book.notice(at(220)).unwrap(),
+        book.notice(at(220)).unwrap().text,
         "DataNodes report hosts as slow: a (by 2, for 120 s); hintctl latency shows by how much"
     );
     assert_eq!(book.notice(at(761)), None, "no NameNode has said it for too long");
@@ -210,7 +210,7 @@ fn a_notice_names_five_hosts_and_says_how_many_more_there_are() {
     pairs.extend([("a", "f"), ("a", "g"), ("a", "c")]);
     let mut book = Book::new(Micros::from_secs(600));
     take(&mut book, &pairs, &nodes, 100);
-    let said = book.notice(at(100)).unwrap();
+    let said = book.notice(at(100)).unwrap().text;
     assert!(
         said.contains("slow: a (by 3, for 0 s), c (by 2, for 0 s), ") && said.contains("f (by 2, for 0 s) and 1 more;"),
         "{said}"

@@ -5,6 +5,7 @@ use hintd_client::wire::v1;
 use hintd_engine::decision::{
     AgeOf, Blocked, ChainPath, ExclusionNamed, HintRoute, Lack, LearnedFrom, NearMiss, Pending,
 };
+use hintd_engine::{BaselinePlace, BaselinePlaces, CostLink, CostLinks};
 use hintd_engine::{Decision, ExplainedLease, Hint, Mode, Refusal, RoundNote, TermValues, TermsOfWhole};
 use hintd_model::units::{Calendar, DecisionId, Timestamp};
 use hintd_policy::Ended;
@@ -55,6 +56,10 @@ pub fn hint_set(decision: &Decision) -> v1::HintSet {
             hinted_s: withheld.hinted_s,
             default_s: withheld.default_s,
         }),
+        links: cost_links(&decision.terms),
+        baseline_links: decision.baseline.as_ref().and_then(cost_links),
+        unguarded: decision.unguarded.map(|why| why.as_str().to_owned()).unwrap_or_default(),
+        unguarded_why: decision.unguarded.map(|why| why.in_words().to_owned()).unwrap_or_default(),
     }
 }
 
@@ -138,6 +143,36 @@ pub fn terms(values: &TermValues) -> v1::Terms {
         balance: values.balance,
         objective: values.objective,
         parts: values.parts.clone(),
+    }
+}
+
+/// The links that terms are of; `None`: none is used, or known.
+fn cost_links(values: &TermValues) -> Option<v1::CostLinks> {
+    let CostLinks { busiest, worst } = &values.links;
+    let link = |link: &CostLink| v1::CostLink {
+        links: link.links.iter().map(ToString::to_string).collect(),
+        links_total: link.links_total,
+        from: link.from.to_string(),
+        to: link.to.to_string(),
+        seconds: link.seconds,
+    };
+    let found = v1::CostLinks { busiest: busiest.as_ref().map(link), worst: worst.as_ref().map(link) };
+    (!values.links.is_empty()).then_some(found)
+}
+
+/// Where YARN would put the containers by itself.
+#[must_use]
+pub fn baseline_places(found: &BaselinePlaces) -> v1::BaselinePlaces {
+    let place = |place: &BaselinePlace| v1::BaselinePlace {
+        group: place.group.to_string(),
+        host: place.host.to_string(),
+        rack: place.rack.to_string(),
+        count: place.count,
+    };
+    v1::BaselinePlaces {
+        places: found.places.iter().map(place).collect(),
+        more_containers: found.more_containers,
+        more_hosts: found.more_hosts,
     }
 }
 

@@ -9,6 +9,7 @@ mod chains;
 mod circuits;
 mod digest;
 mod field;
+mod field_words;
 mod input_homes;
 mod latency;
 mod network;
@@ -25,7 +26,7 @@ mod worth;
 
 pub(super) use adherence::{adherence_view, outcome};
 pub(super) use answer::age;
-pub use answer::{hint_set, lease_states, refused, terms, wire_mode};
+pub use answer::{baseline_places, hint_set, lease_states, refused, terms, wire_mode};
 pub use digest::digest;
 
 pub use chains::unmet_view;

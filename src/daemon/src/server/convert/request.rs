@@ -1,6 +1,7 @@
 //! `RequestHintsRequest` to [`HintRequest`].
 
 use super::field::{Most, bounded, containers_allowed, count, invalid, list, short, short_named, text};
+use super::field_words::in_words;
 use super::resource::{ask, size};
 use crate::runtime::RequestLimits;
 use hintd_client::wire::v1;
@@ -22,6 +23,10 @@ const ANY: &str = "*";
 /// # Errors
 /// [`Refusal::Invalid`] with the path of the first field that is not.
 pub fn request(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<HintRequest, Refusal> {
+    checked(wire, limits).map_err(|refusal| in_words(wire, refusal))
+}
+
+fn checked(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<HintRequest, Refusal> {
     let asks = asks(wire, limits)?;
     let groups = if wire.groups.is_empty() { groups_of_asks(&asks)? } else { groups(wire, limits)? };
     check_total(&groups, limits)?;

@@ -18,7 +18,7 @@ pub(super) fn size(
     let Some(wire) = wire else { return Err(invalid(field, "is missing")) };
     let resource = resource(field, wire, limits)?;
     if resource.memory_mb == 0 {
-        return Err(invalid(format!("{field}.memory"), "a container needs memory, and 0 MB are asked for"));
+        return Err(invalid(format!("{field}.memory"), "0 MB are asked for, and a container needs some"));
     }
     Ok(resource)
 }

@@ -4,7 +4,7 @@ import { doc, explained, filter, place, since, to } from './state.mjs';
 import { Replay, Terms } from './replay.mjs';
 
 const groups = (row) => row.groups.map((group) => `${group.count} × ${group.name}`).join(', ');
-const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? (row.without_room > 0 && !row.hinted ? 'waits: no room' : 'hinted') : row.mode);
+const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? (row.without_room > 0 && !row.hinted ? 'waits: no room' : 'hinted') : row.mode === 'shadow' ? 'shadow: would have been hinted' : row.mode);
 const kind = (row) => (row.refused ? 'state bad' : row.withheld ? 'state warn' : 'state good');
 
 function Decided({ caption, rows, name, filter, application = true }) {
@@ -95,7 +95,11 @@ function Found({ found }) {
     found.degraded.length > 0 && ['Did without', found.degraded.map(words).join(', '), 'warn'],
   ]} />
     ${withheld && html`<p class="note">Hints are withheld (${words(withheld.reason)}): the job's busiest link would be done after ${seconds(withheld.hinted_s)} with them, after ${seconds(withheld.default_s)} without.</p>`}
+    ${found.mode === 'shadow' && found.hints.length > 0 && html`<p class="note">The queue is in shadow: this would have been hinted, and nothing was sent to YARN.</p>`}
+    ${allTheSame(found) && html`<p class="note">${allTheSame(found)}</p>`}
     <h3>Why there</h3><${Terms} caption="Cost terms: hints, and YARN's own placement as estimated; less is better" heads=${['Hints', 'YARN alone']} costs=${[found.cost, found.baseline]} />
+    <${CostLinks} found=${found} />
+    <${BaselinePlaces} found=${found} />
     <${Outcome} found=${found} />
     <h3>What was ruled out</h3>
     <${Table} caption="Nodes ruled out" by=${(row) => row.group + row.reason} rows=${found.exclusions} columns=${[
@@ -104,6 +108,69 @@ function Found({ found }) {
     <${Blocked} rows=${found.blocked} />
     <${Table} caption="How old its sources were" by=${(row) => row.source} rows=${found.ages} columns=${[
     ['Source', (row) => words(row.source)], ['Heard before', (row) => span(row.age_ms), 'n'], ['Fresh', (row) => (row.age_ms == null ? 'never received' : row.stale ? 'too old' : 'fresh')],
+  ]} />`;
+}
+
+/** `l1 (edge-1 to core-1)`; a rack's uplinks count as one. */
+function linkWords(link) {
+  if (!link) return 'none is used';
+  const way = link.from && link.to ? `${link.from} to ${link.to}` : link.from ? `out of ${link.from}` : `into ${link.to}`;
+  const more = link.links_total - link.links.length;
+  const named = link.links.map((id, at) => html`${at > 0 ? ', ' : ''}<a href=${to('network', id)}>${id}</a>`);
+  return html`${named.length ? named : 'no network is known'}${more > 0 && ` and ${more} more`}${link.links_total > 1 && ' together'} (${way}), ${seconds(link.seconds)}`;
+}
+
+/** Which links the costs above are of. */
+function CostLinks({ found }) {
+  const kinds = [['Busiest link', 'busiest', 'by hosts\' links and racks\' uplinks alone, beside what is there already: what placements are compared by'],
+    ['Worst link', 'worst', 'on the network\'s own paths, with nothing else on them']];
+  const rows = kinds.filter(([, kind]) => found.links?.[kind] || found.baseline_links?.[kind]);
+  if (!rows.length) return null;
+  return html`<${Table} caption="Which links those costs are of" by=${([name]) => name} rows=${rows} columns=${[
+    ['Link', ([name]) => name], ['Hints', ([, kind]) => linkWords(found.links?.[kind])],
+    ['YARN alone', ([, kind]) => (found.baseline ? linkWords(found.baseline_links?.[kind]) : '–')], ['Reckoned', ([, , how]) => how],
+  ]} />`;
+}
+
+/** Where YARN would put the containers by itself: what its costs are estimated on. */
+function BaselinePlaces({ found }) {
+  const places = found.baseline_places;
+  if (!places?.places.length) return null;
+  const more = places.more_hosts > 0 ? `, and ${places.more_containers} containers on ${places.more_hosts} more` : '';
+  return html`<${Table} caption=${`Where YARN would put them by itself, as estimated${more}`} by=${(row) => row.group + row.host} rows=${places.places} columns=${[
+    ['Group', (row) => row.group], ['Host', (row) => row.host], ['Rack', (row) => row.rack], ['Containers', (row) => row.count, 'n'],
+  ]} />`;
+}
+
+/** Why hints are given though they gain next to nothing; as hintctl explain says it. */
+function allTheSame(found) {
+  if (!found.hints.length || (found.expected_gain != null && found.expected_gain >= 0.1)) return '';
+  const hinted = found.mode === 'shadow' ? 'Would have been hinted (shadow)' : 'Hinted';
+  if (found.unguarded_why) return `${hinted} whatever the gain is, without the guard (placer.guard): ${found.unguarded_why}.`;
+  const [mine, yarns] = [found.links?.busiest?.seconds ?? 0, found.baseline_links?.busiest?.seconds];
+  return found.expected_gain != null && mine < yarns
+    ? `${hinted} though the gain by ${found.policy}'s own objective is ${percent(found.expected_gain)}, for the guard (placer.guard) goes by the busiest link: done after ${seconds(mine)} with the hints, after ${seconds(yarns)} where YARN puts the containers by itself.`
+    : '';
+}
+
+/** What YARN did instead, group by group: how many came where they were hinted, and where the others came. */
+function Instead({ found }) {
+  const groups = new Map();
+  for (const hint of found.outcome?.hints ?? []) {
+    const row = groups.get(hint.group) ?? { group: hint.group, all: 0, followed: 0, came: 0, others: new Map() };
+    row.all += hint.count;
+    row.followed += hint.on_host;
+    row.came += hint.on_host + hint.in_rack + hint.elsewhere;
+    for (const place of hint.came_to) if (place.host !== hint.host) row.others.set(place.host, (row.others.get(place.host) ?? 0) + place.count);
+    if (hint.came_to_unknown > 0) row.others.set('hosts not kept', (row.others.get('hosts not kept') ?? 0) + hint.came_to_unknown);
+    groups.set(hint.group, row);
+  }
+  const rows = [...groups.values()].filter((row) => row.came > 0);
+  const others = (row) => [...row.others].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([host, count]) => host + (count > 1 ? ` ${count}` : '')).join(', ')
+    + (row.others.size > 6 ? ` and ${row.others.size - 6} more hosts` : '') || '–';
+  if (!rows.length) return null;
+  return html`<${Table} caption=${found.mode === 'shadow' ? 'What YARN did by itself' : 'What YARN did instead'} by=${(row) => row.group} rows=${rows} columns=${[
+    ['Group', (row) => row.group], [found.mode === 'shadow' ? 'Came where it would have been hinted' : 'Followed', (row) => `${row.followed} of ${row.all}`], ['The others came to', others],
   ]} />`;
 }
 
@@ -122,10 +189,11 @@ function Outcome({ found }) {
   const places = (row) => [...(row.became?.came_to ?? []).map((place) => place.host + (place.count > 1 ? ` ${place.count}` : '')),
     row.became?.came_to_unknown > 0 && `${row.became.came_to_unknown} to hosts not kept`, row.became?.never > 0 && `${row.became.never} nobody told of`].filter(Boolean).join(', ') || '–';
   const figure = (name) => (row) => row.became?.[name] ?? '–';
-  return html`<h3>Hints, and whether they were followed</h3>
+  return html`<h3>${found.mode === 'shadow' ? 'What would have been hinted, and what YARN did' : 'Hints, and whether they were followed'}</h3>
+    <${Instead} found=${found} />
     ${!found.outcome && found.hints.length > 0 && html`<p class="empty">What became of it is not kept, or no longer: the daemon keeps it for leases.answers_kept (10 min, if not configured) after its containers were seen. Sums by queue since the start still have it: <a href="#/queues">queues and policies</a>.</p>`}
     ${found.outcome_at && html`<p class="note">As this page saw it last, at ${clock(found.outcome_at)}: the daemon no longer keeps what became of it.</p>`}
-    <${Table} caption=${`${found.hints.length} containers${found.outcome ? (found.outcome.settled ? ', settled' : ', awaited still') : ''}`} empty="no hint was given." by=${(row) => row.group + row.host} rows=${rows} columns=${[
+    <${Table} caption=${`${found.hints.length} containers${found.outcome ? (found.outcome.settled ? ', settled' : ', awaited still') : ''}`} empty=${found.mode === 'shadow' ? 'nothing would have been hinted.' : 'no hint was given.'} by=${(row) => row.group + row.host} rows=${rows} columns=${[
     ['Host', (row) => row.host], ['Rack', (row) => row.racks[0] ?? '–'], ['Group', (row) => row.group], ['Containers', (row) => row.count, 'n'], ['Came to', places],
     ['On host', figure('on_host'), 'n'], ['In rack', figure('in_rack'), 'n'], ['Elsewhere', figure('elsewhere'), 'n'], ['Never', figure('never'), 'n'], ['Awaited', figure('open'), 'n'],
     ['Why not', missed], ['Next best', (row) => row.fallbacks.slice(0, 3).join(', ') || '–'],

@@ -65,7 +65,7 @@ export function Worth({ status }) {
       by=${(row) => [row.policy, row.queue, row.mode].join(' ')} rows=${status.adherence} columns=${[
     ['Queue', (row) => row.queue],
     ['Policy', (row) => row.policy],
-    ['Mode', (row) => row.mode],
+    ['Mode', (row) => (row.mode === 'shadow' ? 'shadow: would have been hinted' : row.mode)],
     ['Decisions', (row) => row.decisions, 'n'],
     ['On host', (row) => percent(row.on_host / Math.max(1, row.on_host + row.in_rack + row.elsewhere + row.never)), 'n'],
     ['In rack', (row) => row.in_rack, 'n'],
