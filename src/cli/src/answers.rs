@@ -1,6 +1,6 @@
 //! Answers as people read them: tables without surprises. What scripts read is `hintd_client::view`.
 
-use super::blocked::blocked_text;
+use super::blocked::{blocked_text, under};
 use super::cost_links as links;
 use super::{by_class, output};
 use hintd_client::view::ended;
@@ -78,7 +78,10 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
     lines.extend(set.terms_of_whole.as_ref().map(whole_text));
     lines.extend(set.round.as_ref().map(round_text));
     lines.extend((set.without_room > 0).then(|| no_room_now(set)));
-    lines.extend((set.next_wave > 0).then(|| format!("{} containers wait for a later wave", set.next_wave)));
+    lines.extend((set.next_wave > 0).then(|| {
+        let under = under(&set.blocked);
+        format!("{} containers wait for a later wave: the empty cluster holds no more{under}", set.next_wave)
+    }));
     let carry = |route: &&v1::HintRoute| detail.routes_without_bytes || route.bytes > 0;
     let routes: Vec<v1::HintRoute> = set.routes.iter().filter(carry).cloned().collect();
     if !routes.is_empty() {
@@ -184,7 +187,7 @@ fn no_room_now(set: &v1::HintSet) -> String {
 
 /// What finds no room now, and what not even an empty cluster has room for.
 pub(super) fn no_room(set: &v1::HintSet) -> String {
-    let beyond = format!("{} are more than the empty cluster holds", set.next_wave);
+    let beyond = format!("{} are more than the empty cluster holds{}", set.next_wave, under(&set.blocked));
     match (set.without_room, set.next_wave) {
         (_, 0) => no_room_now(set),
         (0, _) => format!("of the containers {beyond}"),

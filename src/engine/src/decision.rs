@@ -296,10 +296,17 @@ pub struct Blocked {
     /// What keeps most nodes from taking one, of those that all else fits; where no node is that near, what most
     /// nodes lack. A [`Reason`]'s token, or one of [`block`].
     pub constraint: Arc<str>,
+    /// Containers that a node (rack) may have by `max_per_node` (`max_per_rack`), where that is the constraint; else 0.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub bound: u32,
     /// Nodes that this alone keeps from taking one; 0: there is none that all else fits.
     pub nodes: u32,
     /// The nodes that come nearest, nearest first.
     pub nearest: Vec<NearMiss>,
+}
+
+const fn is_none(bound: &u32) -> bool {
+    *bound == 0
 }
 
 /// A node that nearly could.

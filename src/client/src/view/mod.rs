@@ -84,7 +84,7 @@ mod tests {
         let near = v1::NearMiss { host: "h1".into(), lacks: vec![lack] };
         let blocked = v1::Blocked { group: "map".into(), count: 1, nearest: vec![near], ..v1::Blocked::default() };
         let text = sorted(&blocked).unwrap().to_string();
-        let expected = r#"{"constraint":"","count":1,"group":"map","nearest":[{"host":"h1","lacks":[{"constraint":"no_room","resource":"","short":7}]}],"nodes":0}"#;
+        let expected = r#"{"bound":0,"constraint":"","count":1,"group":"map","nearest":[{"host":"h1","lacks":[{"constraint":"no_room","resource":"","short":7}]}],"nodes":0}"#;
         assert_eq!(text, expected);
     }
 

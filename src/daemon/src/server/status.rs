@@ -186,7 +186,8 @@ mod tests {
     fn what_blocks_and_the_id_to_explain_it_by_travel_typed_with_the_status() {
         let lack = Lack { constraint: "no_room".into(), resource: "memory-mb".into(), short: 512 };
         let nearest = vec![NearMiss { host: "worker-017".into(), lacks: vec![lack] }];
-        let blocked = vec![Blocked { group: "g".into(), count: 1, constraint: "no_room".into(), nodes: 4, nearest }];
+        let blocked =
+            vec![Blocked { group: "g".into(), count: 1, constraint: "no_room".into(), bound: 0, nodes: 4, nearest }];
         let full = Refusal::Full { group: "g".into(), wanted: 2, free: 1, blocked };
         let status = status_of(&full, Some(DecisionId::of(26)));
         assert_eq!(status.metadata().get(DECISION).unwrap(), "000000000000001a");

@@ -4,10 +4,11 @@
 //! left beside what runs, what is leased, and what the answer itself puts there.
 
 use super::compile::Compiled;
+use super::empty_cluster::{self, limit};
 use crate::decision::{Blocked, Lack, NearMiss, block};
 use hintd_model::cluster::{Resource, ResourceKinds};
 use hintd_model::units::{NodeIdx, RackIdx};
-use hintd_policy::{Placement, Reason};
+use hintd_policy::{GroupProblem, Placement, Reason};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,24 +52,69 @@ pub(crate) fn of(compiled: &Compiled<'_>, placement: &Placement, gang_waits: boo
         if unplaced == 0 {
             continue;
         }
+        let never = empty_cluster::beyond(compiled, at, placement.placed(at)).min(unplaced);
         let group = Arc::clone(&compiled.problem.groups[at].name);
         let is_bare = placement.groups[at].is_empty();
         let like = bare.iter().find(|(other, _)| is_bare && *compiled.groups[*other].filter == *wish.filter);
         let otherwise = if gang_waits { block::GANG } else { block::POLICY };
-        if let Some(&(_, told)) = like {
-            all.push(Blocked { group, count: unplaced, ..all[told].clone() });
+        let now = unplaced - never;
+        if now == 0 {
+            // Told below.
+        } else if let Some(&(_, told)) = like {
+            all.push(Blocked { group, count: now, ..all[told].clone() });
         } else if looked_at == LOOKED_AT {
-            all.push(brief(compiled, at, unplaced, otherwise));
+            all.push(brief(compiled, at, now, otherwise));
         } else {
             looked_at += 1;
             let room = placed.get_or_insert_with(|| taken(compiled, placement));
             if is_bare {
                 bare.push((at, all.len()));
             }
-            all.push(look(compiled, at, unplaced, &own(compiled, placement, at, room), otherwise));
+            all.push(look(compiled, at, now, &own(compiled, placement, at, room), otherwise));
+        }
+        if never > 0 {
+            let room = placed.get_or_insert_with(|| taken(compiled, placement));
+            let looks = looked_at < LOOKED_AT;
+            looked_at += usize::from(looks);
+            all.push(match looks {
+                true => too_many(compiled, at, never, &own(compiled, placement, at, room)),
+                false => too_many_in_brief(compiled, at, never),
+            });
         }
     }
     all
+}
+
+/// Containers that not even the empty cluster holds: what is free or leased now is not the cause.
+fn too_many(compiled: &Compiled<'_>, at: usize, count: u32, placed: &Placed<'_>) -> Blocked {
+    let cause = too_many_in_brief(compiled, at, count);
+    let seen = look(compiled, at, count, placed, block::POLICY);
+    let nodes = if seen.constraint == cause.constraint { seen.nodes } else { 0 };
+    Blocked { nodes, nearest: seen.nearest, ..cause }
+}
+
+/// Without a look at each node.
+fn too_many_in_brief(compiled: &Compiled<'_>, at: usize, count: u32) -> Blocked {
+    let group = &compiled.problem.groups[at];
+    let constraint = limit(compiled, at);
+    let bound = bound(group, constraint);
+    Blocked {
+        group: Arc::clone(&group.name),
+        count,
+        constraint: constraint.into(),
+        bound,
+        nodes: 0,
+        nearest: Vec::new(),
+    }
+}
+
+/// The number of a constraint that is one.
+fn bound(group: &GroupProblem, constraint: &str) -> u32 {
+    match constraint {
+        block::MAX_PER_NODE => group.max_per_node,
+        block::MAX_PER_RACK => group.max_per_rack,
+        _ => 0,
+    }
 }
 
 /// Of groups that want more than there is room for, each by itself, where nothing was searched for.
@@ -79,21 +125,23 @@ pub(crate) fn beyond(compiled: &Compiled<'_>) -> Vec<Blocked> {
         (rest > 0).then_some((at, rest, fits == 0))
     };
     let blocked = |(looked, (at, rest, bare)): (usize, (usize, u32, bool))| {
+        let never = empty_cluster::beyond(compiled, at, 0).min(rest);
+        let now = rest - never;
         // Of a part that fits nothing is known to be placed anywhere: all that a look at each node would find is room.
-        if bare && looked < LOOKED_AT {
-            of_group(compiled, at, rest)
-        } else {
-            let constraint = Reason::NoRoom.as_str().into();
-            Blocked {
+        let now = (now > 0).then(|| match bare && looked < LOOKED_AT {
+            true => of_group(compiled, at, now),
+            false => Blocked {
                 group: Arc::clone(&compiled.problem.groups[at].name),
-                count: rest,
-                constraint,
+                count: now,
+                constraint: Reason::NoRoom.as_str().into(),
+                bound: 0,
                 nodes: 0,
                 nearest: Vec::new(),
-            }
-        }
+            },
+        });
+        now.into_iter().chain((never > 0).then(|| too_many_in_brief(compiled, at, never)))
     };
-    (0..compiled.groups.len()).filter_map(short).enumerate().map(blocked).collect()
+    (0..compiled.groups.len()).filter_map(short).enumerate().flat_map(blocked).collect()
 }
 
 /// Of a group of which nothing is placed.
@@ -107,7 +155,8 @@ fn brief(compiled: &Compiled<'_>, at: usize, count: u32, otherwise: &'static str
     let group = &compiled.problem.groups[at];
     let most = group.exclusions.iter().max_by_key(|found| (found.count, std::cmp::Reverse(found.reason)));
     let constraint = most.map_or(otherwise, |found| found.reason.as_str());
-    Blocked { group: Arc::clone(&group.name), count, constraint: constraint.into(), nodes: 0, nearest: Vec::new() }
+    let (group, constraint) = (Arc::clone(&group.name), constraint.into());
+    Blocked { group, count, constraint, bound: 0, nodes: 0, nearest: Vec::new() }
 }
 
 /// Of groups that no node has room for now.
@@ -131,6 +180,7 @@ pub(crate) fn of_cluster(compiled: &Compiled<'_>, at: usize, count: u32, constra
     let size = &compiled.problem.groups[at].size;
     let fits = |node: &NodeIdx| snapshot.rules.feasible(size, &snapshot.statics.total[node.at()]);
     let kept: Vec<NodeIdx> = there.filter(fits).filter(alone).collect();
+    let bound = constraint.map_or(0, |constraint| bound(&compiled.problem.groups[at], constraint));
     let constraint: Arc<str> = constraint.unwrap_or(block::CLUSTER).into();
     let near = |&node: &NodeIdx| NearMiss {
         host: snapshot.host(node).clone(),
@@ -138,7 +188,7 @@ pub(crate) fn of_cluster(compiled: &Compiled<'_>, at: usize, count: u32, constra
     };
     let nearest = kept.iter().take(NEAREST).map(near).collect();
     let (group, nodes) = (Arc::clone(&compiled.problem.groups[at].name), u32::try_from(kept.len()).unwrap_or(u32::MAX));
-    Blocked { group, count, constraint, nodes, nearest }
+    Blocked { group, count, constraint, bound, nodes, nearest }
 }
 
 /// Room that the placement takes, by node.
@@ -191,7 +241,8 @@ fn look(compiled: &Compiled<'_>, at: usize, count: u32, placed: &Placed<'_>, oth
     let most = |counts: &BTreeMap<&'static str, u32>| {
         counts
             .iter()
-            .max_by_key(|(constraint, count)| (**count, std::cmp::Reverse(**constraint)))
+            // Of equals a bound of the request's own: room comes and goes, and it stays.
+            .max_by_key(|(of, count)| (**count, bound(&compiled.problem.groups[at], of) > 0, std::cmp::Reverse(**of)))
             .map(|(c, n)| (*c, *n))
     };
     let (constraint, nodes) =
@@ -204,7 +255,9 @@ fn look(compiled: &Compiled<'_>, at: usize, count: u32, placed: &Placed<'_>, oth
         host: snapshot.host(node).clone(),
         lacks: miss.lacks(&snapshot.kinds),
     };
-    Blocked { group, count, constraint: constraint.into(), nodes, nearest: nearest.into_iter().map(near).collect() }
+    let bound = bound(&compiled.problem.groups[at], constraint);
+    let nearest = nearest.into_iter().map(near).collect();
+    Blocked { group, count, constraint: constraint.into(), bound, nodes, nearest }
 }
 
 fn miss(

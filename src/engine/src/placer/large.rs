@@ -2,12 +2,10 @@
 
 use super::blocked;
 use super::compile::{Compiled, GroupDemand};
-use crate::decision::{Decision, block};
+use super::empty_cluster::{beyond, holds, ruling_out};
+use crate::decision::Decision;
 use crate::refusal::Refusal;
 use hintd_model::cluster::{NamedResource, Resource, Snapshot};
-use hintd_model::units::{NodeIdx, RackIdx};
-use hintd_policy::Reason;
-use std::collections::BTreeMap;
 
 /// Refuses a container that is larger than any node, where no node can take it now.
 ///
@@ -81,8 +79,7 @@ pub(crate) fn count_unplaced(compiled: &Compiled<'_>, at: usize, placed: u32, dr
     if unplaced == 0 {
         return 0;
     }
-    let held = u32::try_from(holds(compiled, at)).unwrap_or(u32::MAX).max(placed);
-    let next_wave = compiled.groups[at].count.saturating_sub(held);
+    let next_wave = beyond(compiled, at, placed);
     draft.next_wave += next_wave;
     draft.without_room += unplaced - next_wave;
     next_wave
@@ -95,64 +92,21 @@ pub(crate) fn count_all_unplaced(compiled: &Compiled<'_>, placed: impl Fn(usize)
     }
 }
 
-/// What a request may bound, beside sizes.
-const BOUNDS: [&str; 5] = [
-    Reason::LabelMismatch.as_str(),
-    Reason::AvoidedHost.as_str(),
-    Reason::AvoidedRack.as_str(),
-    block::MAX_PER_NODE,
-    block::MAX_PER_RACK,
-];
-
-/// What makes a group larger than the empty cluster that is not, bounds aside: the first bound that does so alone; where
-/// only several together do, the one without which most containers fit.
-fn ruling_out(compiled: &Compiled<'_>, at: usize) -> Option<&'static str> {
-    let wanted = u64::from(compiled.groups[at].count);
-    if wanted > holds_without(compiled, at, &|_| true) {
-        return None;
-    }
-    let alone = BOUNDS.into_iter().find(|bound| holds_without(compiled, at, &|other| other != *bound) < wanted);
-    alone.or_else(|| BOUNDS.into_iter().max_by_key(|bound| holds_without(compiled, at, &|other| other == *bound)))
-}
-
-/// Containers of a group that the empty cluster would hold.
-pub(crate) fn holds(compiled: &Compiled<'_>, at: usize) -> u64 {
-    holds_without(compiled, at, &|_| false)
-}
-
-/// The same where some of the group's bounds are lifted.
-fn holds_without(compiled: &Compiled<'_>, at: usize, lifted: &dyn Fn(&str) -> bool) -> u64 {
-    let (group, filter) = (&compiled.problem.groups[at], &compiled.groups[at].filter);
-    let snapshot = compiled.problem.snapshot;
-    let on_node = if lifted(block::MAX_PER_NODE) { u32::MAX } else { group.max_per_node };
-    let in_reach = |node: &NodeIdx| {
-        !snapshot.state[node.at()].gone() && filter.all_against(snapshot, *node).all(|reason| lifted(reason.as_str()))
-    };
-    let nodes = snapshot.statics.indexes().filter(in_reach).map(|node| {
-        let total = &snapshot.statics.total[node.at()];
-        (node, u64::from(snapshot.rules.how_many(&group.size, total).min(on_node)))
-    });
-    if group.max_per_rack == u32::MAX || lifted(block::MAX_PER_RACK) {
-        return nodes.map(|(_, on)| on).sum();
-    }
-    let mut by_rack: BTreeMap<RackIdx, u64> = BTreeMap::new();
-    for (node, on) in nodes {
-        *by_rack.entry(snapshot.rack(node)).or_default() += on;
-    }
-    by_rack.values().map(|&in_rack| in_rack.min(u64::from(group.max_per_rack))).sum()
-}
-
 fn too_many(compiled: &Compiled<'_>, at: usize, fits: u64, beside: &str, constraint: Option<&'static str>) -> Refusal {
     let group = &compiled.problem.groups[at];
     let size = amount(compiled.problem.snapshot, &group.size);
     let wanted = compiled.groups[at].count;
-    let under = constraint.map(|constraint| format!(" under {constraint}")).unwrap_or_default();
+    let blocked = blocked::of_cluster(compiled, at, wanted, constraint);
+    let under = match constraint {
+        None => String::new(),
+        Some(constraint) if blocked.bound > 0 => format!(" under {constraint} {}", blocked.bound),
+        Some(constraint) => format!(" under {constraint}"),
+    };
     let message = format!(
         "{wanted} containers of {size} for group \"{}\" are more than the empty cluster holds{under}; the largest gang that fits{beside} is {fits}",
         group.name
     );
-    let blocked = vec![blocked::of_cluster(compiled, at, wanted, constraint)];
-    Refusal::TooLarge { field: format!("groups[{at}].count"), message, blocked }
+    Refusal::TooLarge { field: format!("groups[{at}].count"), message, blocked: vec![blocked] }
 }
 
 /// A node may offer more than the scheduler allows one container.

@@ -2,13 +2,12 @@
 //!
 //! # Code map
 //! - `compile`: names to dense columns; `scan`, the nodes that can; `input_blocks`, where the input lies; `sources`, what came before.
-//! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
+//! - `large`: what would not fit an `empty_cluster`; `wait`: what does not fit now; `waiting`: what a dispatcher decides; `blocked`:
+//!   what keeps nodes from taking what found no room.
 //! - `kept`: which nodes a policy keeps the request to. `planned`: the plan in force, for policies that follow it.
-//! - `blocked`: what keeps nodes from taking what found no room.
 //! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
 //! - `parts`: groups that are asked for in parts, placed as one.
-//! - `guard`: hints that would do no good are kept back.
-//! - `together`: requests of one round.
+//! - `guard`: hints that would do no good are kept back; `together`: requests of one round.
 //! - `rate`: two placements under two objectives.
 //! - `hints`: columns to names; `asks`: the replacement table; `terms`, `compared`: costs, and the default placement's beside.
 
@@ -17,6 +16,7 @@ mod blocked;
 mod chained;
 mod compared;
 mod compile;
+mod empty_cluster;
 mod guard;
 mod hints;
 mod input_blocks;

@@ -166,6 +166,35 @@ fn a_job_larger_than_the_cluster_is_placed_wave_by_wave() {
 }
 
 #[test]
+fn what_the_empty_cluster_does_not_hold_is_not_told_to_wait_for_leases() {
+    let mut harness = EngineHarness::with_nodes(3, 4096);
+    let told = |decision: &crate::decision::Decision| {
+        let row = |of: &crate::decision::Blocked| (of.count, of.constraint.to_string(), of.bound);
+        decision.blocked.iter().map(row).collect::<Vec<_>>()
+    };
+    let mut bounded = maps("bounded", 9);
+    bounded.constraints.max_per_node = 2;
+    let first = harness.ask(bounded.clone()).decision.clone();
+    assert_eq!((first.without_room, first.next_wave), (0, 3));
+    assert_eq!(told(&first), [(3, "max_per_node".to_owned(), 2)]);
+    // Leases take all that is left: what a bound keeps out for good is told apart from what waits for room.
+    harness.ask(maps("other", 6));
+    let mut second = bounded;
+    second.id = "second".into();
+    let second = harness.ask(second).decision.clone();
+    assert_eq!((second.without_room, second.next_wave), (6, 3));
+    assert_eq!(told(&second), [(6, "leased".to_owned(), 0), (3, "max_per_node".to_owned(), 2)]);
+    let mut racks = maps("racks", 9);
+    racks.constraints.max_per_rack = 1;
+    assert_eq!(told(&harness.ask(racks).decision).last().unwrap().1, "max_per_rack");
+    let mut both = maps("both", 20);
+    both.constraints.max_per_node = 2;
+    assert_eq!(told(&harness.ask(both).decision)[1], (14, "max_per_node".to_owned(), 2), "without it more would fit");
+    let large = harness.ask(maps("large", 20)).decision.clone();
+    assert_eq!(told(&large), [(12, "leased".to_owned(), 0), (8, "cluster_too_small".to_owned(), 0)]);
+}
+
+#[test]
 fn nodes_are_ruled_out_by_reason_with_examples() {
     let mut harness = EngineHarness::with_nodes(7, 4096);
     let mut labelled = registration("h0", "/r0", 4096);
@@ -350,7 +379,7 @@ fn containers_without_room_are_told_what_blocks_and_which_node_comes_nearest() {
     bounded.constraints.max_per_node = 1;
     let decision = harness.ask(bounded).decision.clone();
     let [blocked] = &decision.blocked[..] else { panic!("{:?}", decision.blocked) };
-    assert_eq!((&*blocked.constraint, blocked.nodes, blocked.count), ("max_per_node", 3, 2));
+    assert_eq!((&*blocked.constraint, blocked.bound, blocked.nodes, blocked.count), ("max_per_node", 1, 3, 2));
     assert_eq!(blocked.nearest[0].to_string(), "h0: max_per_node, all else fits");
 
     let mut harness = EngineHarness::with_nodes(3, 4096);

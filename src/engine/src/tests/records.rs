@@ -495,6 +495,9 @@ fn measured_latency_is_kept_for_the_policy_that_reads_it_alone_and_others_say_th
         said.contains("no measured latency was kept with it, for container reads none, and nomora places by it"),
         "{said}"
     );
+    // Where nobody measured there was nothing to keep.
+    let (unmeasured, _) = with_latency(&["container"], 0);
+    assert!(unmeasured.all()[0].compare_with("nomora", nomora, None, &mut || false).unwrap().other.is_ok());
     let container = &busy.policies["container"];
     assert!(all[1].compare_with("container", container, None, &mut || false).unwrap().other.is_ok());
 }

@@ -128,6 +128,7 @@ fn blocked(blocked: &Blocked) -> v1::Blocked {
         count: blocked.count,
         constraint: blocked.constraint.to_string(),
         nodes: blocked.nodes,
+        bound: blocked.bound,
         nearest: blocked.nearest.iter().map(near).collect(),
     }
 }

@@ -200,7 +200,7 @@ function Outcome({ found }) {
   ]} />`;
 }
 
-const Blocked = ({ rows }) => rows.length > 0 && html`<${Table} caption="Why containers did not fit" by=${(row) => row.group} rows=${rows} columns=${[
-  ['Group', (row) => row.group], ['Containers', (row) => row.count, 'n'], ['Most nodes lack', (row) => words(row.constraint)],
+const Blocked = ({ rows }) => rows.length > 0 && html`<${Table} caption="Why containers did not fit" by=${(row) => row.group + row.constraint} rows=${rows} columns=${[
+  ['Group', (row) => row.group], ['Containers', (row) => row.count, 'n'], ['Most nodes lack', (row) => words(row.constraint) + (row.bound ? ` ${row.bound}` : '')],
   ['Nearest', (row) => row.nearest.map((near) => `${near.host}: ${near.lacks.map((lack) => words(lack.constraint) + (lack.short ? ` ${lack.short} ${lack.resource}` : '')).join(', ')}`).join('; ') || '–'],
 ]} />`;
