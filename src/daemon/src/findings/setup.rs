@@ -11,7 +11,7 @@ const DELAY_LEAST: i64 = 1;
 
 /// What is not known without a look at a ResourceManager is said once.
 #[must_use]
-pub fn setup(status: &v1::StatusResponse) -> Vec<Check> {
+pub(super) fn setup(status: &v1::StatusResponse) -> Vec<Check> {
     match &status.resource_manager_setup {
         Some(setup) => vec![clock(setup), delays(setup), processor(setup, status)],
         None => {
