@@ -95,12 +95,8 @@ fn assert_found(folder: &Path, expected: [(&str, &str, &str); 3]) {
 async fn the_doctor_says_whether_clock_delays_and_processor_let_hints_be_followed() {
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     let class = property("yarn.resourcemanager.scheduler.class", "x.y.CapacityScheduler");
-    let sound = Manager {
-        life: 1,
-        ahead: 0,
-        beans: Some(json!([bean(VERSION, "ON", [40, 20])])),
-        conf: Some(json!([class])),
-    };
+    let sound =
+        Manager { life: 1, ahead: 0, beans: Some(json!([bean(VERSION, "ON", [40, 20])])), conf: Some(json!([class])) };
     let server = Server::start(sound.clone().says()).await;
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -110,9 +106,8 @@ async fn the_doctor_says_whether_clock_delays_and_processor_let_hints_be_followe
     let program = Program::bare(&mut command(at), at, port).await;
     let setup = |status: &hintd_client::wire::v1::StatusResponse| status.resource_manager_setup.clone();
     // Its configuration is read beside: both have come when its scheduler is known.
-    let status = program
-        .until("all is seen", |status| setup(status).is_some_and(|seen| !seen.scheduler.is_empty()))
-        .await;
+    let status =
+        program.until("all is seen", |status| setup(status).is_some_and(|seen| !seen.scheduler.is_empty())).await;
     let seen = setup(&status).unwrap();
     assert_eq!(seen.delays_from, "processor");
     assert!(seen.clock_ahead_ms.unwrap().unsigned_abs() <= 1_000 + seen.clock_error_ms, "{seen:?}");

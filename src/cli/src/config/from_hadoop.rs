@@ -402,7 +402,10 @@ impl FromHadoop<'_> {
     /// Who each server is to Kerberos, as comments beside its addresses: hintd has no key for it, a successor or a proxy may.
     fn principals(&mut self) {
         for (section, names) in [
-            ("resource_manager", &["yarn.resourcemanager.principal", "yarn.resourcemanager.webapp.spnego-principal"][..]),
+            (
+                "resource_manager",
+                &["yarn.resourcemanager.principal", "yarn.resourcemanager.webapp.spnego-principal"][..],
+            ),
             ("name_node", &["dfs.namenode.kerberos.principal", "dfs.namenode.kerberos.internal.spnego.principal"][..]),
             ("history_server", &["mapreduce.jobhistory.principal", "mapreduce.jobhistory.webapp.spnego-principal"][..]),
             ("spark_history_server", &["spark.history.kerberos.principal"][..]),

@@ -149,7 +149,8 @@ fn kerberos_principals_stand_beside_their_server() {
     assert!(section("resource_manager").contains("(yarn-site.xml) is rm/_HOST@EXAMPLE.COM\\n[page]"), "{text}");
     assert!(!text.contains("\n[page]"), "a value makes no lines:\n{text}");
     let (_, notes) = made(&dir);
-    let left_out = "mapreduce.jobhistory.principal (mapred-site.xml) is jhs/_HOST@EXAMPLE.COM, and [history_server] is left out";
+    let left_out =
+        "mapreduce.jobhistory.principal (mapred-site.xml) is jhs/_HOST@EXAMPLE.COM, and [history_server] is left out";
     assert!(notes.iter().any(|note| note.contains(left_out)), "{notes:#?}");
 }
 

@@ -24,19 +24,16 @@ pub(super) async fn until_interrupted(host: &Host, args: &DemoArgs, output: Outp
     let (cluster, mut namespace) = (cluster(args)?, Namespace::new(args.seed));
     let workload = Workload::new(&jobs, &cluster, &mut namespace, Duration::from_secs(args.seconds), LOAD)
         .map_err(|error| Failure::Input(format!("{trace}: {:#}", anyhow::Error::from(error))))?;
-    let behaviour = Behavior {
-        seed: args.seed,
-        policy: Some(args.policy.clone()),
-        limit: KEEP,
-        keep: true,
-        ..Behavior::default()
-    };
+    let behaviour =
+        Behavior { seed: args.seed, policy: Some(args.policy.clone()), limit: KEEP, keep: true, ..Behavior::default() };
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let began = u64::try_from(started.as_millis()).unwrap_or(0);
     let client = connect::client(&host.address()).await?;
     let emulation = Emulation::start(client, cluster, workload, namespace, behaviour, Vec::new(), began).await;
     let (emulation, mut happenings) = emulation.map_err(|error| Failure::Work(error.into()))?;
-    output.progress("The daemon and its cluster go on until Ctrl-C, with the same jobs as new applications. In another terminal:");
+    output.progress(
+        "The daemon and its cluster go on until Ctrl-C, with the same jobs as new applications. In another terminal:",
+    );
     let reached = format!("hintctl --admin-socket {}", host.socket().display());
     for command in ["status", "top", "doctor"] {
         output.progress(&format!("  {reached} {command}"));

@@ -28,10 +28,7 @@ fn of_snapshot(snapshot: &Snapshot) -> Result<Cluster, String> {
     let racks: BTreeMap<RackPath, usize> = machines.iter().map(|machine| (machine.rack.clone(), 0)).collect();
     if racks.len() < RACKS {
         let running = machines.len();
-        return Err(format!(
-            "{running} running nodes in {} rack: replicas of blocks need {RACKS} racks",
-            racks.len()
-        ));
+        return Err(format!("{running} running nodes in {} rack: replicas of blocks need {RACKS} racks", racks.len()));
     }
     let numbers: BTreeMap<RackPath, usize> = racks.into_keys().zip(0..).collect();
     for machine in &mut machines {
@@ -110,9 +107,7 @@ mod tests {
             serde_json::from_str(&text).unwrap()
         };
         let node = |host: &str, rack: &str, state: &str| {
-            format!(
-                "{{\"host\":\"{host}\",\"rack\":\"{rack}\",\"memory_mb\":8192,\"vcores\":8,\"state\":\"{state}\"}}"
-            )
+            format!("{{\"host\":\"{host}\",\"rack\":\"{rack}\",\"memory_mb\":8192,\"vcores\":8,\"state\":\"{state}\"}}")
         };
         let of = |nodes: &[String], hosts: &str| {
             let (snapshot, _) = document(&nodes.join(","), hosts).to_snapshot(Timestamp(1)).unwrap();

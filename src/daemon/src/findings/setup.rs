@@ -58,7 +58,10 @@ fn delays(setup: &v1::ResourceManagerSetup) -> Check {
         return Check::warning(
             NAME,
             page::YARN_DELAYS,
-            format!("{address}: {}, where hints need {DELAY_LEAST} or more: YARN does not wait for hinted hosts.", low.join(" and ")),
+            format!(
+                "{address}: {}, where hints need {DELAY_LEAST} or more: YARN does not wait for hinted hosts.",
+                low.join(" and ")
+            ),
             "In capacity-scheduler.xml, below yarn.scheduler.capacity: rack-locality-additional-delay 20 or so, \
              node-locality-delay 40 (its default) or so; then yarn rmadmin -refreshQueues.",
         );
@@ -102,11 +105,15 @@ fn processor(setup: &v1::ResourceManagerSetup, status: &v1::StatusResponse) -> C
                       hintd, and the ResourceManager's log; it tries again by itself.";
         (Check::problem, advice.to_owned())
     } else if let Some(queues) = idle(processor, status) {
-        let advice = format!("hintd gives hints for {queues} and the processor passes none on: set mode=on, or mode.QUEUE=on, in its file.");
+        let advice = format!(
+            "hintd gives hints for {queues} and the processor passes none on: set mode=on, or mode.QUEUE=on, in its file."
+        );
         (Check::warning, advice)
     } else if processor.version != *mine {
         let theirs = if processor.version.is_empty() { "too old to say" } else { &processor.version };
-        let advice = format!("Its version is {theirs}, hintd's is {mine}: put the jar of hintd's version there and restart the ResourceManager.");
+        let advice = format!(
+            "Its version is {theirs}, hintd's is {mine}: put the jar of hintd's version there and restart the ResourceManager."
+        );
         (Check::warning, advice)
     } else {
         return Check::ok(NAME, page::YARN_PROCESSOR, finding);
@@ -122,7 +129,9 @@ fn absent(setup: &v1::ResourceManagerSetup) -> Check {
         return Check::problem(
             NAME,
             page::YARN_PROCESSOR,
-            format!("{address} is told to load hintd's processor and does not have it: no application gets hints by it."),
+            format!(
+                "{address} is told to load hintd's processor and does not have it: no application gets hints by it."
+            ),
             "Look for \"hintd:\" in its log; the jar belongs to share/hadoop/yarn/lib. Restart it after yarn-site.xml was changed.",
         );
     }
@@ -143,7 +152,8 @@ fn figures(processor: &v1::RmProcessorView) -> String {
     let own: Vec<String> = own.map(|(queue, mode)| format!("{queue} {mode}")).collect();
     let own = if own.is_empty() { String::new() } else { format!(" ({})", super::some(&own)) };
     let count = |name: &str| processor.counts.get(name).copied().unwrap_or(0);
-    let results = ["answered", "refused", "failed", "not_asked", "errors"].map(|name| (name.replace('_', " "), count(name)));
+    let results =
+        ["answered", "refused", "failed", "not_asked", "errors"].map(|name| (name.replace('_', " "), count(name)));
     let results: Vec<String> = results
         .iter()
         .enumerate()
@@ -277,7 +287,10 @@ mod tests {
             ..sound()
         };
         let finding = delays(&refused).finding;
-        assert!(finding.contains("(/conf: the answer is 403), and hintd's processor, which would, is not"), "{finding}");
+        assert!(
+            finding.contains("(/conf: the answer is 403), and hintd's processor, which would, is not"),
+            "{finding}"
+        );
         let fair = delays(&v1::ResourceManagerSetup { scheduler: "FairScheduler".into(), ..sound() });
         assert_eq!(fair.verdict, Verdict::NotChecked);
     }

@@ -74,8 +74,7 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
         metrics.hadoop(),
         nodes.leads(),
     );
-    let setup =
-        setup_poller::SetupPoller::new(options.clone(), trust.as_ref(), daemon.clone(), nodes.leads());
+    let setup = setup_poller::SetupPoller::new(options.clone(), trust.as_ref(), daemon.clone(), nodes.leads());
     let errands = application_queries::ApplicationQueries::new(
         (options, listed),
         trust.as_ref(),

@@ -217,10 +217,7 @@ mod tests {
         ])
         .shown();
         let delays = Delays { node: Some(40), rack_additional: Some(-1) };
-        assert_eq!(
-            shown,
-            ConfSeen { scheduler: "CapacityScheduler".into(), delays, names_processor: Some(true) }
-        );
+        assert_eq!(shown, ConfSeen { scheduler: "CapacityScheduler".into(), delays, names_processor: Some(true) });
         assert_eq!(of(&[(PROCESSORS, "com.example.Other")]).names_processor, Some(false));
         let silent = of(&[("yarn.scheduler.capacity.node-locality-delay", "soon")]);
         assert_eq!((silent.delays, silent.names_processor), (Delays::default(), None), "nothing is guessed");

@@ -75,9 +75,9 @@ impl SetupPoller {
         let answer = manager.get(&with_user(BEAN, &self.options.servers.user), processor::processor).await;
         let clock = self.daemon.clock();
         // Any answer has a date, one that refuses to show beans as well.
-        let difference = manager.dated().and_then(|dated| {
-            ClockDifference::of(dated.date, clock.at(dated.asked), clock.at(dated.came))
-        });
+        let difference = manager
+            .dated()
+            .and_then(|dated| ClockDifference::of(dated.date, clock.at(dated.asked), clock.at(dated.came)));
         let processor = answer.map_err(|error| {
             tracing::debug!(resource_manager = %self.options.servers.addresses[at], %error, "its processor is not shown");
             error_shown(&error)
