@@ -138,6 +138,16 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
+/// What a ResourceManager's configuration says.
+fn conf() -> Value {
+    let rows = [
+        ("yarn.scheduler.minimum-allocation-mb", "256"),
+        ("yarn.resourcemanager.scheduler.class", "org.apache.hadoop.yarn.CapacityScheduler"),
+        ("yarn.resourcemanager.application-master-service.processors", "io.hintd.rm.HintProcessor"),
+    ];
+    json!({ "properties": rows.map(|(key, value)| json!({ "key": key, "value": value })) })
+}
+
 /// The bean of hintd's processor in a ResourceManager.
 fn processor() -> Value {
     json!({
@@ -175,7 +185,7 @@ pub(super) fn resource_manager(state: &'static str, over: Arc<Mutex<bool>>) -> S
             "/proxy/application_1_0001/ws/v1/mapreduce/jobs/job_1_0001" => json!({ "job": job }),
             "/ws/v1/cluster/info" => json!({ "clusterInfo": { "id": 1, "haState": state } }),
             "/ws/v1/cluster/nodes" => json!({ "nodes": { "node": [node("r0n0"), node("r1n0")] } }),
-            "/conf" => json!({ "properties": [{ "key": "yarn.scheduler.minimum-allocation-mb", "value": "256" }] }),
+            "/conf" => conf(),
             "/jmx" => json!({ "beans": [processor()] }),
             "/ws/v1/cluster/scheduler" => json!({ "scheduler": { "schedulerInfo": { "type": "capacityScheduler" } } }),
             "/ws/v1/cluster/apps" if over => json!({ "apps": {} }),
