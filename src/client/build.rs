@@ -28,7 +28,7 @@ const PUBLISHED: &[&str] = &[
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
     "SetCircuit",
     // admin.proto
-    "StatusResponse", "Notice", "DownLinkView", "QueueView", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
+    "StatusResponse", "Notice", "ResourceManagerSetup", "RmProcessorView", "DownLinkView", "QueueView", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
     "NodesResponse", "NodeView", "LinksResponse", "LinkView", "LinkUser", "LastOutage",
     "CarriedRoutes", "CarriedApplication", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
     "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "PolicyLearnt", "HeldOutJobs", "PolicyClasses", "NodeClasses", "ToldClass", "ReloadResponse", "CalibrateResponse", "Difference",

@@ -1,7 +1,10 @@
 //! `hintctl demo`: it ends, and what it tells.
 
 use super::document;
-use serde_json::json;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_demo_under_a_dispatch_policy_ends_and_its_tasks_were_launched_at_heartbeats() {
@@ -46,4 +49,35 @@ fn the_demo_runs_ends_and_tells_what_it_did() {
     let reroute = &told["reroutes"][0];
     assert_eq!(reroute["changed"].as_u64().unwrap() + reroute["untouched"].as_u64().unwrap(), 400, "{reroute}");
     assert!(reroute["changed"].as_u64().unwrap() > 0, "{reroute}");
+}
+
+#[test]
+fn a_kept_demo_goes_on_with_its_daemon_and_jobs_until_it_is_interrupted() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+    demo.args(["--json", "demo", "--jobs", "3", "--seconds", "2", "--keep"]);
+    let mut demo = demo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(demo.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let reach = told.find(|line| line.ends_with(" status")).expect("it says how to reach the daemon");
+    let socket = reach.split(' ').rev().nth(1).unwrap().to_owned();
+    let status = || -> Value {
+        let mut hintctl = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+        let output = hintctl.args(["--admin-socket", &socket, "--json", "status"]).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+    };
+    let issued = |status: &Value| status["counters"]["hints_issued"].as_u64().unwrap_or(0);
+    let first = issued(&status());
+    // All of its nodes are back, and jobs go on asking.
+    let began = std::time::Instant::now();
+    loop {
+        let now = status();
+        if now["nodes_usable"] == json!(40) && issued(&now) > first {
+            break;
+        }
+        assert!(began.elapsed().as_secs() < 120, "{now}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    kill_process(Pid::from_child(&demo), Signal::INT).unwrap();
+    let ended = demo.wait_with_output().unwrap();
+    let document: Value = serde_json::from_slice(&ended.stdout).unwrap_or_else(|_| panic!("{ended:?}"));
+    assert_eq!((ended.status.code(), &document["ok"]), (Some(0), &json!(true)), "{ended:?}");
 }

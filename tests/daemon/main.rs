@@ -43,6 +43,7 @@ mod program;
 mod replay;
 mod resource_manager;
 mod resource_manager_apps;
+mod resource_manager_setup;
 mod rounds;
 mod searches;
 mod shells;

@@ -1,5 +1,6 @@
 //! `hintctl emulate`: an emulated cluster that feeds a running daemon and asks it for hints, to try a daemon without Hadoop.
 
+mod given;
 mod trial;
 
 use super::connect::{DaemonArgs, block_on};
@@ -29,7 +30,8 @@ const KEEP: Duration = Duration::from_secs(365 * 86_400);
 /// What is emulated.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hintctl emulate --seconds 300\n  hintctl emulate --nodes 1000 --racks 40 --fail-link-at 30 --repair-links-at 90\n\n\
+    after_help = "Examples:\n  hintctl emulate --seconds 300\n  hintctl emulate --nodes 1000 --racks 40 --fail-link-at 30 --repair-links-at 90\n  \
+    hintctl emulate --cluster nas-40 --keep\n  hintctl emulate --cluster snapshot-of-another.json\n\n\
     For daemons to try things on, not for one that serves a real cluster: its nodes, blocks and links are told over gRPC as\n\
     a real cluster's are. A daemon that asks a ResourceManager or another server, has a network file, knows nodes that are not\n\
     the emulated cluster's, or hears nodes already (another hintctl emulate feeds it) is refused before it is told anything, and so\n\
@@ -43,6 +45,10 @@ const KEEP: Duration = Duration::from_secs(365 * 86_400);
     Exit code 1: every request for hints was refused, or a promise was broken; 2: the daemon is not one to try things on."
 )]
 pub struct EmulateArgs {
+    /// The cluster: a shipped one by its name (see simulate --help), or a file of hintd.cluster/1 (a snapshot is one) or hintd.shape/1;
+    /// its running nodes are there, empty, with its network
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["nodes", "racks"])]
+    cluster: Option<String>,
     /// Nodes, a multiple of the racks
     #[arg(long, default_value_t = 40)]
     nodes: usize,
@@ -75,7 +81,10 @@ pub struct EmulateArgs {
 /// [`Failure`] for a cluster that can't be, where no daemon answers, or a promise was broken.
 pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let shape = ClusterShape { nodes: args.nodes, racks: args.racks, host_bits_per_s: LINK, ..ClusterShape::default() };
-    let cluster = Cluster::build(shape).map_err(|error| Failure::Input(error.to_string()))?;
+    let cluster = match &args.cluster {
+        Some(name) => given::cluster(name)?,
+        None => Cluster::build(shape).map_err(|error| Failure::Input(error.to_string()))?,
+    };
     let mut namespace = Namespace::new(args.seed);
     let span = Duration::from_secs(args.seconds);
     let jobs = small_trace()?;

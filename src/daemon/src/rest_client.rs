@@ -5,13 +5,13 @@ use crate::regular_file::{self, LIST_BYTES};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION};
+use hyper::header::{ACCEPT, CONTENT_TYPE, DATE, HOST, LOCATION};
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -264,6 +264,18 @@ pub struct Rest {
     timeout: Duration,
     most: usize,
     connection: Option<SendRequest<Full<Bytes>>>,
+    dated: Option<Dated>,
+}
+
+/// What a server's clock said when it answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dated {
+    /// `Date` of the answer, in whole seconds.
+    pub date: SystemTime,
+    /// When it was asked.
+    pub asked: Instant,
+    /// When the answer's head was there.
+    pub came: Instant,
 }
 
 /// Of a refusal's text so much is shown.
@@ -275,7 +287,7 @@ impl Rest {
     /// For `authority`, a host and port, without TLS; nothing is connected yet.
     #[must_use]
     pub const fn new(authority: String, timeout: Duration, most: usize) -> Self {
-        Self { authority, trust: None, timeout, most, connection: None }
+        Self { authority, trust: None, timeout, most, connection: None, dated: None }
     }
 
     /// For an address that may be of `https`: then `trust` must be there, see [`Trust::for_addresses`].
@@ -283,6 +295,12 @@ impl Rest {
     pub fn at(address: &Address, trust: Option<&Trust>, timeout: Duration, most: usize) -> Self {
         let trust = trust.filter(|_| address.tls).cloned();
         Self { trust, ..Self::new(address.authority.clone(), timeout, most) }
+    }
+
+    /// What the server's clock said in the last answer, of a refusal as well; `None`: there was no answer, or it had no date.
+    #[must_use]
+    pub const fn dated(&self) -> Option<Dated> {
+        self.dated
     }
 
     /// Asks for `path` and reads the answer.
@@ -320,6 +338,7 @@ impl Rest {
     ) -> Result<Bytes, RestError<N>> {
         let late = || RestError::Late { path: path.to_owned(), seconds: self.timeout.as_secs_f64() };
         let late = late();
+        self.dated = None;
         let timeout = self.timeout;
         let answer = match tokio::time::timeout(timeout, self.exchange(method, path, body)).await {
             Ok(answer) => answer,
@@ -356,7 +375,10 @@ impl Rest {
             Some(connection) => connection,
             empty => empty.insert(connect(&self.authority, self.trust.as_ref()).await?),
         };
+        let asked = Instant::now();
         let answer = connection.send_request(request).await.map_err(broken)?;
+        let date = answer.headers().get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+        self.dated = date.map(|date| Dated { date, asked, came: Instant::now() });
         let status = answer.status();
         let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok());
         let location = location.filter(|location| location.len() <= LOCATION_BYTES).map(str::to_owned);

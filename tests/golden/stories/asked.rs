@@ -60,6 +60,9 @@ pub(crate) fn hadoop_and_ryu_are_asked(notes: &Notes) {
         daemon.page("/metrics").1.contains("hintd_history_server_passed_over_total").then_some(())
     });
     daemon.until("the settings are compared", |status| status.get("notices").is_some());
+    daemon.until("the processor is seen", |status| {
+        status["resource_manager_setup"]["processor"]["version"] == json!("0.1.0")
+    });
     notes.status(&daemon);
     until("the controller is heard", || {
         daemon.page("/metrics").1.contains("hintd_sdn_events_total{event=\"other\"}").then_some(())

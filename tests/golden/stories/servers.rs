@@ -47,8 +47,11 @@ fn answer(stream: TcpStream, script: &Script, seen: &Mutex<Vec<String>>, events:
             return websocket(stream, reader, key, events);
         }
         let (status, body) = script(&method, &path, &body);
-        let head =
-            format!("HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "HTTP/1.1 {status} x\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
         if stream.write_all((head + &body).as_bytes()).is_err() {
             return;
         }
@@ -135,6 +138,26 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
+/// What a ResourceManager's configuration says.
+fn conf() -> Value {
+    let rows = [
+        ("yarn.scheduler.minimum-allocation-mb", "256"),
+        ("yarn.resourcemanager.scheduler.class", "org.apache.hadoop.yarn.CapacityScheduler"),
+        ("yarn.resourcemanager.application-master-service.processors", "io.hintd.rm.HintProcessor"),
+    ];
+    json!({ "properties": rows.map(|(key, value)| json!({ "key": key, "value": value })) })
+}
+
+/// The bean of hintd's processor in a ResourceManager.
+fn processor() -> Value {
+    json!({
+        "name": "hintd:name=RmProcessor", "Version": "0.1.0", "BreakerOpen": false,
+        "Modes": [{ "key": "*", "value": "ON" }],
+        "Delays": [{ "key": "node_locality_delay", "value": 40 }, { "key": "rack_locality_additional_delay", "value": 20 }],
+        "Counts": [{ "key": "asked", "value": 7 }],
+    })
+}
+
 /// A ResourceManager with two nodes and one application, which may be over.
 pub(super) fn resource_manager(state: &'static str, over: Arc<Mutex<bool>>) -> Script {
     Arc::new(move |_, path, _| {
@@ -162,7 +185,8 @@ pub(super) fn resource_manager(state: &'static str, over: Arc<Mutex<bool>>) -> S
             "/proxy/application_1_0001/ws/v1/mapreduce/jobs/job_1_0001" => json!({ "job": job }),
             "/ws/v1/cluster/info" => json!({ "clusterInfo": { "id": 1, "haState": state } }),
             "/ws/v1/cluster/nodes" => json!({ "nodes": { "node": [node("r0n0"), node("r1n0")] } }),
-            "/conf" => json!({ "properties": [{ "key": "yarn.scheduler.minimum-allocation-mb", "value": "256" }] }),
+            "/conf" => conf(),
+            "/jmx" => json!({ "beans": [processor()] }),
             "/ws/v1/cluster/scheduler" => json!({ "scheduler": { "schedulerInfo": { "type": "capacityScheduler" } } }),
             "/ws/v1/cluster/apps" if over => json!({ "apps": {} }),
             "/ws/v1/cluster/apps" => json!({ "apps": { "app": [app(1), app(2), app(3)] } }),

@@ -22,7 +22,7 @@ impl Line {
 struct Section {
     name: &'static str,
     lines: Vec<Line>,
-    hints: Vec<&'static str>,
+    hints: Vec<String>,
 }
 
 /// Sections in their order, and what needs a look.
@@ -50,11 +50,10 @@ impl Draft {
         }
     }
 
-    /// A comment at the end of a section that is there: a key that no property says.
-    pub(super) fn hint(&mut self, section: &str, hint: &'static str) {
-        if let Some(of) = self.sections.iter_mut().find(|of| of.name == section) {
-            of.hints.push(hint);
-        }
+    /// A comment at the end of a section that is there: what no key says. Whether it is there.
+    pub(super) fn hint(&mut self, section: &str, hint: impl Into<String>) -> bool {
+        let section = self.sections.iter_mut().find(|of| of.name == section);
+        section.map(|of| of.hints.push(hint.into())).is_some()
     }
 
     pub(super) fn note(&mut self, note: impl Into<String>) {

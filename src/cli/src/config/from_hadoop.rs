@@ -399,7 +399,35 @@ impl FromHadoop<'_> {
         }
     }
 
+    /// Who each server is to Kerberos, as comments beside its addresses: hintd has no key for it, a successor or a proxy may.
+    fn principals(&mut self) {
+        for (section, names) in [
+            (
+                "resource_manager",
+                &["yarn.resourcemanager.principal", "yarn.resourcemanager.webapp.spnego-principal"][..],
+            ),
+            ("name_node", &["dfs.namenode.kerberos.principal", "dfs.namenode.kerberos.internal.spnego.principal"][..]),
+            ("history_server", &["mapreduce.jobhistory.principal", "mapreduce.jobhistory.webapp.spnego-principal"][..]),
+            ("spark_history_server", &["spark.history.kerberos.principal"][..]),
+        ] {
+            for name in names {
+                let with_suffix = format!("{name}.");
+                let suffixed = self.properties.with_prefix(&with_suffix).map(|(full, _)| full.to_owned());
+                let all: Vec<String> = std::iter::once((*name).to_owned()).chain(suffixed).collect();
+                for name in all {
+                    let Some(property) = self.get(&name) else { continue };
+                    let said = format!("Kerberos: {} is {}", source(&name, &property), property.value);
+                    // A stranger's value makes no lines.
+                    if !self.draft.hint(section, said.escape_debug().to_string()) {
+                        self.draft.note(format!("{said}, and [{section}] is left out"));
+                    }
+                }
+            }
+        }
+    }
+
     fn security(&mut self) {
+        self.principals();
         if self.says("hadoop.security.authentication", "kerberos") {
             self.draft.note("hadoop.security.authentication is kerberos: hintd names itself by user.name and knows no Kerberos; web interfaces that want a ticket refuse it (docs/yarn.md)");
         }

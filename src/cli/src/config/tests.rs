@@ -119,6 +119,42 @@ fn a_cluster_with_two_of_each_is_read_whole() {
 }
 
 #[test]
+fn kerberos_principals_stand_beside_their_server() {
+    let dir = folder(&[
+        ("core-site.xml", &[("fs.defaultFS", "hdfs://nn:8020/")]),
+        (
+            "hdfs-site.xml",
+            &[
+                ("dfs.namenode.kerberos.principal", "nn/_HOST@EXAMPLE.COM"),
+                ("dfs.namenode.kerberos.internal.spnego.principal", "HTTP/_HOST@EXAMPLE.COM"),
+            ],
+        ),
+        (
+            "yarn-site.xml",
+            &[
+                ("yarn.resourcemanager.hostname", "rm"),
+                ("yarn.resourcemanager.principal", "rm/_HOST@EXAMPLE.COM\n[page]\nenabled = true"),
+            ],
+        ),
+        ("mapred-site.xml", &[("mapreduce.jobhistory.principal", "jhs/_HOST@EXAMPLE.COM")]),
+    ]);
+    let text = from_hadoop::draft(&Properties::read(dir.path()).unwrap()).text(dir.path());
+    let section = |name: &str| {
+        let start = text.find(&format!("[{name}]\n")).unwrap_or_else(|| panic!("no {name} in\n{text}"));
+        text[start..].split("\n\n").next().unwrap().to_owned()
+    };
+    let said = "# Kerberos: dfs.namenode.kerberos.principal (hdfs-site.xml) is nn/_HOST@EXAMPLE.COM\n";
+    assert!(section("name_node").contains(said), "{text}");
+    assert!(section("name_node").contains("internal.spnego.principal (hdfs-site.xml) is HTTP/_HOST@EXAMPLE.COM"));
+    assert!(section("resource_manager").contains("(yarn-site.xml) is rm/_HOST@EXAMPLE.COM\\n[page]"), "{text}");
+    assert!(!text.contains("\n[page]"), "a value makes no lines:\n{text}");
+    let (_, notes) = made(&dir);
+    let left_out =
+        "mapreduce.jobhistory.principal (mapred-site.xml) is jhs/_HOST@EXAMPLE.COM, and [history_server] is left out";
+    assert!(notes.iter().any(|note| note.contains(left_out)), "{notes:#?}");
+}
+
+#[test]
 fn where_spark_keeps_history_is_said_by_sparks_defaults() {
     let urls = |spark: &str| {
         let dir = folder(&[("yarn-site.xml", &[("yarn.resourcemanager.hostname", "rm")])]);

@@ -89,6 +89,11 @@ impl Host {
         self.running.grpc.to_string()
     }
 
+    /// Where operators' commands reach it.
+    pub(super) fn socket(&self) -> &Path {
+        &self.running.admin
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder.0
     }

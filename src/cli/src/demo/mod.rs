@@ -2,6 +2,7 @@
 
 mod document;
 mod host;
+mod keep;
 mod story;
 mod summary;
 
@@ -26,7 +27,7 @@ use tokio::sync::mpsc;
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Examples:\n  hintctl demo\n  hintctl demo --full > demo.txt\n  hintctl demo --trace FB-2010_samples_24_times_1hr_withInputPaths_0.tsv.gz\n  \
-    hintctl --json demo --jobs 10 --policy spread --seed 7\n\n\
+    hintctl --json demo --jobs 10 --policy spread --seed 7\n  hintctl demo --keep\n\n\
     The daemon is the real one: it listens on loopback, journals to a temporary folder and knows nothing of the\n\
     emulation. It ends with a simulation of a busier network, which says what hints are worth there. Exit code 1\n\
     if a promise was broken or a job did not end."
@@ -59,6 +60,10 @@ pub struct DemoArgs {
     /// Print the hints of every job, not of the first and last few alone; --json has all of them anyhow
     #[arg(long)]
     full: bool,
+    /// When all is told, go on until Ctrl-C with the daemon, its cluster and the same jobs under new ids, and say how to reach it; the
+    /// simulation at the end is left out
+    #[arg(long, conflicts_with = "worth_jobs")]
+    keep: bool,
 }
 
 /// The trace within the program.
@@ -93,8 +98,7 @@ pub(super) struct Plan {
 pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
     policy::check(&args.policy)?;
     let (trace, jobs) = read_trace(&args)?;
-    let shape = ClusterShape { nodes: args.nodes, racks: args.racks, ..ClusterShape::default() };
-    let cluster = Cluster::build(shape).map_err(|error| Failure::Input(error.to_string()))?;
+    let cluster = cluster(&args)?;
     let mut namespace = Namespace::new(args.seed);
     let span = Duration::from_secs(args.seconds);
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, LOAD)
@@ -103,11 +107,11 @@ pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
         Behavior { seed: args.seed, policy: Some(args.policy.clone()), limit: span + TAIL, ..Behavior::default() };
     let script = script(span);
     let told = script.iter().map(|(at, fault)| (*at, in_words(fault))).collect();
-    let (worth_jobs, seed) = (args.worth_jobs, args.seed);
+    // Whoever keeps the daemon is not to wait for a simulation after Ctrl-C.
+    let (worth_jobs, seed) = (if args.keep { 0 } else { args.worth_jobs }, args.seed);
     let plan = Plan { args, trace, script: told };
     let finished =
         super::connect::block_on(async { play(plan, cluster, namespace, workload, behaviour, script, output).await })?;
-    output.line(&finished.text())?; // people need not wait for what follows
     let simulated = (worth_jobs > 0).then(|| simulated(worth_jobs, seed, output)).transpose();
     let worth = simulated.as_ref().ok().and_then(Option::as_ref);
     match worth {
@@ -122,6 +126,11 @@ pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
             Err(Failure::work(format!("{} promises were broken; the first: {first}", finished.problems().len())))
         }
     }
+}
+
+fn cluster(args: &DemoArgs) -> Result<Cluster, Failure> {
+    let shape = ClusterShape { nodes: args.nodes, racks: args.racks, ..ClusterShape::default() };
+    Cluster::build(shape).map_err(|error| Failure::Input(error.to_string()))
 }
 
 /// What hints are worth where the network is busier than the cluster above is, in a few seconds.
@@ -141,6 +150,7 @@ async fn play(
     output: Output,
 ) -> Result<summary::Finished, Failure> {
     let host = Host::start(&plan.args.policy).await?;
+    let kept = plan.args.keep.then(|| plan.args.clone());
     let mut story = Story::new(plan, output);
     story.opening(&host, &cluster, &namespace, &workload)?;
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -157,8 +167,13 @@ async fn play(
     let story = story.await.map_err(anyhow::Error::from)??;
     let books = watch.stop().await?;
     let status = host.status().await?;
+    let finished = summary::Finished::new(story, tally, books, status);
+    output.line(&finished.text())?; // people need not wait for what follows
+    if let Some(args) = kept {
+        keep::until_interrupted(&host, &args, output).await?;
+    }
     host.stop().await?;
-    Ok(summary::Finished::new(story, tally, books, status))
+    Ok(finished)
 }
 
 /// Tells what happens until nothing can happen any more.

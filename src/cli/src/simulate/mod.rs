@@ -157,6 +157,11 @@ pub struct ContainerArgs {
     container_vcores: u64,
 }
 
+impl ContainerArgs {
+    /// For who is not asked.
+    pub(crate) const USUAL: Self = Self { container_memory_mb: 1024, container_vcores: 1 };
+}
+
 /// Settings of the simulated Hadoop.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Settings")]

@@ -15,6 +15,9 @@ pub mod page {
     pub const FEED_STOPPED: &str = "docs/operations.md#hintdfeedstopped";
     pub const FEED_REFUSED: &str = "docs/operations.md#hintdfeedrefused";
     pub const RESOURCE_MANAGER: &str = "docs/operations.md#hintdresourcemanagersilent";
+    pub const RESOURCE_MANAGER_SETUP: &str = "docs/operations.md#from-a-resourcemanager";
+    pub const YARN_DELAYS: &str = "docs/yarn.md#what-it-does-to-requests";
+    pub const YARN_PROCESSOR: &str = "docs/yarn.md#from-nothing-to-hinted-applications";
     pub const NAME_NODE: &str = "docs/operations.md#hintdnamenodesilent";
     pub const HISTORY_SERVER: &str = "docs/operations.md#hintdhistoryserversilent";
     pub const FROM_NAME_NODE: &str = "docs/operations.md#from-a-namenode";

@@ -3,6 +3,7 @@
 //! # Code map
 //! - `check`: one finding, and the pages that explain it.
 //! - `cluster`: feeds, servers, nodes, racks, the network; `links`: links that are down, and what is left of racks.
+//! - `setup`: the ResourceManager's clock, its scheduler's delays, hintd's processor in it.
 //! - `hints`: requests, adherence, holdouts, refusals, the log.
 //! - `quantities`: figures as people write them.
 
@@ -11,6 +12,7 @@ pub mod cluster;
 pub mod hints;
 mod links;
 pub mod quantities;
+mod setup;
 
 pub use check::{Check, Verdict, count, page, some};
 
@@ -27,6 +29,7 @@ pub fn all(
     let mut found = cluster::daemon(status);
     // A server that does not answer is why its feed is silent: the cause comes first.
     found.extend(cluster::servers(status));
+    found.extend(setup::setup(status));
     found.extend(cluster::feeds(status));
     found.extend(cluster::nodes(status));
     found.push(cluster::racks(status, racks));

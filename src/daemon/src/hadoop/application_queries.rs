@@ -4,6 +4,7 @@
 use super::applications::{self, ApplicationSeen, ContainerSeen, Endings, How, Sorted};
 use super::listed_attempts::ListedAttempts;
 use super::options::ResourceManagerOptions;
+use super::processor::error_shown;
 use super::resource_manager::{Active, BadAnswer, Rows, with_user};
 use super::scheduler::{self, SchedulerSeen};
 use crate::notice::{Notice, NoticeKind};
@@ -250,7 +251,11 @@ impl ApplicationQueries {
     }
 
     async fn read_settings(&mut self, at: usize) -> Result<(), Failure> {
-        let mut seen = self.ask(at, scheduler::CONF, scheduler::conf).await?;
+        let conf = self.ask(at, scheduler::CONF, scheduler::conf).await;
+        let address = self.options.servers.addresses[at].to_string();
+        let shown = conf.as_ref().map(SchedulerSeen::shown).map_err(error_shown);
+        self.daemon.servers().setup().conf(address, shown);
+        let mut seen = conf?;
         seen.effective(self.ask(at, scheduler::SCHEDULER, scheduler::maximum).await?);
         self.heed(&seen);
         Ok(())

@@ -9,6 +9,7 @@
 //! - With I/O: `listed_attempts` (which attempts run, before they get tokens), `application_queries` (asks for applications and settings), `node_poller` (asks whichever ResourceManager is active, and feeds the daemon).
 //! - `job_progress` (without I/O) and `job_progress_poller`: how far shuffles of running MapReduce jobs are, as their
 //!   ApplicationMasters say through the ResourceManager's web proxy.
+//! - `processor` (without I/O) and `setup_poller`: the ResourceManager's clock, and hintd's processor in it, for the doctor.
 //! - What finished jobs did, for those that recur: `history_server` (MapReduce's) and `spark_history` (without I/O),
 //!   `history_kinds` (what is asked of each kind of server), `history_poller` (who asks, and when).
 //!
@@ -33,8 +34,10 @@ mod listed_attempts;
 pub mod name_node;
 mod node_poller;
 pub mod options;
+pub mod processor;
 pub mod resource_manager;
 pub mod scheduler;
+mod setup_poller;
 pub mod slow_peers;
 pub mod spark_history;
 
@@ -71,6 +74,7 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
         metrics.hadoop(),
         nodes.leads(),
     );
+    let setup = setup_poller::SetupPoller::new(options.clone(), trust.as_ref(), daemon.clone(), nodes.leads());
     let errands = application_queries::ApplicationQueries::new(
         (options, listed),
         trust.as_ref(),
@@ -84,6 +88,7 @@ pub fn start(options: ResourceManagerOptions, daemon: &Daemon, metrics: &Metrics
             () = nodes.run() => {}
             () = errands.run() => {}
             () = progress.run() => {}
+            () = setup.run() => {}
         }
     });
     Ok(())

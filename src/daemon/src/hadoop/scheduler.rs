@@ -3,8 +3,9 @@
 //! The resource calculator stands in capacity-scheduler.xml, which neither shows: it is known only where yarn-site.xml or
 //! the scheduler itself (Fair, Fifo) says it.
 
-use super::resource_manager::{BadAnswer, json, list, shape};
+use super::resource_manager::{BadAnswer, SHOWN, json, list, shape};
 use crate::notice::{Notice, NoticeKind};
+use crate::runtime::setup::{ConfSeen, Delays};
 use hintd_model::cluster::{Calculator, Resource, SizeRules};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -28,7 +29,16 @@ pub struct SchedulerSeen {
     pub increment: [Option<u64>; 2],
     /// Largest container.
     pub maximum: [Option<u64>; 2],
+    /// How long it waits for hosts and racks: only where yarn-site.xml says it.
+    pub delays: Delays,
+    /// Whether hintd's processor is among those that are named; `None`: none are.
+    pub names_processor: Option<bool>,
 }
+
+/// Which processors pass ApplicationMasters' requests, in yarn-site.xml.
+const PROCESSORS: &str = "yarn.resourcemanager.application-master-service.processors";
+/// hintd's.
+const PROCESSOR: &str = "io.hintd.rm.HintProcessor";
 
 /// The answer to [`CONF`].
 ///
@@ -72,7 +82,14 @@ pub fn conf(body: &[u8]) -> Result<SchedulerSeen, BadAnswer> {
         _ => None,
     };
     let maximum = both("yarn.scheduler.maximum-allocation-mb", "yarn.scheduler.maximum-allocation-vcores");
-    Ok(SchedulerSeen { class, calculator, minimum, increment, maximum })
+    // What is no number is not known: the scheduler itself would not start with it.
+    let delay = |key: &str| text(key).and_then(|value| value.parse().ok());
+    let delays = Delays {
+        node: delay("yarn.scheduler.capacity.node-locality-delay"),
+        rack_additional: delay("yarn.scheduler.capacity.rack-locality-additional-delay"),
+    };
+    let names_processor = text(PROCESSORS).map(|all| all.split(',').any(|class| class.trim() == PROCESSOR));
+    Ok(SchedulerSeen { class, calculator, minimum, increment, maximum, delays, names_processor })
 }
 
 /// The answer to [`SCHEDULER`]: the largest container it allocates now, where it says so.
@@ -101,6 +118,13 @@ fn amount(text: &str) -> Option<u64> {
 }
 
 impl SchedulerSeen {
+    /// What status shows of it.
+    #[must_use]
+    pub fn shown(&self) -> ConfSeen {
+        let scheduler = self.class.chars().take(SHOWN).collect();
+        ConfSeen { scheduler, delays: self.delays, names_processor: self.names_processor }
+    }
+
     /// Takes what the scheduler itself says of its largest container.
     pub fn effective(&mut self, maximum: [Option<u64>; 2]) {
         self.maximum = [maximum[0].or(self.maximum[0]), maximum[1].or(self.maximum[1])];
@@ -189,6 +213,22 @@ mod tests {
             ]
         );
         assert_eq!(differences(&rules), [""; 0]);
+    }
+
+    #[test]
+    fn delays_and_the_processor_are_known_where_yarn_site_says_them() {
+        let shown = of(&[
+            (CLASS, "a.b.CapacityScheduler"),
+            ("yarn.scheduler.capacity.node-locality-delay", " 40 "),
+            ("yarn.scheduler.capacity.rack-locality-additional-delay", "-1"),
+            (PROCESSORS, "com.example.Other, io.hintd.rm.HintProcessor"),
+        ])
+        .shown();
+        let delays = Delays { node: Some(40), rack_additional: Some(-1) };
+        assert_eq!(shown, ConfSeen { scheduler: "CapacityScheduler".into(), delays, names_processor: Some(true) });
+        assert_eq!(of(&[(PROCESSORS, "com.example.Other")]).names_processor, Some(false));
+        let silent = of(&[("yarn.scheduler.capacity.node-locality-delay", "soon")]);
+        assert_eq!((silent.delays, silent.names_processor), (Delays::default(), None), "nothing is guessed");
     }
 
     #[test]

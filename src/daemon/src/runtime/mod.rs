@@ -44,6 +44,7 @@ mod reload;
 mod replace;
 mod rounds;
 pub mod servers;
+pub mod setup;
 pub mod shuffle_progress;
 pub mod shuffle_turn;
 mod silent_attempts;

@@ -3,6 +3,7 @@
 //! Whoever asks makes a [`Group`] of servers of which one is enough, goes round them, and tells the group what came of
 //! each. The group says what of that is news, so that a log tells of changes and not of tries.
 
+use super::setup::Setup;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -106,11 +107,20 @@ pub struct ServerView {
 /// Sets a group's gauges: whether the last round was answered, and how long ago one was, or since the start.
 type Gauges = Arc<dyn Fn(bool, Duration) + Send + Sync>;
 
-/// All groups, in the order in which they were made.
+/// All groups, in the order in which they were made, and what the ResourceManager shows of itself.
 #[derive(Clone, Default)]
-pub struct Servers(Arc<Mutex<Vec<Group>>>);
+pub struct Servers {
+    groups: Arc<Mutex<Vec<Group>>>,
+    setup: Arc<Setup>,
+}
 
 impl Servers {
+    /// What the ResourceManager that leads shows of itself.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
     /// A group of servers of one source, by their addresses, of which one is enough.
     pub fn group(
         &self,
@@ -122,7 +132,7 @@ impl Servers {
         let round = Round::new(source, addresses, now);
         let group = Group { round: Arc::new(Mutex::new(round)), gauges: Arc::new(gauges) };
         group.gauge(now);
-        lock(&self.0).push(group.clone());
+        lock(&self.groups).push(group.clone());
         group
     }
 
@@ -130,14 +140,14 @@ impl Servers {
     #[must_use]
     pub fn all(&self) -> Vec<ServerView> {
         let now = Instant::now();
-        lock(&self.0).iter().flat_map(|group| lock(&group.round).views(now)).collect()
+        lock(&self.groups).iter().flat_map(|group| lock(&group.round).views(now)).collect()
     }
 
     /// Sources of which no server gave a good answer in the last round; each once.
     #[must_use]
     pub fn silent(&self) -> Vec<&'static str> {
         let mut silent: Vec<&'static str> = Vec::new();
-        for group in lock(&self.0).iter() {
+        for group in lock(&self.groups).iter() {
             let round = lock(&group.round);
             if round.outage.is_some() && !silent.contains(&round.source) {
                 silent.push(round.source);
@@ -149,7 +159,7 @@ impl Servers {
     /// Sets the gauges of every group: ages grow while nobody asks, too.
     pub(super) fn gauge(&self) {
         let now = Instant::now();
-        lock(&self.0).iter().for_each(|group| group.gauge(now));
+        lock(&self.groups).iter().for_each(|group| group.gauge(now));
     }
 }
 

@@ -64,6 +64,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         leases: survey.counts.leases as u64,
         degraded: degraded(&ages, &daemon.servers().silent()),
         ages: ages.iter().map(convert::age).collect(),
+        resource_manager_setup: daemon.servers().setup().seen().map(|seen| convert::setup(&seen, daemon.clock().now())),
         servers: daemon.servers().all().iter().map(convert::server).collect(),
         counters: counters(daemon).into_iter().chain(records).collect(),
         config_file: settings.file.clone(),

@@ -2,12 +2,17 @@ package io.hintd.rm;
 
 import io.hintd.plugin.Histogram;
 import io.hintd.plugin.Jmx;
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.Collections;
 import java.util.Map;
+import java.util.Properties;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 
 /** What the processor did, since the ResourceManager's start. */
 public final class Counters implements CountersMXBean {
@@ -41,6 +46,9 @@ public final class Counters implements CountersMXBean {
   private final Map<String, LongAdder> homes = new ConcurrentHashMap<>();
   private final Map<String, LongSupplier> gauges = new ConcurrentHashMap<>();
   private volatile BooleanSupplier breakerOpen = () -> false;
+  private volatile Supplier<Map<String, String>> modes = Collections::emptyMap;
+  private volatile Supplier<Map<String, Long>> delays = Collections::emptyMap;
+  private final String version = version();
 
   void leftAlone(String why) {
     leftAlone.computeIfAbsent(why, none -> new LongAdder()).increment();
@@ -68,9 +76,36 @@ public final class Counters implements CountersMXBean {
     breakerOpen = open;
   }
 
+  void modes(Supplier<Map<String, String>> byQueue) {
+    modes = byQueue;
+  }
+
+  void delays(Supplier<Map<String, Long>> ofTheScheduler) {
+    delays = ofTheScheduler;
+  }
+
   /** Shows itself by JMX; a second one of a process takes the first one's place. */
   void register() {
     Jmx.register(this, "RmProcessor");
+  }
+
+  @Override
+  public String getVersion() {
+    return version;
+  }
+
+  @Override
+  public Map<String, String> getModes() {
+    return modes.get();
+  }
+
+  @Override
+  public Map<String, Long> getDelays() {
+    try {
+      return delays.get();
+    } catch (RuntimeException | LinkageError otherYarn) {
+      return Collections.emptyMap(); // a scheduler that has no such settings does not hide the rest of the bean
+    }
   }
 
   @Override
@@ -142,6 +177,19 @@ public final class Counters implements CountersMXBean {
     asking.clear();
     waited.clear();
     yarn.clear();
+  }
+
+  /** Maven writes it into a file of the jar; "": there is none. */
+  private static String version() {
+    Properties of = new Properties();
+    try (InputStream file = Counters.class.getResourceAsStream("version.properties")) {
+      if (file != null) {
+        of.load(file);
+      }
+    } catch (IOException unreadable) {
+      return "";
+    }
+    return of.getProperty("version", "");
   }
 
   private static Map<String, Long> sums(Map<String, LongAdder> of) {

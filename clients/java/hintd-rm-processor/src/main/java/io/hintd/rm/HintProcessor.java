@@ -60,6 +60,7 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
       Configuration conf = rm.getYarnConfiguration();
       RmCluster nodes = new RmCluster(rm, conf);
       String file = conf.get(FILE, "");
+      counters.delays(nodes::delays);
       start(nodes, file.isEmpty() ? null : new File(file));
       upkeep.scheduleWithFixedDelay(guarded(nodes::refresh), 0, 1, TimeUnit.SECONDS);
       LOG.info("hintd: requests pass through {}, settings in {}", getClass().getName(), file);
@@ -75,6 +76,7 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
     daemon = new Daemon(counters);
     waiting = new Semaphore(Math.max(settings.now().waiting, 0));
     counters.gauge("attempts", attempts::size);
+    counters.modes(() -> settings.now().modes());
     counters.register();
     upkeep =
         Executors.newSingleThreadScheduledExecutor(

@@ -23,6 +23,8 @@ import org.apache.hadoop.yarn.server.resourcemanager.rmnode.RMNode;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.AbstractYarnScheduler;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerApplicationAttempt;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.YarnScheduler;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration;
 import org.apache.hadoop.yarn.util.resource.ResourceCalculator;
 import org.apache.hadoop.yarn.util.resource.Resources;
 
@@ -121,6 +123,18 @@ final class RmCluster implements Cluster {
     ApplicationAttemptId id =
         ApplicationAttemptId.newInstance(ApplicationId.fromString(attempt.applicationId()), attempt.number());
     return ((AbstractYarnScheduler<?, ?>) rm.getScheduler()).getApplicationAttempt(id);
+  }
+
+  /** How long YARN waits for hosts and racks, in heartbeats of nodes, as it is now; empty: another scheduler. */
+  Map<String, Long> delays() {
+    Map<String, Long> delays = new HashMap<>();
+    if (rm.getScheduler() instanceof CapacityScheduler) {
+      // Another object after each -refreshQueues; what is not set has the scheduler's own default.
+      CapacitySchedulerConfiguration conf = ((CapacityScheduler) rm.getScheduler()).getConfiguration();
+      delays.put("node_locality_delay", (long) conf.getNodeLocalityDelay());
+      delays.put("rack_locality_additional_delay", (long) conf.getRackLocalityAdditionalDelay());
+    }
+    return delays;
   }
 
   /** Takes the nodes in; now and then. */

@@ -4,6 +4,7 @@ import io.hintd.plugin.Breaker;
 import io.hintd.plugin.SettingsReader;
 import java.util.Map;
 import java.util.Properties;
+import java.util.TreeMap;
 
 /** What the processor is told to do. Unknown keys and wrong values are refused, all at once. */
 final class Settings {
@@ -99,6 +100,14 @@ final class Settings {
   /** Of {@code root.a.b}, or a leaf's name alone: its own, its nearest ancestor's, the default. */
   Mode mode(String queue) {
     return of(queue, queues, mode);
+  }
+
+  /** Modes by name as {@link #mode} takes them; {@code *}: the default. */
+  Map<String, String> modes() {
+    Map<String, String> all = new TreeMap<>();
+    all.put("*", mode.name());
+    queues.forEach((queue, of) -> all.put(queue, of.name()));
+    return all;
   }
 
   /** Whether receivers of heavy shuffles of the queue wait for their turn; names as in {@link #mode}. */

@@ -144,8 +144,10 @@ class HintProcessorTest {
     ApplicationAttemptId app = register();
     assertEquals("*=2", yarn.told(allocate(app, any(2))));
     assertEquals(2L, processor.counters().getCounts().get("shadow_hinted"));
+    assertEquals("{*=SHADOW}", processor.counters().getModes().toString());
     Files.write(folder.resolve("settings"), Arrays.asList("address=" + daemon.address(), "mode=off", "mode.root.q=on", "wait-ms=1000"));
     until(() -> processor.counters().reloads.sum() == 2);
+    assertEquals("{*=OFF, root.q=ON}", processor.counters().getModes().toString());
     assertFalse(hosts(allocate(register(), any(2))).isEmpty());
     Files.write(folder.resolve("settings"), Arrays.asList("address=" + daemon.address(), "mode=off"));
     until(() -> processor.counters().reloads.sum() == 3);
