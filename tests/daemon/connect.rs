@@ -3,7 +3,7 @@
 
 use crate::hadoop_server::{Said, Server, http, tls};
 use crate::program::{Program, command, write_config_with};
-use crate::world::{hello, register};
+use crate::world::{heartbeat, hello, register};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Output;
@@ -113,4 +113,64 @@ async fn a_daemon_with_nodes_of_others_is_no_place_to_emulate_on_and_all_refused
     assert_eq!(emulated.status.code(), Some(1), "{said}");
     assert!(said.contains("no request got an answer: "), "{said}");
     assert!(found["refused"].as_u64() >= Some(60) && found["refused"] == found["requests"], "{found}");
+}
+
+/// Runs on until it is killed; ends with its owner.
+struct Emulated(std::process::Child);
+
+impl Emulated {
+    fn start(folder: &Path, port: u16) -> Self {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hintctl"));
+        command.arg("--admin-socket").arg(folder.join("admin.sock")).arg("--address").arg(format!("127.0.0.1:{port}"));
+        command.env("XDG_STATE_HOME", folder).args(["emulate", "--keep", "--seconds", "60"]);
+        Self(command.stdout(std::process::Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Emulated {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_cluster_at_a_time_is_emulated_on_a_daemon() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let port = write_config_with(at, &[]);
+    let program = Program::bare(&mut command(at), at, port).await;
+    let watched = |status: &hintd_client::wire::v1::StatusResponse| status.watchers.iter().any(|of| of.attached);
+    let first = Emulated::start(at, port);
+    program.until("the first is there", |status| status.nodes == 40 && watched(status)).await;
+    let refused = |args: &[&str]| {
+        let emulated = hintctl(at, port, args);
+        let said = String::from_utf8_lossy(&emulated.stderr).into_owned();
+        assert_eq!(emulated.status.code(), Some(2), "{said}");
+        said
+    };
+    // All of the first one's nodes are among the second's.
+    let said = refused(&["emulate", "--nodes", "60", "--seconds", "2"]);
+    assert!(said.contains("another hintctl emulate feeds it now") && said.contains("--force"), "{said}");
+    assert_eq!(program.until("it still answers", |_| true).await.nodes, 40, "it was told nothing");
+
+    // The first has ended, and one of its nodes is somebody's.
+    drop(first);
+    program.until("its controller is gone", |status| !watched(status)).await;
+    let mut feed = program.client.feed(hello()).await.unwrap();
+    feed.send(register("node-01-1", "/rack-01", 8_192)).await.unwrap();
+    let beats = tokio::spawn(async move {
+        for beat in 2.. {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            if feed.send(heartbeat("node-01-1", beat, 0, Vec::new())).await.is_err() {
+                return;
+            }
+        }
+    });
+    let said = refused(&["emulate", "--seconds", "2"]);
+    assert!(said.contains("1 node that the emulated cluster would have reports to it already: node-01-1"), "{said}");
+    beats.abort();
+    let _ = beats.await;
+    let _second = Emulated::start(at, port);
+    program.until("what ended hinders nobody", watched).await;
 }

@@ -13,6 +13,7 @@ mod contention;
 mod crash;
 mod dispatch;
 mod doctor;
+mod emulated;
 mod fault_clients;
 mod fault_clock;
 mod fault_feeds;

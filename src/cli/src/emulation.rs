@@ -1,24 +1,28 @@
 //! `hintctl emulate`: an emulated cluster that feeds a running daemon and asks it for hints, to try a daemon without Hadoop.
 
+mod trial;
+
 use super::connect::{DaemonArgs, block_on};
 use super::demo::small_trace;
 use super::failure::Failure;
 use super::interrupt::Interrupts;
-use super::output::Output;
+use super::output::{self, Output};
 use crate::emulate::hdfs::Namespace;
 use crate::emulate::shared::Behavior;
 use crate::emulate::tally::Tally;
 use crate::emulate::{Cluster, ClusterShape, Emulation, EmulationEvent, Fault, Script, Workload};
 use clap::Args;
-use hintd::findings::some;
-use hintd_client::wire::v1;
+use hintd_model::units::BitsPerSec;
 use serde_json::json;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How busy the jobs keep the cluster.
 const LOAD: f64 = 0.5;
 /// Time for what was submitted last to end.
-const TAIL: Duration = Duration::from_secs(25);
+const TAIL: Duration = Duration::from_secs(60);
+/// A node's link where tasks take as long as in the trace. Where they are shortened links are as much faster: a network that
+/// jobs feel, at any `--seconds`.
+const LINK: BitsPerSec = BitsPerSec(1_000_000_000);
 /// Longer than anybody waits for Ctrl-C.
 const KEEP: Duration = Duration::from_secs(365 * 86_400);
 
@@ -27,10 +31,13 @@ const KEEP: Duration = Duration::from_secs(365 * 86_400);
 #[command(
     after_help = "Examples:\n  hintctl emulate --seconds 300\n  hintctl emulate --nodes 1000 --racks 40 --fail-link-at 30 --repair-links-at 90\n\n\
     For daemons to try things on, not for one that serves a real cluster: its nodes, blocks and links are told over gRPC as\n\
-    a real cluster's are. A daemon that asks a ResourceManager or another server, has a network file, or knows nodes that are not\n\
-    the emulated cluster's is refused before it is told anything, and so is one whose admin socket says none of that; --force feeds\n\
-    it all the same. Jobs are those of the small trace that `hintctl demo` runs.\n\
-    It ends once its jobs have ended and its faults have come, 25 s after the last of both at most. Then its nodes are silent,\n\
+    a real cluster's are. A daemon that asks a ResourceManager or another server, has a network file, knows nodes that are not\n\
+    the emulated cluster's, or hears nodes already (another hintctl emulate feeds it) is refused before it is told anything, and so\n\
+    is one whose admin socket says none of that; --force feeds it all the same. Jobs are those of the small trace that `hintctl demo` runs.\n\
+    What they read, shuffle and write goes over the emulated network (1 Gbit/s for a node, racks 5:1 oversubscribed; as much faster\n\
+    as --seconds shortens tasks), and they wait for it. Links' counters tell it once a second, with others' traffic: see hintctl links\n\
+    --sort -load, hintctl top and the page. To see jobs without hints, put their queue into shadow mode and run it again.\n\
+    It ends once its jobs have ended and its faults have come, 60 s after the last of both at most. Then its nodes are silent,\n\
     and the daemon calls them STALE and LOST; a link that is down stays so. With --keep nodes go on reporting until\n\
     Ctrl-C, and after its last job the trace begins again: the same jobs and input, as new applications.\n\
     Exit code 1: every request for hints was refused, or a promise was broken; 2: the daemon is not one to try things on."
@@ -67,13 +74,16 @@ pub struct EmulateArgs {
 /// # Errors
 /// [`Failure`] for a cluster that can't be, where no daemon answers, or a promise was broken.
 pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let shape = ClusterShape { nodes: args.nodes, racks: args.racks, ..ClusterShape::default() };
+    let shape = ClusterShape { nodes: args.nodes, racks: args.racks, host_bits_per_s: LINK, ..ClusterShape::default() };
     let cluster = Cluster::build(shape).map_err(|error| Failure::Input(error.to_string()))?;
     let mut namespace = Namespace::new(args.seed);
     let span = Duration::from_secs(args.seconds);
     let jobs = small_trace()?;
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, LOAD)
         .map_err(|error| Failure::Input(format!("{:#}", anyhow::Error::from(error))))?;
+    let host_bits_per_s = BitsPerSec((LINK.as_f64() / workload.task_time).round() as u64);
+    let cluster =
+        Cluster::build(ClusterShape { host_bits_per_s, ..shape }).map_err(|error| Failure::Work(error.into()))?;
     let script = script(args, &cluster.uplinks())?;
     // Faults come at their time, however soon the jobs end.
     let last = script.iter().map(|(at, _)| *at).max().unwrap_or_default().max(span);
@@ -85,7 +95,7 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         let began = u64::try_from(started.as_millis()).unwrap_or(0);
         let client = daemon.client().await?;
         if !args.force {
-            to_try_on(daemon, &cluster).await?;
+            trial::check(daemon, &cluster).await?;
         }
         let emulation = Emulation::start(client, cluster, workload, namespace, behaviour, script, began);
         let (emulation, mut events) = emulation.await.map_err(|error| Failure::Work(error.into()))?;
@@ -105,18 +115,25 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         let (tally, stopped) = tokio::select! {
             ended = emulation.finish() => (ended.map_err(|error| Failure::Work(error.into()))?, false),
             () = stopped_by(interrupts.as_mut()) => {
-                (Tally { took: begun.elapsed(), ..shared.tally().clone() }, true)
+                let between_switches = shared.traffic().between_switches();
+                (Tally { took: begun.elapsed(), between_switches, ..shared.tally().clone() }, true)
             }
         };
         told.abort();
         let down: Vec<String> = shared.down().keys().cloned().collect();
         let document = json!({
-            "jobs": tally.jobs, "links_down": down, "requests": requests(&tally), "refused": tally.refused,
+            "between_switches_bytes": tally.between_switches.0, "jobs": tally.jobs, "jobs_ended": tally.jobs_ended,
+            "links_down": down, "mean_completion_s": mean_s(&tally), "requests": requests(&tally), "refused": tally.refused,
             "refused_first": tally.refused_first, "seconds": tally.took.as_secs_f64(), "violations": tally.violations
         });
         output.result(&document, || ended(&tally, stopped, &down))?;
         verdict(&tally)
     })
+}
+
+/// Mean time from submission to end of the jobs that ended, if any did.
+fn mean_s(tally: &Tally) -> Option<f64> {
+    (tally.jobs_ended > 0).then(|| tally.completions.as_secs_f64() / tally.jobs_ended as f64)
 }
 
 /// Requests for hints, answered and not.
@@ -134,42 +151,6 @@ fn verdict(tally: &Tally) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-/// That the daemon serves no real cluster, as far as it says: fake nodes would be hinted at beside real ones.
-async fn to_try_on(daemon: &DaemonArgs, cluster: &Cluster) -> Result<(), Failure> {
-    let unseen = |why: &dyn std::fmt::Display| {
-        Failure::Input(format!(
-            "whether the daemon serves a real cluster is not known, and it is told nothing: {why}; --force feeds it"
-        ))
-    };
-    let mut admin = daemon.operator().await.map_err(|why| unseen(&why))?;
-    let refused = |status: tonic::Status| unseen(&status.message().to_owned());
-    let status = admin.status(v1::StatusRequest {}).await.map_err(refused)?.into_inner();
-    let network = admin.network(v1::NetworkRequest {}).await.map_err(refused)?.into_inner();
-    let nodes = admin.nodes(v1::NodesRequest::default()).await.map_err(refused)?.into_inner();
-    let own = |host: &str| cluster.machines.iter().any(|machine| machine.host.as_str() == host);
-    let foreign: Vec<String> = nodes.nodes.into_iter().map(|node| node.host).filter(|host| !own(host)).collect();
-    match real(&status, &network, &foreign) {
-        None => Ok(()),
-        Some(what) => Err(Failure::Input(format!(
-            "this daemon is not one to try things on: {what}; it is told nothing (--force feeds it all the same)"
-        ))),
-    }
-}
-
-/// What shows that a daemon serves a real cluster.
-fn real(status: &v1::StatusResponse, network: &v1::NetworkResponse, foreign: &[String]) -> Option<String> {
-    if let Some(server) = status.servers.first() {
-        return Some(format!("it asks {} {}", server.source, server.address));
-    }
-    if network.source == "file" {
-        return Some("it has a network file".to_owned());
-    }
-    let nodes = if foreign.len() == 1 { "node" } else { "nodes" };
-    (!foreign.is_empty()).then(|| {
-        format!("it knows {} {nodes} that the emulated cluster does not have: {}", foreign.len(), some(foreign))
-    })
 }
 
 /// Waits for Ctrl-C, for good where it is not heard.
@@ -193,11 +174,19 @@ fn ended(tally: &Tally, stopped: bool, down: &[String]) -> String {
         tally.took.as_secs_f64(),
         requests(tally)
     );
+    let took = mean_s(tally).map_or_else(String::new, |mean| {
+        let carried = output::bytes(tally.between_switches.as_f64());
+        let ended = tally.jobs_ended;
+        format!(
+            ". {ended} ended, after {} in the mean; links between switches carried {carried} for jobs",
+            output::seconds(mean)
+        )
+    });
     let links = match down {
         [] => String::new(),
         down => format!(" Down still, as far as it was told: {}.", down.join(", ")),
     };
-    format!("{first}. The emulated nodes are silent from now on: the daemon calls them STALE, then LOST.{links}")
+    format!("{first}{took}. The emulated nodes are silent from now on: the daemon calls them STALE, then LOST.{links}")
 }
 
 /// A link by name and not the busiest: whether any has a route of a job at that time depends on how fast the machine is.
@@ -221,11 +210,19 @@ fn script(args: &EmulateArgs, uplinks: &[String]) -> Result<Script, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hintd_model::units::Bytes;
 
     #[test]
     fn what_is_left_behind_is_said() {
         let took = Duration::from_secs(30);
         let tally = Tally { jobs: 60, took, latencies: vec![took; 70], ..Tally::default() };
+        let done =
+            Tally { jobs_ended: 60, completions: took * 4, between_switches: Bytes(3_000_000_000), ..tally.clone() };
+        let said = ended(&done, false, &[]);
+        assert!(
+            said.contains("none refused. 60 ended, after 2 s in the mean; links between switches carried 3 GB"),
+            "{said}"
+        );
         let said = ended(&tally, false, &["edge-01--core-1".to_owned()]);
         assert!(said.starts_with("60 jobs in 30 s; 70 requests for hints, none refused. The emulated nodes"), "{said}");
         assert!(said.ends_with("Down still, as far as it was told: edge-01--core-1."), "{said}");
@@ -247,23 +244,6 @@ mod tests {
         let all = Tally { latencies: Vec::new(), ..some };
         let Err(Failure::Work(why)) = verdict(&all) else { panic!("all were refused") };
         assert_eq!(why.to_string(), "no request got an answer: queue \"q\" is unknown");
-    }
-
-    #[test]
-    fn a_daemon_of_a_real_cluster_is_told_by_what_it_asks_and_knows() {
-        let (status, network) = (v1::StatusResponse::default(), v1::NetworkResponse::default());
-        assert_eq!(real(&status, &network, &[]), None);
-        let foreign = real(&status, &network, &["dn1".to_owned(), "dn2".to_owned()]);
-        assert_eq!(foreign.as_deref(), Some("it knows 2 nodes that the emulated cluster does not have: dn1, dn2"));
-        let file = v1::NetworkResponse { source: "file".into(), ..v1::NetworkResponse::default() };
-        assert_eq!(real(&status, &file, &[]).as_deref(), Some("it has a network file"));
-        let server = v1::ServerView {
-            source: "resource_manager".into(),
-            address: "http://rm:8088".into(),
-            ..Default::default()
-        };
-        let asks = v1::StatusResponse { servers: vec![server], ..status };
-        assert_eq!(real(&asks, &network, &[]).as_deref(), Some("it asks resource_manager http://rm:8088"));
     }
 
     #[test]

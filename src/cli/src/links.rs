@@ -20,8 +20,8 @@ use hintd_client::wire::v1;
     application is over: hints that nobody followed yet, or a request of hintctl's, load links as well. --sort -load has what\n\
     was measured in the last 15 s first, then the rest. Pairs of tasks whose bytes are not known, or are 0, load no link. Users\n\
     are always modelled: the link is measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user\n\
-    above what is measured says that the model is wrong there. Without users: others are those who did not ask for hints, or\n\
-    whose flows hintd does not know.\n\n\
+    above what is measured does not send yet, or no longer, or the model is wrong there. Without users: others are those who\n\
+    did not ask for hints, or whose flows hintd does not know.\n\n\
     Of a link that is down hintctl links ID names the applications whose routes it carried when it went down, and whether these\n\
     have other paths now. Named are routes that a controller installed, and those of hosts that the link alone joined to the rest."
 )]
@@ -263,7 +263,10 @@ fn link_text(link: &v1::LinkView) -> String {
     let direction = |from: &str, to: &str, rate: u64, modelled: u64, pairs: u64| {
         let share = output::digits(rate as f64 * 100.0 / link.bits_per_s.max(1) as f64);
         let wrong = match is_measured(link) && modelled > rate {
-            true => format!("; the model has {} and is wrong here", marked_load(v1::LoadSource::Modelled, modelled)),
+            true => format!(
+                "; the model has {}, with flows that do not send now",
+                marked_load(v1::LoadSource::Modelled, modelled)
+            ),
             false => String::new(),
         };
         format!("{from} to {to}: {} ({share} %), {pairs} task pairs{wrong}", marked_load(source, rate))
@@ -468,7 +471,9 @@ mod tests {
         };
         let text = link_text(&wrong);
         assert!(
-            text.contains("440 Mbit/s (4.4 %), 7 task pairs; the model has ~2.5 Gbit/s and is wrong here"),
+            text.contains(
+                "440 Mbit/s (4.4 %), 7 task pairs; the model has ~2.5 Gbit/s, with flows that do not send now"
+            ),
             "{text}"
         );
         assert!(text.contains("measured 2.3 s ago") && text.contains("above what is measured"), "{text}");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio_stream::StreamExt as _;
 
 /// The name that it watches under.
-const WATCHER: &str = "emulated-controller";
+pub(crate) const WATCHER: &str = "emulated-controller";
 
 /// Watches running flows as the one that installs their routes, until the daemon ends it.
 ///
@@ -36,6 +36,7 @@ pub(super) async fn start(shared: &Arc<Shared>) -> Result<impl Future<Output = (
                 }
                 wrong
             };
+            shared.install(&update);
             shared.tally().violations.extend(wrong);
             shared.tell(EmulationEvent::FlowRoutes { update: Box::new(update), took });
             if let Err(error) = shared.client.acknowledge(WATCHER, number, Vec::new()).await {

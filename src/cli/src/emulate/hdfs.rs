@@ -109,10 +109,21 @@ impl Namespace {
         self.files.get(path).map_or(&[], Vec::as_slice)
     }
 
+    /// The blocks of files, one file after the other.
+    #[must_use]
+    pub fn input(&self, paths: &[String]) -> Vec<BlockAt> {
+        paths.iter().flat_map(|path| self.blocks(path)).cloned().collect()
+    }
+
     /// `BlockPlacementPolicyDefault` for a writer outside the cluster: a random node, then two nodes of another rack.
     fn replicas(&mut self, cluster: &Cluster) -> Vec<usize> {
+        let first = self.rng.random_range(0..cluster.machines.len());
+        self.pipeline(first, cluster)
+    }
+
+    /// The same for a writer on a node: that node first. Each sends to the next.
+    pub fn pipeline(&mut self, first: usize, cluster: &Cluster) -> Vec<usize> {
         let machines = &cluster.machines;
-        let first = self.rng.random_range(0..machines.len());
         let elsewhere: Vec<usize> =
             (0..machines.len()).filter(|&node| machines[node].rack_number != machines[first].rack_number).collect();
         let Some(&second) = elsewhere.choose(&mut self.rng) else { return vec![first] };

@@ -133,11 +133,16 @@ impl Workload {
     }
 
     fn seconds(&self, job: &JobPlan, task: Task) -> f64 {
-        let bytes = match task {
+        self.model.task_time(job.number, task, self.input(job, task)).as_secs_f64()
+    }
+
+    /// Bytes that a task works through.
+    #[must_use]
+    pub fn input(&self, job: &JobPlan, task: Task) -> Bytes {
+        match task {
             Task::Map(map) => self.model.map_input(job.input, map),
             Task::Reduce(reduce) => self.model.reduce_input(job.shuffle, job.output, reduce),
-        };
-        self.model.task_time(job.number, task, bytes).as_secs_f64()
+        }
     }
 }
 

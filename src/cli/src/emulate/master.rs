@@ -2,14 +2,18 @@
 
 use super::cluster::resource;
 use super::event::EmulationEvent;
+use super::group::{Followed, Group, host_rows, take_row};
+use super::hdfs::BlockAt;
 use super::jobs::{JobPlan, MAP_MB, REDUCE_MB, TASK_VCORES};
-use super::shared::Shared;
+use super::running::{Phase, Running};
+use super::shared::{Shared, TRANSFERS};
+use super::traffic::TransferId;
 use super::yarn::{self, Allocation, AskTable, MasterMessage};
 use hintd_client::wire::{v1, yarn as proto};
 use hintd_client::{Advice, Client, ClientError, Follower, Hinted};
-use hintd_model::units::{AttemptId, ContainerId, SchedulerKey};
+use hintd_model::units::{AttemptId, Bytes, ContainerId, SchedulerKey};
 use hintd_simulator::Task;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -26,53 +30,17 @@ const DISPATCHED: [&str; 2] = ["offer", "max_wait"];
 /// How long a master that follows waits for a daemon that went away; then it goes on without advice.
 const AWAY: Duration = Duration::from_secs(10);
 
-/// One group of tasks.
-#[derive(Debug)]
-struct Group {
-    /// Tasks without a container.
-    waiting: VecDeque<u32>,
-    /// Tasks that were never hinted: a later wave's.
-    unhinted: u32,
-    /// Tasks that the daemon holds back: their hints come on Follow, and YARN is not asked for them before.
-    pending: u32,
-    /// Containers to ask for by row, as the hints say; `*` is computed when asking.
-    rows: BTreeMap<String, u32>,
-    /// Leases not yet used, by host.
-    leases: BTreeMap<String, VecDeque<u64>>,
-    /// Hosts hinted, with how many containers are still expected there.
-    hinted: BTreeMap<String, u32>,
-    /// Hosts hinted as next best.
-    fallbacks: BTreeSet<String>,
-    /// Tasks that ended.
-    ended: u32,
-    /// All tasks.
-    count: u32,
-}
-
-/// Where YARN put a container, beside where it was hinted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Followed {
-    Preferred,
-    Fallback,
-    Elsewhere,
-}
-
-#[derive(Debug, Clone)]
-struct Running {
-    group: usize,
-    task: u32,
-    host: String,
-    since: Instant,
-    /// When it ends; a reduce has no end before the last map has.
-    ends: Option<Instant>,
-}
-
 struct Master {
     shared: Arc<Shared>,
     job: usize,
     attempt: AttemptId,
     groups: [Group; 2],
+    /// The blocks of its maps.
+    input: Vec<BlockAt>,
+    /// Maps that have ended, by node: their output lies there.
+    outputs: BTreeMap<usize, u32>,
     running: BTreeMap<ContainerId, Running>,
+    transfers: BTreeMap<TransferId, ContainerId>,
     ends: BTreeSet<(Instant, ContainerId)>,
     client: Client,
     follow: Option<Follower>,
@@ -95,69 +63,29 @@ pub async fn run(shared: Arc<Shared>, job: usize, sequence: u32) {
     master.report(v1::task_event::What::Done(v1::ApplicationDone { failed: false }), "", "").await;
     shared.remove_master(attempt);
     shared.yarn().finish_application(attempt);
-    shared.tally().jobs_ended += 1;
-    shared.tell(EmulationEvent::Ended { job: master.plan().number, took: submitted.elapsed() });
-}
-
-impl Group {
-    fn new(count: u32) -> Self {
-        Self {
-            waiting: (0..count).collect(),
-            unhinted: count,
-            pending: 0,
-            rows: BTreeMap::new(),
-            leases: BTreeMap::new(),
-            hinted: BTreeMap::new(),
-            fallbacks: BTreeSet::new(),
-            ended: 0,
-            count,
-        }
+    let took = submitted.elapsed();
+    {
+        let mut tally = shared.tally();
+        tally.jobs_ended += 1;
+        tally.completions += took;
     }
-
-    /// Tasks that YARN is asked for.
-    fn open(&self) -> u32 {
-        u32::try_from(self.waiting.len()).unwrap_or(u32::MAX).saturating_sub(self.unhinted).saturating_sub(self.pending)
-    }
-
-    /// Takes hints in: where containers are expected, and with which leases.
-    fn learn(&mut self, hint: &v1::Hint) {
-        *self.hinted.entry(hint.host.clone()).or_default() += hint.count;
-        self.leases.entry(hint.host.clone()).or_default().extend(&hint.lease_ids);
-        self.fallbacks.extend(hint.fallbacks.iter().cloned());
-    }
-
-    /// A container came on `host`: what of the hints that follows, and the lease it uses up.
-    fn use_hint(&mut self, host: &str) -> (Followed, u64) {
-        let followed = match self.hinted.get_mut(host) {
-            Some(count) if *count > 0 => {
-                *count -= 1;
-                Followed::Preferred
-            }
-            _ if self.fallbacks.contains(host) => Followed::Fallback,
-            _ => Followed::Elsewhere,
-        };
-        let lease = self.leases.get_mut(host).and_then(VecDeque::pop_front).unwrap_or(0);
-        (followed, lease)
-    }
-
-    /// Forgets what was hinted on hosts that are gone.
-    fn forget(&mut self, gone: &BTreeSet<String>) {
-        self.rows.retain(|name, _| !gone.contains(name));
-        self.hinted.retain(|name, _| !gone.contains(name));
-        self.leases.retain(|name, _| !gone.contains(name));
-    }
+    shared.tell(EmulationEvent::Ended { job: master.plan().number, took });
 }
 
 impl Master {
     fn new(shared: Arc<Shared>, job: usize, attempt: AttemptId) -> Self {
         let plan = &shared.workload.jobs[job];
         let groups = [Group::new(plan.maps), Group::new(plan.reduces)];
+        let input = shared.namespace().input(&plan.input_paths);
         let client = shared.client.clone();
         Self {
             job,
             attempt,
             groups,
+            input,
+            outputs: BTreeMap::new(),
             running: BTreeMap::new(),
+            transfers: BTreeMap::new(),
             ends: BTreeSet::new(),
             client,
             follow: None,
@@ -188,6 +116,7 @@ impl Master {
             Some(news) = news.recv() => match news {
                 MasterMessage::Given(allocation) => self.begin(&allocation).await,
                 MasterMessage::Lost(container) => self.lose(container),
+                MasterMessage::Arrived(transfer) => self.arrived(transfer).await,
             },
             advice = advice => match advice {
                 Ok(message) if matches!(message.advice, Some(v1::follow_message::Advice::Gap(_))) => {
@@ -246,9 +175,17 @@ impl Master {
             }
         }
         self.shared.tell(EmulationEvent::Unhinted { job: self.plan().number, why });
+        let rows = self.input_rows();
+        self.groups[MAP].rows.extend(rows);
         for group in &mut self.groups {
             (group.unhinted, group.pending) = (0, 0);
         }
+    }
+
+    /// What MapReduce asks for by itself for maps that were not hinted.
+    fn input_rows(&self) -> BTreeMap<String, u32> {
+        let maps = &self.groups[MAP];
+        maps.input_rows(maps.unhinted, &self.input, &self.shared.cluster)
     }
 
     /// What the job asks for: the tasks that were not hinted yet.
@@ -305,6 +242,7 @@ impl Master {
     /// Takes an answer's hints and its replacement table.
     fn take_first(&mut self, hints: &v1::HintSet) {
         for (at, (name, priority, _)) in PRIORITIES.iter().enumerate() {
+            let near = if at == MAP { self.input_rows() } else { BTreeMap::new() };
             let group = &mut self.groups[at];
             let mut hinted = 0;
             for hint in hints.hints.iter().filter(|hint| hint.group == *name) {
@@ -314,6 +252,12 @@ impl Master {
             let pending: u32 = hints.pending.iter().filter(|held| held.group == *name).map(|held| held.count).sum();
             group.pending += pending;
             group.unhinted = group.unhinted.saturating_sub(hinted + pending);
+            if hinted + pending == 0 || hints.mode() != v1::Mode::On {
+                // Hints are kept back, or there are none to give: nothing is left to wait for, and YARN chooses.
+                (group.unhinted, group.pending) = (0, 0);
+                group.rows.extend(near);
+                continue;
+            }
             let table = yarn::tables(&hints.asks).into_iter().find(|table| table.key.priority == *priority);
             let rows = table.map_or_else(|| host_rows(hints, name), |table| table.rows);
             group.rows.extend(rows.into_iter().filter(|(name, _)| name != "*"));
@@ -340,7 +284,8 @@ impl Master {
     async fn begin(&mut self, given: &Allocation) {
         let at = usize::from(given.key.priority == PRIORITIES[REDUCE].1);
         let host = self.shared.cluster.machines[given.node].host.to_string();
-        let Some(task) = self.groups[at].waiting.pop_front() else {
+        let input: &[BlockAt] = if at == MAP { &self.input } else { &[] };
+        let Some(task) = self.groups[at].next_for(given.node, input, &self.shared.cluster) else {
             return self.shared.yarn().finish(given.container); // asked for before a loss was known
         };
         take_row(&mut self.groups[at].rows, &host);
@@ -351,12 +296,11 @@ impl Master {
             tally.followed += u64::from(followed == Followed::Preferred);
             tally.on_fallback += u64::from(followed == Followed::Fallback);
         }
-        let maps_done = self.groups[MAP].ended == self.groups[MAP].count;
-        let since = Instant::now();
-        let running = Running { group: at, task, host: host.clone(), since, ends: None };
-        self.running.insert(given.container, running);
-        if at == MAP || maps_done {
-            self.schedule_end(given.container, since);
+        self.running.insert(given.container, Running::new(at, task, host.clone(), given.node));
+        if at == MAP {
+            self.read(given.container);
+        } else if self.groups[MAP].ended == self.groups[MAP].count {
+            self.fetch(given.container);
         }
         let what = v1::TaskAllocated { host, container_id: given.container.to_string(), lease_id };
         self.report(v1::task_event::What::Allocated(what), PRIORITIES[at].0, &task_name(at, task)).await;
@@ -379,8 +323,14 @@ impl Master {
     /// A node took a container with it: the task waits for another.
     fn lose(&mut self, container: ContainerId) {
         let Some(lost) = self.running.remove(&container) else { return };
-        if let Some(ends) = lost.ends {
+        if let Phase::Works(ends) = lost.phase {
             self.ends.remove(&(ends, container));
+        }
+        let (gone, kept) = self.transfers.iter().partition(|(_, of)| **of == container);
+        let gone: BTreeMap<TransferId, ContainerId> = gone;
+        self.transfers = kept;
+        for id in gone.into_keys() {
+            self.shared.change_traffic(|traffic, now_s| traffic.stop(now_s, id));
         }
         self.groups[lost.group].waiting.push_front(lost.task);
         self.forget_dead();
@@ -471,37 +421,128 @@ impl Master {
         hosts.into_iter().cloned().collect()
     }
 
-    /// Ends the tasks whose time has come.
-    async fn end_due(&mut self) {
-        let now = Instant::now();
-        while let Some(&(at, container)) = self.ends.first().filter(|(at, _)| *at <= now) {
-            self.ends.remove(&(at, container));
-            let Some(running) = self.running.get(&container).cloned() else { continue };
-            if self.shared.is_dead(&running.host) {
-                continue; // the machine is gone with it: YARN will tell
+    /// A map gets its block from the nearest replica that is there; of equally near ones by its number.
+    fn read(&mut self, container: ContainerId) {
+        let Some(running) = self.running.get_mut(&container) else { return };
+        running.phase = Phase::Reads;
+        let (node, task) = (running.node, running.task);
+        let (machines, stopped) = (&self.shared.cluster.machines, self.shared.stopped());
+        let distance = |from: usize| match from == node {
+            true => 0,
+            false => 1 + u8::from(machines[from].rack_number != machines[node].rack_number),
+        };
+        let replicas = self.input.get(task as usize).map_or(&[][..], |block| &block.replicas);
+        let there: Vec<usize> = replicas.iter().copied().filter(|from| !stopped.contains(from)).collect();
+        let nearest = there.iter().map(|&from| distance(from)).min();
+        let near: Vec<usize> = there.into_iter().filter(|&from| Some(distance(from)) == nearest).collect();
+        match near.get(task as usize % near.len().max(1)) {
+            Some(&from) if from != node => {
+                let bytes = self.shared.workload.input(self.plan(), Task::Map(u64::from(task)));
+                self.send(container, (from, node), bytes);
             }
-            self.running.remove(&container);
-            self.groups[running.group].ended += 1;
-            self.shared.yarn().finish(container);
-            self.shared.tally().tasks_ended += 1;
-            self.report_end(&running).await;
+            _ => self.work(container),
         }
-        if self.groups[MAP].ended == self.groups[MAP].count {
-            let idle: Vec<ContainerId> =
-                self.running.iter().filter(|(_, r)| r.ends.is_none()).map(|(&container, _)| container).collect();
-            for container in idle {
-                self.schedule_end(container, now);
+    }
+
+    /// A reduce gets its part of what the maps left on each node, from a few at a time.
+    fn fetch(&mut self, container: ContainerId) {
+        let (shuffle, maps, reduces) = (self.plan().shuffle.0, u64::from(self.plan().maps), self.plan().reduces);
+        let Some(running) = self.running.get_mut(&container) else { return };
+        running.phase = Phase::Reads;
+        let part = |count: u32| Bytes(shuffle / u64::from(reduces.max(1)) * u64::from(count) / maps.max(1));
+        let elsewhere = self.outputs.iter().filter(|(node, _)| **node != running.node);
+        running.to_fetch = elsewhere.map(|(&node, &count)| (node, part(count))).collect();
+        // Not all from the same first.
+        let sources = running.to_fetch.len();
+        running.to_fetch.rotate_left(running.task as usize % sources.max(1));
+        self.fetch_on(container);
+    }
+
+    fn fetch_on(&mut self, container: ContainerId) {
+        while let Some(running) = self.running.get_mut(&container).filter(|running| running.under_way < TRANSFERS) {
+            let to = running.node;
+            match running.to_fetch.pop() {
+                Some((from, bytes)) => self.send(container, (from, to), bytes),
+                None if running.under_way == 0 => return self.work(container),
+                None => return,
             }
         }
     }
 
-    fn schedule_end(&mut self, container: ContainerId, from: Instant) {
+    fn send(&mut self, container: ContainerId, (from, to): (usize, usize), bytes: Bytes) {
+        let transfer = self.shared.send(self.attempt, from, to, bytes);
+        self.transfers.insert(transfer, container);
+        self.running.entry(container).and_modify(|running| running.under_way += 1);
+    }
+
+    /// What was sent to a container, or by it, is there.
+    async fn arrived(&mut self, transfer: TransferId) {
+        let Some(container) = self.transfers.remove(&transfer) else { return };
+        let Some(running) = self.running.get_mut(&container) else { return };
+        running.under_way -= 1;
+        if self.shared.is_dead(&running.host) {
+            return; // YARN will tell
+        }
+        match (running.phase, running.group) {
+            (Phase::Reads, MAP) => self.work(container),
+            (Phase::Reads, _) => self.fetch_on(container),
+            (Phase::Worked, _) if running.under_way == 0 => self.end(container).await,
+            _ => {}
+        }
+    }
+
+    /// The task has all its bytes and works through them; a reduce writes meanwhile, each replica to the next.
+    fn work(&mut self, container: ContainerId) {
         let Some(running) = self.running.get(&container) else { return };
-        let number = u64::from(running.task);
-        let task = if running.group == MAP { Task::Map(number) } else { Task::Reduce(number) };
-        let ends = from + self.shared.workload.task_time(self.plan(), task);
-        self.running.entry(container).and_modify(|running| running.ends = Some(ends));
+        let (group, number, node) = (running.group, u64::from(running.task), running.node);
+        let task = if group == MAP { Task::Map(number) } else { Task::Reduce(number) };
+        let ends = Instant::now() + self.shared.workload.task_time(self.plan(), task);
+        self.running.entry(container).and_modify(|running| running.phase = Phase::Works(ends));
         self.ends.insert((ends, container));
+        if group == REDUCE {
+            let bytes = Bytes(self.plan().output.0 / u64::from(self.plan().reduces.max(1)));
+            let stopped = self.shared.stopped();
+            let mut replicas = self.shared.namespace().pipeline(node, &self.shared.cluster);
+            replicas.retain(|replica| !stopped.contains(replica));
+            for ends in replicas.windows(2) {
+                self.send(container, (ends[0], ends[1]), bytes);
+            }
+        }
+    }
+
+    /// Tasks whose work is done end, unless they wait for what they wrote.
+    async fn end_due(&mut self) {
+        let now = Instant::now();
+        while let Some(&(at, container)) = self.ends.first().filter(|(at, _)| *at <= now) {
+            self.ends.remove(&(at, container));
+            let Some(running) = self.running.get_mut(&container) else { continue };
+            if self.shared.is_dead(&running.host) {
+                continue; // the machine is gone with it: YARN will tell
+            }
+            running.phase = Phase::Worked;
+            if running.under_way == 0 {
+                self.end(container).await;
+            }
+        }
+    }
+
+    /// A task ends; with the last map reduces have something to fetch.
+    async fn end(&mut self, container: ContainerId) {
+        let Some(running) = self.running.remove(&container) else { return };
+        self.groups[running.group].ended += 1;
+        if running.group == MAP {
+            *self.outputs.entry(running.node).or_default() += 1;
+        }
+        self.shared.yarn().finish(container);
+        self.shared.tally().tasks_ended += 1;
+        self.report_end(&running).await;
+        if self.groups[MAP].ended == self.groups[MAP].count {
+            let waits = |(container, running): (&ContainerId, &Running)| {
+                (running.group == REDUCE && running.phase == Phase::Waits).then_some(*container)
+            };
+            let waiting: Vec<ContainerId> = self.running.iter().filter_map(waits).collect();
+            waiting.into_iter().for_each(|container| self.fetch(container));
+        }
     }
 
     async fn report_end(&mut self, running: &Running) {
@@ -556,21 +597,7 @@ fn task_name(group: usize, task: u32) -> String {
     format!("{}-{task:06}", if group == MAP { "m" } else { "r" })
 }
 
-fn take_row(rows: &mut BTreeMap<String, u32>, name: &str) {
-    if let Some(count) = rows.get_mut(name) {
-        *count = count.saturating_sub(1);
-    }
-}
-
-fn host_rows(hints: &v1::HintSet, group: &str) -> BTreeMap<String, u32> {
-    let mut rows = BTreeMap::new();
-    for hint in hints.hints.iter().filter(|hint| hint.group == group) {
-        *rows.entry(hint.host.clone()).or_default() += hint.count;
-    }
-    rows
-}
-
-async fn sleep_until(at: Option<Instant>) {
+pub(super) async fn sleep_until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,

@@ -9,6 +9,7 @@ use super::master;
 use super::shared::{Behavior, Shared};
 use super::sources::{Facts, FeedError, Sources};
 use super::tally::Tally;
+use super::traffic::Traffic;
 use super::yarn::{MasterMessage, Yarn};
 use hintd_client::wire::v1;
 use hintd_client::{Client, ClientError};
@@ -16,7 +17,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_stream::StreamExt as _;
@@ -25,6 +26,9 @@ use tokio_stream::StreamExt as _;
 const STREAM: u64 = 3;
 /// What happened and was not read yet: all of the demonstrations' and tests' stories.
 const HAPPENINGS_MAX: usize = 65_536;
+
+/// Beats between two readings of the links' counters.
+const COUNTERS_EVERY: u64 = 5;
 
 /// A link that is mended stays down for so long at least.
 const DOWN_AT_LEAST: Duration = Duration::from_millis(1_500);
@@ -110,6 +114,9 @@ impl Emulation {
             link_told: Mutex::default(),
             down,
             tables: Mutex::default(),
+            traffic: Mutex::new(Traffic::new(&cluster)),
+            traffic_changed: Notify::new(),
+            began: Instant::now(),
             happenings,
             cluster,
             workload,
@@ -118,6 +125,7 @@ impl Emulation {
         });
         let mut tasks = JoinSet::new();
         watch_routes(&shared, &mut tasks).await?;
+        tasks.spawn(carry(Arc::clone(&shared)));
         let main = tokio::spawn(work(Arc::clone(&shared), sources, script));
         Ok((Self { shared, tasks, main }, receiver))
     }
@@ -162,6 +170,7 @@ async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> 
     let mut silent: Vec<(Instant, usize)> = Vec::new();
     let mut rng = ChaCha8Rng::seed_from_u64(shared.behaviour.seed);
     rng.set_stream(STREAM);
+    let mut beaten = 0_u64;
     let mut beats = tokio::time::interval(shared.behaviour.heartbeat);
     beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -174,7 +183,13 @@ async fn work(shared: Arc<Shared>, mut sources: Sources, mut script: Script) -> 
         cast.submit(&shared, now);
         cast.foreign(&shared, now);
         give_up_nodes(&shared, &mut sources, &mut silent).await?;
-        beat(&shared, &mut sources, &mut rng).await?;
+        beat(&shared, &mut sources).await?;
+        others_send(&shared, &mut rng);
+        beaten += 1;
+        if beaten.is_multiple_of(COUNTERS_EVERY) {
+            let loads = shared.change_traffic(|traffic, now_s| traffic.read_counters(now_s));
+            sources.link_loads(loads).await?;
+        }
         while cast.masters.try_join_next().is_some() {}
         let submitted = cast.masters.is_empty() && cast.next(&shared).is_none();
         // With the last job gone, what waits for one to run has nothing left to wait for.
@@ -225,7 +240,7 @@ impl MainLoopActors {
 }
 
 /// Every node offers its room to YARN and reports to the daemon.
-async fn beat(shared: &Shared, sources: &mut Sources, rng: &mut ChaCha8Rng) -> Result<(), EmulationError> {
+async fn beat(shared: &Shared, sources: &mut Sources) -> Result<(), EmulationError> {
     sources.keep_up().await?;
     for host in sources.heartbeats.stream().take_resync() {
         if let Some(node) = shared.cluster.find(&host) {
@@ -255,21 +270,40 @@ async fn beat(shared: &Shared, sources: &mut Sources, rng: &mut ChaCha8Rng) -> R
     if let Err(violation) = shared.yarn().audit() {
         shared.tally().violations.push(violation);
     }
-    background_load(shared, sources, rng).await
+    Ok(())
 }
 
-/// One uplink's counters a beat: 5 to 30 % of its capacity, as traffic that no job of ours makes.
-async fn background_load(shared: &Shared, sources: &mut Sources, rng: &mut ChaCha8Rng) -> Result<(), EmulationError> {
+/// Lets what is sent arrive at its time.
+async fn carry(shared: Arc<Shared>) {
+    loop {
+        let (arrived, next_s) = {
+            let mut traffic = shared.traffic();
+            (traffic.advance(shared.now_s()), traffic.next_s())
+        };
+        for arrived in arrived {
+            shared.deliver(arrived.owner, MasterMessage::Arrived(arrived.transfer));
+        }
+        let next = next_s.and_then(|at_s| Duration::try_from_secs_f64(at_s).ok());
+        let due = next.and_then(|next| shared.began.checked_add(next));
+        tokio::select! {
+            () = shared.traffic_changed.notified() => {}
+            () = master::sleep_until(due) => {}
+        }
+    }
+}
+
+/// Traffic that no job of ours makes: 5 to 30 % of an uplink's capacity, of another uplink each beat.
+fn others_send(shared: &Shared, rng: &mut ChaCha8Rng) {
     let uplinks = shared.cluster.uplinks();
     if uplinks.is_empty() {
-        return Ok(());
+        return;
     }
     let id = &uplinks[rng.random_range(0..uplinks.len())];
     let index = shared.cluster.network.link(id).expect("uplinks are the network's own");
     let capacity = shared.cluster.network.link_at(index).capacity.0;
-    let mut percent = || rng.random_range(5..=30) * (capacity / 100);
-    let load = v1::LinkLoad { id: id.clone(), a_to_b_bits_per_s: percent(), b_to_a_bits_per_s: percent() };
-    Ok(sources.link_load(load).await?)
+    let mut percent = || (rng.random_range(5..=30) * (capacity / 100)) as f64;
+    let rates = [percent(), percent()];
+    shared.change_traffic(|traffic, now_s| traffic.set_others(now_s, index, rates));
 }
 
 /// Faults that have nothing to strike once no job runs.
@@ -333,6 +367,7 @@ fn kill(shared: &Shared, node: usize, dirty: &mut Vec<(Instant, usize)>) {
     };
     let now = Instant::now();
     shared.dead.lock().expect("no holder of this lock panics").insert(node, now);
+    shared.change_traffic(|traffic, now_s| traffic.stop_machine(now_s, node));
     dirty.push((now + shared.behaviour.node_expiry, node));
     let host = shared.cluster.machines[node].host.to_string();
     shared.tell(EmulationEvent::NodeKilled { host, containers, elsewhere });
@@ -345,6 +380,7 @@ async fn turn_link(shared: &Shared, sources: &mut Sources, id: String, up: bool)
     } else {
         shared.down().insert(id.clone(), now);
     }
+    shared.change_traffic(|traffic, now_s| traffic.set_link(now_s, &id, up));
     let routes = shared.tables().on(&id);
     shared.tell(EmulationEvent::Link { id: id.clone(), up, routes });
     *shared.link_told.lock().expect("no holder of this lock panics") = Some((id.clone(), Instant::now()));
@@ -377,10 +413,12 @@ async fn give_up_nodes(
 fn close(shared: &Shared, sources: &Sources, now: Duration) -> Result<(), EmulationError> {
     let (refused, complaints) = sources.refused();
     let yarn = shared.yarn().tally();
+    let between_switches = shared.traffic().between_switches();
     let mut tally = shared.tally();
     tally.feed_refused = refused;
     tally.feed_complaints = complaints;
     tally.yarn = yarn;
+    tally.between_switches = between_switches;
     tally.took = now;
     Ok(())
 }

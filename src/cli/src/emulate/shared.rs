@@ -6,16 +6,20 @@ use super::hdfs::Namespace;
 use super::jobs::Workload;
 use super::switches::Tables;
 use super::tally::Tally;
+use super::traffic::{Traffic, TransferId};
 use super::yarn::{MasterMessage, Yarn};
 use hintd_client::Client;
 use hintd_client::wire::v1;
-use hintd_model::units::{AttemptId, ContainerId};
+use hintd_model::units::{AttemptId, Bytes, ContainerId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
+
+/// Transfers that a task has under way at most: a reduce's fetches, or what it writes.
+pub(super) const TRANSFERS: usize = 5;
 
 /// How the cluster behaves.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +85,11 @@ pub struct Shared {
     /// Links that are down, since when.
     pub(super) down: Arc<Mutex<BTreeMap<String, Instant>>>,
     pub(super) tables: Mutex<Tables>,
+    pub(super) traffic: Mutex<Traffic>,
+    /// Something changed there: the next arrival may be another.
+    pub(super) traffic_changed: Notify,
+    /// When the cluster began.
+    pub(super) began: Instant,
     pub(super) happenings: mpsc::Sender<EmulationEvent>,
 }
 
@@ -105,6 +114,40 @@ impl Shared {
         self.tables.lock().expect("no holder of this lock panics")
     }
 
+    /// What is on its way over the network.
+    pub(crate) fn traffic(&self) -> MutexGuard<'_, Traffic> {
+        self.traffic.lock().expect("no holder of this lock panics")
+    }
+
+    /// Seconds since the cluster began, as the traffic counts them.
+    pub(super) fn now_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    /// Something happens to the traffic, now.
+    pub(super) fn change_traffic<T>(&self, change: impl FnOnce(&mut Traffic, f64) -> T) -> T {
+        let mut traffic = self.traffic();
+        let done = change(&mut traffic, self.now_s());
+        drop(traffic);
+        self.traffic_changed.notify_one();
+        done
+    }
+
+    /// A machine sends another something for a container of `owner`, which hears when it is there.
+    pub(super) fn send(&self, owner: AttemptId, from: usize, to: usize, bytes: Bytes) -> TransferId {
+        self.change_traffic(|traffic, now_s| traffic.send(now_s, owner, (from, to), bytes))
+    }
+
+    /// Routes that the SDN controller installed.
+    pub(super) fn install(&self, update: &v1::RouteUpdate) {
+        self.change_traffic(|traffic, now_s| traffic.install(now_s, update));
+    }
+
+    /// Machines that stopped.
+    pub(super) fn stopped(&self) -> Vec<usize> {
+        self.dead.lock().expect("no holder of this lock panics").keys().copied().collect()
+    }
+
     /// Time since the change that an update is about was told, if it is about the last one.
     pub fn since_told(&self, update: &v1::RouteUpdate) -> Option<Duration> {
         let told = self.link_told.lock().expect("no holder of this lock panics");
@@ -121,10 +164,10 @@ impl Shared {
         let _ = self.happenings.try_send(happening);
     }
 
-    /// Lets a master of so many tasks hear of its containers: that one was given, and that it was lost. One more is
-    /// asked for when a loss was heard, so few tables cross what was given by an earlier one.
+    /// Lets a master of so many tasks hear of its containers: that one was given, and that it was lost, and what arrived for
+    /// it. One more is asked for when a loss was heard, so few tables cross what was given by an earlier one.
     pub fn register_master(&self, attempt: AttemptId, tasks: u32) -> mpsc::Receiver<MasterMessage> {
-        let (sender, receiver) = mpsc::channel(4 * tasks as usize + 64);
+        let (sender, receiver) = mpsc::channel((4 + TRANSFERS) * tasks as usize + 64);
         self.masters.lock().expect("no holder of this lock panics").insert(attempt, sender);
         receiver
     }

@@ -198,13 +198,16 @@ impl Sources {
         self.topology.send(v1::TopologyItem { number: 0, item }).await.map_err(closed("topology"))
     }
 
-    /// The SDN controller tells what a link carries.
+    /// The SDN controller tells what links carry.
     ///
     /// # Errors
     /// [`FeedError::Closed`].
-    pub async fn link_load(&mut self, load: v1::LinkLoad) -> Result<(), FeedError> {
-        let item = Some(v1::link_stats_item::Item::Load(load));
-        self.link_stats.send(v1::LinkStatsItem { number: 0, item }).await.map_err(closed("link_stats"))
+    pub async fn link_loads(&mut self, loads: Vec<v1::LinkLoad>) -> Result<(), FeedError> {
+        for load in loads {
+            let item = Some(v1::link_stats_item::Item::Load(load));
+            self.link_stats.send(v1::LinkStatsItem { number: 0, item }).await.map_err(closed("link_stats"))?;
+        }
+        Ok(())
     }
 
     /// Items refused by any feed, with the first few reasons.

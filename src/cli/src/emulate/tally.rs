@@ -1,6 +1,7 @@
 //! What a run counted.
 
 use super::yarn::YarnTally;
+use hintd_model::units::Bytes;
 use std::time::Duration;
 
 /// What it all came to.
@@ -42,6 +43,10 @@ pub struct Tally {
     pub feed_complaints: Vec<String>,
     /// Promises that were broken; must be empty.
     pub violations: Vec<String>,
+    /// Bytes that links between switches carried for jobs.
+    pub between_switches: Bytes,
+    /// Of all jobs that ended, from submission.
+    pub completions: Duration,
     /// From the first submission to the last end.
     pub took: Duration,
 }

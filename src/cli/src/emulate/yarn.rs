@@ -5,6 +5,7 @@
 //! applications of the model: what they hold, their node does not have.
 
 use super::cluster::{Cluster, resource};
+use super::traffic::TransferId;
 use hintd_client::wire::{v1, yarn};
 use hintd_model::units::{ApplicationId, AttemptId, ContainerId, NodeIdx, RackIdx, SchedulerKey};
 use hintd_policy::capacity_scheduler::{
@@ -41,13 +42,15 @@ pub struct AskTable {
     pub rows: BTreeMap<String, u32>,
 }
 
-/// What the ResourceManager tells a master.
+/// What the ResourceManager tells a master, and its containers.
 #[derive(Debug, Clone)]
 pub enum MasterMessage {
     /// A container was given.
     Given(Allocation),
     /// A container died with its node.
     Lost(ContainerId),
+    /// What was sent to a container is there.
+    Arrived(TransferId),
 }
 
 /// A container that an application got.

@@ -140,7 +140,7 @@ function Chosen({ link }) {
   const sends = (way) => {
     const rate = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][way];
     const model = [link.a_to_b_modelled_bits_per_s, link.b_to_a_modelled_bits_per_s][way];
-    const wrong = link.load_source === 'measured' && model > rate ? `; the model has ${modelled(model)} and is wrong here` : '';
+    const wrong = link.load_source === 'measured' && model > rate ? `; the model has ${modelled(model)}, with flows that do not send now` : '';
     return link.up ? `${link.load_source === 'measured' ? bits(rate) : modelled(rate)} (${percent(shares(link)[way])}${aged(link)})${wrong}` : 'nothing: it is down';
   };
   return html`<section aria-labelledby="chosen" class="panel"><h2 id="chosen">Link <code>${link.id}</code> <${Copy} text=${link.id} /></h2>
