@@ -1,0 +1,148 @@
+//! Whose decisions an id means: an application's, or those of one of its attempts; and why there are none.
+
+use super::failure::Failure;
+use super::output;
+use super::printable::one_line;
+use hintd_client::AdminClient;
+use hintd_client::wire::v1;
+use std::collections::BTreeSet;
+
+/// Whose decisions are asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) application: String,
+    /// One of its attempts; 0: any.
+    pub(super) attempt: u32,
+}
+
+/// The application that an id names, or one of its attempts, as YARN's logs have it; `None`: it is a decision's.
+///
+/// # Errors
+/// [`Failure::Input`] for what begins as an attempt's id and is none.
+pub(super) fn application_of(id: &str) -> Result<Option<Asked>, Failure> {
+    if id.starts_with("application_") {
+        return Ok(Some(Asked { application: id.to_owned(), attempt: 0 }));
+    }
+    let Some(rest) = id.strip_prefix("appattempt_") else { return Ok(None) };
+    let parts =
+        rest.rsplit_once('_').and_then(|(application, attempt)| Some((application, attempt.parse::<u32>().ok()?)));
+    match parts.filter(|(application, attempt)| *attempt > 0 && application.contains('_')) {
+        Some((application, attempt)) => Ok(Some(Asked { application: format!("application_{application}"), attempt })),
+        None => {
+            let id = one_line(id);
+            Err(Failure::Input(format!(
+                "\"{id}\" is not an attempt's id, as in \"appattempt_1700000000000_0003_000001\""
+            )))
+        }
+    }
+}
+
+/// Its recorded decisions, newest first.
+///
+/// # Errors
+/// [`Failure`] where the daemon refuses.
+pub(super) async fn decisions_of(
+    admin: &mut AdminClient,
+    asked: &Asked,
+    limit: u32,
+) -> Result<v1::ListDecisionsResponse, Failure> {
+    let Asked { application, attempt } = asked;
+    let (application_id, attempt) = (application.clone(), *attempt);
+    let request = v1::ListDecisionsRequest { application_id, attempt, limit, ..v1::ListDecisionsRequest::default() };
+    let mut list = admin.list_decisions(request).await?.into_inner();
+    // A daemon of before lists those of every attempt.
+    if attempt > 0 && list.decisions.iter().any(|row| row.attempt != attempt) {
+        list.decisions.retain(|row| row.attempt == attempt);
+        list.total = list.decisions.len() as u64;
+    }
+    Ok(list)
+}
+
+/// Why there is nothing to explain: the attempt is not there, and which are; or no decision is recorded, or it never asked.
+///
+/// # Errors
+/// [`Failure`] where the daemon does not say.
+pub(super) async fn nothing_of(admin: &mut AdminClient, asked: &Asked, kept: &str) -> Result<Failure, Failure> {
+    let id = one_line(&asked.application);
+    let request = v1::ListApplicationsRequest { application_id: asked.application.clone(), ..Default::default() };
+    let known = admin.list_applications(request).await?.into_inner().applications;
+    let held = admin.list_attempts(v1::ListAttemptsRequest { limit: 0 }).await?.into_inner().attempts;
+    let held = held.into_iter().filter(|row| row.application_id == asked.application).map(|row| row.attempt);
+    let any = Asked { application: asked.application.clone(), attempt: 0 };
+    let recorded = if asked.attempt > 0 { decisions_of(admin, &any, 0).await?.decisions } else { Vec::new() };
+    let attempts: BTreeSet<u32> = held.chain(recorded.into_iter().map(|row| row.attempt)).collect();
+    Ok(Failure::Input(nothing_text(&id, asked.attempt, (&attempts, known.first()), &one_line(kept))))
+}
+
+fn nothing_text(
+    id: &str,
+    attempt: u32,
+    (attempts, known): (&BTreeSet<u32>, Option<&v1::ApplicationView>),
+    kept: &str,
+) -> String {
+    let refused = known.filter(|row| !row.refused.is_empty()).map_or_else(String::new, |row| {
+        let requests = if row.refused_requests == 1 { "request was" } else { "requests were" };
+        format!(
+            "; {} of its {requests} refused ({}), the last {} ago: the log and docs/operations.md (Common refusals) say more",
+            row.refused_requests,
+            one_line(&row.refused),
+            output::age(row.asked_ms)
+        )
+    });
+    if attempt == 0 || attempts.contains(&attempt) {
+        let whose = if attempt == 0 { id.to_owned() } else { format!("attempt {attempt} of {id}") };
+        return format!("no decision of {whose} is recorded{refused}; {kept}");
+    }
+    let numbers: Vec<String> = attempts.iter().map(ToString::to_string).collect();
+    let there = match numbers.as_slice() {
+        [] => "nor is any other of this application".to_owned(),
+        [only] => format!("known is attempt {only}"),
+        several => format!("known are attempts {}", several.join(", ")),
+    };
+    format!("no attempt {attempt} of {id} is known: {there}{refused}; {kept}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_stands_for_its_application() {
+        let of = |id: &str| application_of(id).unwrap().map(|asked| (asked.application, asked.attempt));
+        let application = || "application_1700000000000_0003".to_owned();
+        assert_eq!(of("appattempt_1700000000000_0003_000001"), Some((application(), 1)));
+        assert_eq!(of("application_1700000000000_0003"), Some((application(), 0)));
+        assert_eq!(of("0000019a000000015c0e2f9b7d3a8146"), None);
+        for wrong in ["appattempt_1_0003", "appattempt_1_0003_x", "appattempt_1_0003_000000", "appattempt_"] {
+            let said = application_of(wrong).unwrap_err().to_string();
+            assert!(said.contains("is not an attempt's id, as in \"appattempt_"), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_is_not_there_is_said_and_which_are() {
+        let said = |attempt, attempts: &[u32], known: Option<&v1::ApplicationView>| {
+            nothing_text(
+                "application_1_0003",
+                attempt,
+                (&attempts.iter().copied().collect(), known),
+                "records go back 9 s",
+            )
+        };
+        assert_eq!(
+            said(9, &[1, 2], None),
+            "no attempt 9 of application_1_0003 is known: known are attempts 1, 2; records go back 9 s"
+        );
+        assert!(said(9, &[1], None).contains("is known: known is attempt 1; "));
+        assert!(said(9, &[], None).contains("nor is any other of this application; "));
+        assert!(said(2, &[1, 2], None).starts_with("no decision of attempt 2 of application_1_0003 is recorded; "));
+        let refused = v1::ApplicationView {
+            refused: "invalid".into(),
+            refused_requests: 3,
+            asked_ms: 5_000,
+            ..Default::default()
+        };
+        let said = said(0, &[], Some(&refused));
+        assert!(said.contains("is recorded; 3 of its requests were refused (invalid), the last 5 s ago"), "{said}");
+    }
+}
