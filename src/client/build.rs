@@ -31,7 +31,7 @@ const PUBLISHED: &[&str] = &[
     "StatusResponse", "DownLinkView", "QueueView", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
     "NodesResponse", "NodeView", "LinksResponse", "LinkView", "LinkUser", "LastOutage",
     "CarriedRoutes", "CarriedApplication", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
-    "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "PolicyLearnt", "HeldOutJobs", "ReloadResponse", "CalibrateResponse", "Difference",
+    "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "PolicyLearnt", "HeldOutJobs", "PolicyClasses", "NodeClasses", "ToldClass", "ReloadResponse", "CalibrateResponse", "Difference",
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",
     "OpticalPortView", "ListAttemptsResponse", "AttemptView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
     "OpenPageResponse", "NetworkResponse", "NetworkTier", "NetworkRack", "NetworkUplink", "DiffNetworkResponse", "NetworkDifference", "RacksResponse", "HostRacks",

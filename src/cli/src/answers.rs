@@ -1,7 +1,7 @@
 //! Answers as people read them: tables without surprises. What scripts read is `hintd_client::view`.
 
 use super::blocked::blocked_text;
-use super::output;
+use super::{by_class, output};
 use hintd_client::view::ended;
 use hintd_client::wire::v1;
 use std::collections::BTreeMap;
@@ -67,6 +67,7 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
     lines.push(output::table(["group", "count", "host", "rack", "or else", "wait"], 5, rows));
     lines.push(String::new());
     lines.push(terms_table(set));
+    lines.extend(by_class::text(set).map(|line| format!("\n{line}")));
     if let Some(gain) = set.expected_gain {
         lines.push(format!("\nexpected gain over the default placement: {} %", output::digits(gain * 100.0)));
     }

@@ -13,6 +13,7 @@ pub mod attempts;
 pub mod bench;
 mod blocked;
 pub mod bundle;
+mod by_class;
 pub mod chains;
 pub mod circuits;
 mod colors;

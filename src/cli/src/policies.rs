@@ -83,9 +83,13 @@ fn learnt(training: &v1::PolicyLearnt) -> Vec<String> {
             false => "jobs held out: none, for too few of one kind would be left to learn from".to_owned(),
         });
     }
-    if !training.problem.is_empty() {
-        lines.push(format!("not trained since: {}", training.problem));
-    }
+    let also = [
+        ("not trained since", &training.problem),
+        ("trained, and what it learnt is not kept", &training.not_kept),
+        ("damaged file", &training.damaged_file),
+    ];
+    let also = also.iter().filter(|(_, why)| !why.is_empty());
+    lines.extend(also.map(|(what, why)| format!("{what}: {why}")));
     lines
 }
 
@@ -160,5 +164,20 @@ mod tests {
             text.contains("nothing yet") && text.contains("not trained since: 49 finished jobs, fewer than 50"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_was_trained_and_only_not_kept_is_not_called_untrained() {
+        let not_kept = "journal.scale_up_out: No space left on device; the next start learns anew".to_owned();
+        let damaged_file = "journal.scale_up_out: its check sum is 1, not 2; it is trained anew".to_owned();
+        let learnt = v1::PolicyLearnt { jobs: 60, not_kept, damaged_file, ..v1::PolicyLearnt::default() };
+        let text = shown(&policy(learnt));
+        assert!(!text.contains("not trained since"), "{text}");
+        for line in [
+            "trained, and what it learnt is not kept: journal.scale_up_out: No space left on device; the next start learns anew",
+            "damaged file: journal.scale_up_out: its check sum is 1, not 2; it is trained anew",
+        ] {
+            assert!(text.lines().any(|said| said == line), "{line}: {text}");
+        }
     }
 }

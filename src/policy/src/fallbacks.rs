@@ -15,6 +15,8 @@ pub const DEFAULT_FALLBACKS: usize = 2;
 pub struct Fallbacks<'p, 's> {
     problem: &'p PlaceProblem<'s>,
     taken: BTreeMap<NodeIdx, Resource>,
+    /// By node; `None`: none is preferred to others.
+    kept: Option<&'p [bool]>,
 }
 
 /// How good a host is; the least, field by field, is the best.
@@ -29,6 +31,15 @@ struct Rank {
     node: NodeIdx,
 }
 
+/// What hosts are ranked beside.
+#[derive(Debug, Clone, Copy)]
+struct Beside {
+    group: usize,
+    preferred: NodeIdx,
+    /// Those that the request is kept to, or the others; `None`: whichever.
+    kept: Option<bool>,
+}
+
 impl<'p, 's> Fallbacks<'p, 's> {
     /// For `placement`, whose containers count as placed.
     #[must_use]
@@ -40,7 +51,13 @@ impl<'p, 's> Fallbacks<'p, 's> {
                 *sum = sum.plus(&group.size.times(u64::from(share.count)));
             }
         }
-        Self { problem, taken }
+        Self { problem, taken, kept: None }
+    }
+
+    /// The same, with others than these nodes named only where there are too few of them.
+    #[must_use]
+    pub fn keeping_to(self, kept: Option<&'p [bool]>) -> Self {
+        Self { kept, ..self }
     }
 
     /// At most `most` candidates of the group with room for one container more, best first, without `preferred`:
@@ -48,45 +65,55 @@ impl<'p, 's> Fallbacks<'p, 's> {
     /// input and load. Looks at the rack, at the nodes with input, and at as many others as it takes.
     #[must_use]
     pub fn rank(&self, group: usize, preferred: NodeIdx, most: usize) -> Vec<NodeIdx> {
-        let asked = &self.problem.groups[group];
-        let rack = self.problem.snapshot.rack(preferred);
+        let first = Beside { group, preferred, kept: self.kept.map(|_| true) };
+        let mut ranked = self.ranked(first, most);
+        if self.kept.is_some() && ranked.len() < most {
+            ranked.extend(self.ranked(Beside { kept: Some(false), ..first }, most - ranked.len()));
+        }
+        ranked
+    }
+
+    fn ranked(&self, beside: Beside, most: usize) -> Vec<NodeIdx> {
+        let asked = &self.problem.groups[beside.group];
+        let rack = self.problem.snapshot.rack(beside.preferred);
         let mates = self.problem.snapshot.statics.members[rack.at()].iter().copied();
-        let mut ranked = self.sorted(group, preferred, mates);
+        let mut ranked = self.sorted(beside, mates);
         if ranked.len() < most {
             let elsewhere = |node: &NodeIdx| self.problem.snapshot.rack(*node) != rack;
             let with_input = asked.input.by_node.iter().map(|(node, _)| *node).filter(elsewhere);
-            ranked.extend(self.sorted(group, preferred, with_input));
+            ranked.extend(self.sorted(beside, with_input));
         }
         if ranked.len() < most {
-            ranked.extend(self.others(group, preferred, most - ranked.len(), &ranked));
+            ranked.extend(self.others(beside, most - ranked.len(), &ranked));
         }
         ranked.truncate(most);
         ranked
     }
 
-    fn sorted(&self, group: usize, preferred: NodeIdx, nodes: impl Iterator<Item = NodeIdx>) -> Vec<NodeIdx> {
-        let mut ranks: Vec<Rank> = nodes.filter_map(|node| self.rank_of(group, preferred, node)).collect();
+    fn sorted(&self, beside: Beside, nodes: impl Iterator<Item = NodeIdx>) -> Vec<NodeIdx> {
+        let mut ranks: Vec<Rank> = nodes.filter_map(|node| self.rank_of(beside, node)).collect();
         ranks.sort_unstable();
         ranks.into_iter().map(|rank| rank.node).collect()
     }
 
     /// Candidates after the preferred one, round and round, until enough are found: racks follow each other by
     /// index, so neighbours come first.
-    fn others(&self, group: usize, preferred: NodeIdx, most: usize, known: &[NodeIdx]) -> Vec<NodeIdx> {
-        let candidates = &self.problem.groups[group].candidates;
-        let start = candidates.partition_point(|node| *node <= preferred);
+    fn others(&self, beside: Beside, most: usize, known: &[NodeIdx]) -> Vec<NodeIdx> {
+        let candidates = &self.problem.groups[beside.group].candidates;
+        let start = candidates.partition_point(|node| *node <= beside.preferred);
         let (before, after) = candidates.split_at(start);
         let fresh = after.iter().chain(before).copied().filter(|node| !known.contains(node));
-        let found: Vec<NodeIdx> =
-            fresh.filter(|&node| self.rank_of(group, preferred, node).is_some()).take(most).collect();
-        self.sorted(group, preferred, found.into_iter())
+        let found: Vec<NodeIdx> = fresh.filter(|&node| self.rank_of(beside, node).is_some()).take(most).collect();
+        self.sorted(beside, found.into_iter())
     }
 
-    /// `None` for the preferred node itself and where there is no room.
-    fn rank_of(&self, group: usize, preferred: NodeIdx, node: NodeIdx) -> Option<Rank> {
+    /// `None` for the preferred node itself, for one of the other kind, and where there is no room.
+    fn rank_of(&self, beside: Beside, node: NodeIdx) -> Option<Rank> {
+        let Beside { group, preferred, kept } = beside;
         let (problem, asked) = (self.problem, &self.problem.groups[group]);
+        let of_other_kind = self.kept.zip(kept).is_some_and(|(nodes, kept)| nodes[node.at()] != kept);
         let elsewhere = asked.planned.as_ref().is_some_and(|it| it.only && !it.has(problem.snapshot.rack(node)));
-        if node == preferred || elsewhere || asked.candidates.binary_search(&node).is_err() {
+        if node == preferred || of_other_kind || elsewhere || asked.candidates.binary_search(&node).is_err() {
             return None;
         }
         let room = problem.room(node);
@@ -142,5 +169,21 @@ mod tests {
         assert_eq!(nodes(ranker.rank(0, NodeIdx(0), 99)).len(), 10, "all but itself and the full one");
         let ranker = Fallbacks::new(&problem, &placement(&[(0, 1), (3, 4)]));
         assert_eq!(nodes(ranker.rank(0, NodeIdx(0), 2)), [1, 9], "3 is full of this placement itself");
+    }
+
+    #[test]
+    fn nodes_that_a_request_is_kept_to_come_before_all_others_however_near_these_are() {
+        let spec = TreeSpec { racks: 2, hosts_per_rack: 3, ..TreeSpec::default() };
+        let sample = cluster(&tree(&spec).unwrap(), UNIT.times(4), Bytes(1));
+        let problem = sample.problem(vec![sample.group("g", 4, UNIT)], vec![], vec![]);
+        let placed = placement(&[(0, 1)]);
+        let kept = [true, false, false, false, true, true];
+        let nodes = |kept: Option<&[bool]>, most| {
+            let ranked = Fallbacks::new(&problem, &placed).keeping_to(kept).rank(0, NodeIdx(0), most);
+            ranked.into_iter().map(|node| node.0).collect::<Vec<_>>()
+        };
+        assert_eq!(nodes(None, 2), [1, 2]);
+        assert_eq!(nodes(Some(&kept), 2), [4, 5]);
+        assert_eq!(nodes(Some(&kept), 4), [4, 5, 1, 2], "others where there are too few");
     }
 }

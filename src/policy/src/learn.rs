@@ -53,6 +53,15 @@ pub struct Lesson {
     pub regression: [Judged; 2],
 }
 
+/// A class that a node is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToldClass {
+    /// `feed`, `label NAME`, or the name of a node attribute.
+    pub by: String,
+    /// Its name.
+    pub class: String,
+}
+
 /// Why nothing is learnt.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LearnError {
@@ -89,6 +98,17 @@ pub trait Learn: Send + Sync {
 
     /// Whether the node is one of these.
     fn is_of_class(&self, snapshot: &Snapshot, node: NodeIdx) -> bool;
+
+    /// The parameter that names [`Learn::class`].
+    fn class_parameter(&self) -> &'static str {
+        ""
+    }
+
+    /// The classes that a node is told, in the order in which they count: the first decides. Few have more than one.
+    fn classes_told(&self, snapshot: &Snapshot, node: NodeIdx) -> Vec<ToldClass> {
+        let _ = (snapshot, node);
+        Vec::new()
+    }
 
     /// Fewer jobs teach it nothing.
     fn jobs_min(&self) -> usize;

@@ -49,6 +49,20 @@ pub trait Place: Send + Sync {
         true
     }
 
+    /// The nodes that it keeps a request to, whether they have room or not; `None`: it keeps requests to none. To wait, and to
+    /// go beside where a container is placed, these are named first. `placement`: what it came to, without containers where
+    /// nothing has room: then it may not have been asked at all. `could`: by group, nodes that could hold a container if they
+    /// were empty.
+    fn keeps_to(
+        &self,
+        problem: &PlaceProblem<'_>,
+        placement: &Placement,
+        could: &dyn Fn(usize) -> Vec<NodeIdx>,
+    ) -> Option<KeptTo> {
+        let _ = (problem, placement, could);
+        None
+    }
+
     /// Several requests as one, if it can.
     fn as_together(&self) -> Option<&dyn PlaceTogether> {
         None
@@ -63,6 +77,15 @@ pub trait Place: Send + Sync {
     fn reads_latency(&self) -> bool {
         false
     }
+}
+
+/// Nodes that a policy keeps a request to, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeptTo {
+    /// By node.
+    pub nodes: Vec<bool>,
+    /// What it went by, by name: as in a placement's parts.
+    pub parts: Vec<(String, f64)>,
 }
 
 /// Decides where the containers of several requests go.

@@ -47,8 +47,8 @@ pub struct PlaceProblem<'a> {
     pub degraded: Degraded,
 }
 
-/// What is known of a job as a whole, by its last run and by what came of it so far; 0: not known. Stock applications ask for
-/// maps and reduces one after the other, so neither request says how large the job is.
+/// What is known of a job as a whole, by its last run, by what came of it so far and by what is asked for; 0: not known. Stock
+/// applications ask for maps and reduces one after the other, so neither request says how large the job is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KnownJob {
     /// Its maps.
@@ -73,6 +73,12 @@ impl KnownJob {
     }
 }
 
+/// Whether a group of this role reads what others shuffle; every other counts among a job's maps.
+#[must_use]
+pub fn is_reduce(role: &str) -> bool {
+    role == "reduce"
+}
+
 /// What chains of middleboxes may ask of an application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner<'a> {
@@ -91,6 +97,9 @@ pub struct GroupProblem {
     pub role: Arc<str>,
     /// Containers to place, at least 1.
     pub count: u32,
+    /// Containers that are asked for, of which `count` may have been cut to what has room now: how large the group is,
+    /// however full the cluster.
+    pub asked: u32,
     /// Size of each, as YARN would allocate it.
     pub size: Resource,
     /// Scheduler key.

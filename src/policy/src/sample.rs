@@ -89,6 +89,7 @@ impl Sample {
             name: name.into(),
             role: name.into(),
             count,
+            asked: count,
             size,
             key: SchedulerKey { priority: 0, allocation_request_id: -1 },
             candidates: self.snapshot.statics.indexes().filter(fits).collect(),

@@ -100,6 +100,7 @@ fn checks(facts: &Facts) -> Vec<Check> {
     // Whoever can read the file says more of it than the daemon does.
     found.retain(|check| check.name != CONFIGURATION);
     checks.extend([host::configuration(facts), host::exposure(facts), policy::policy(answers, &facts.on_disk)]);
+    checks.extend(policy::classes(answers));
     checks.extend(found);
     checks.extend(host::process(facts, answers));
     checks.push(host::journal(facts));

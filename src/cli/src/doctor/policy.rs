@@ -45,6 +45,53 @@ pub(super) fn policy(answers: &Answers, on_disk: &OnDisk) -> Check {
     }
 }
 
+/// Of policies in use that tell classes of machines apart: whether nodes are told theirs, and only one.
+pub(super) fn classes(answers: &Answers) -> Vec<Check> {
+    let Ok(policies) = &answers.policies else { return Vec::new() };
+    let is_used = |policy: &&v1::PolicyView| {
+        policy.name == policies.default_policy || !policy.queues.is_empty() || !policy.frameworks.is_empty()
+    };
+    let of = |policy: &v1::PolicyView| Some(classes_of(&policy.name, policy.classes.as_ref()?));
+    policies.policies.iter().filter(is_used).filter_map(of).flatten().collect()
+}
+
+/// Nodes whose classes are told one by one.
+const NODES_SHOWN: usize = 3;
+
+fn classes_of(policy: &str, classes: &v1::PolicyClasses) -> Vec<Check> {
+    const NAME: &str = "classes";
+    let v1::PolicyClasses { parameter, class, nodes, others, told, ambiguous, ambiguous_total } = classes;
+    let mut checks = Vec::new();
+    if *nodes == 0 {
+        let told = match told.join(", ") {
+            told if told.is_empty() => "no node is told a class".to_owned(),
+            told => format!("nodes are told {told}"),
+        };
+        let finding = format!("{policy} is in use and no node is of the class {parameter} = \"{class}\": {told}.");
+        let advice = format!(
+            "Give the large machines that class (yarn nodeattributes -add \"HOST:hintd-class={class}\"), or set {parameter} in [policies.{policy}] to a class that nodes have."
+        );
+        checks.push(Check::warning(NAME, page::SCALE_UP_OUT, finding, advice));
+    }
+    if *ambiguous_total > 0 {
+        let one = |node: &v1::NodeClasses| {
+            let told: Vec<String> = node.told.iter().map(|told| format!("{} by {}", told.class, told.by)).collect();
+            format!("{}: {}", node.host, told.join(", "))
+        };
+        let mut shown: Vec<String> = ambiguous.iter().take(NODES_SHOWN).map(one).collect();
+        let more = (*ambiguous_total as usize).saturating_sub(shown.len());
+        shown.extend((more > 0).then(|| format!("{more} more (hintctl --json policies --show {policy})")));
+        let finding =
+            format!("Nodes are told more than one class, of which {policy} takes the first: {}.", shown.join("; "));
+        checks.push(Check::warning(NAME, page::SCALE_UP_OUT, finding, "Leave each node one of them."));
+    }
+    if checks.is_empty() {
+        let finding = format!("{policy}: {nodes} nodes are of the class {parameter} = \"{class}\", {others} are not.");
+        checks.push(Check::ok(NAME, page::SCALE_UP_OUT, finding));
+    }
+    checks
+}
+
 /// Queues with their modes: as the daemon has them in force; of one that does not say, as they are on disk.
 fn modes(status: &v1::StatusResponse, on_disk: &OnDisk) -> Vec<(String, String)> {
     match on_disk {
@@ -62,6 +109,7 @@ fn modes(status: &v1::StatusResponse, on_disk: &OnDisk) -> Vec<(String, String)>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hintd::findings::Verdict;
 
     #[test]
     fn modes_are_those_in_force_whatever_is_on_disk() {
@@ -80,6 +128,48 @@ mod tests {
             let advice = policy(&answers(status), &OnDisk::Wrong(String::new())).advice;
             assert!(advice.contains(words), "{name}: {advice}");
         }
+    }
+
+    #[test]
+    fn a_class_without_nodes_and_nodes_of_two_classes_are_warned_of_where_the_policy_is_in_use() {
+        let checks = |default: &str, queues: &[&str], classes: v1::PolicyClasses| {
+            let view = v1::PolicyView {
+                name: "scale_up_out".into(),
+                queues: queues.iter().map(|&queue| queue.to_owned()).collect(),
+                classes: Some(classes),
+                ..v1::PolicyView::default()
+            };
+            let policies = v1::ListPoliciesResponse { default_policy: default.into(), policies: vec![view] };
+            let (status, policies) = (v1::StatusResponse::default(), Ok(policies));
+            let answers = Answers { status, network: nothing_of(), racks: nothing_of(), policies, down: nothing_of() };
+            let checks = super::classes(&answers);
+            checks.into_iter().map(|check| (check.verdict, check.finding)).collect::<Vec<_>>()
+        };
+        let told = |by: &str, class: &str| v1::ToldClass { by: by.into(), class: class.into() };
+        let sound = v1::PolicyClasses {
+            parameter: "scale_up".into(),
+            class: "scale-up".into(),
+            nodes: 2,
+            others: 8,
+            ..v1::PolicyClasses::default()
+        };
+        assert!(checks("joint", &[], v1::PolicyClasses { nodes: 0, ..sound.clone() }).is_empty(), "it is not in use");
+        let ok = checks("joint", &["etl"], sound.clone());
+        let said = "scale_up_out: 2 nodes are of the class scale_up = \"scale-up\", 8 are not.";
+        assert_eq!(ok, [(Verdict::Ok, said.to_owned())]);
+        let none = v1::PolicyClasses { nodes: 0, told: vec!["big".into(), "gpu".into()], ..sound.clone() };
+        let said =
+            "scale_up_out is in use and no node is of the class scale_up = \"scale-up\": nodes are told big, gpu.";
+        assert_eq!(checks("scale_up_out", &[], none), [(Verdict::Warning, said.to_owned())]);
+        let node = |host: &str| v1::NodeClasses {
+            host: host.into(),
+            told: vec![told("feed", "small"), told("rm.yarn.io/hintd-class", "scale-up")],
+        };
+        let ambiguous = ["n1", "n2", "n3", "n4"].map(node).to_vec();
+        let two = checks("scale_up_out", &[], v1::PolicyClasses { ambiguous, ambiguous_total: 104, ..sound });
+        let [(Verdict::Warning, finding)] = &two[..] else { panic!("{two:?}") };
+        assert!(finding.contains("the first: n1: small by feed, scale-up by rm.yarn.io/hintd-class; n2"), "{finding}");
+        assert!(finding.contains("; 101 more (hintctl"), "{finding}");
     }
 
     fn nothing_of<T>() -> Result<T, String> {

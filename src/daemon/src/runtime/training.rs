@@ -46,8 +46,12 @@ pub(super) struct Training {
 pub struct PolicyTraining {
     /// When it was trained last in this life of the daemon.
     pub trained_at: Option<Timestamp>,
-    /// Why the last training, or the file of the one before, came to nothing; `None`: it came to something.
+    /// Why the last training came to nothing; `None`: it came to something.
     pub problem: Option<String>,
+    /// What is wrong with the file that keeps what was learnt, until one is written in its place.
+    pub damaged_file: Option<String>,
+    /// Why what the last training taught is in no file; `None`: it is, or it taught nothing.
+    pub not_kept: Option<String>,
     /// What the last training looked at.
     seen: Option<Seen>,
 }
@@ -103,7 +107,7 @@ impl Training {
                 Err(error) => {
                     let problem = format!("{}: {error}; it is trained anew", path.display());
                     tracing::warn!(policy = name, problem, "what it learnt can't be read");
-                    training.note(name, |of| of.problem = Some(problem));
+                    training.note(name, |of| of.damaged_file = Some(problem));
                 }
             }
         }
@@ -184,13 +188,19 @@ impl Daemon {
         let (file, journal) = (path.clone(), self.0.training.journal.clone());
         let kept = tokio::task::spawn_blocking(move || write(&file, &written, &journal)).await;
         let kept = kept.unwrap_or_else(|_| Err(io::Error::other("writing it ended in a panic")));
-        let problem = kept.err().map(|error| format!("{}: {error}; the next start learns anew", path.display()));
-        match &problem {
+        let not_kept = kept.err().map(|error| format!("{}: {error}; the next start learns anew", path.display()));
+        match &not_kept {
             None => tracing::info!(policy = name, "learnt from what finished"),
             Some(problem) => tracing::warn!(policy = name, problem, "what was learnt is not kept"),
         }
         let now = self.clock().now();
-        self.0.training.note(name, |of| (of.trained_at, of.problem) = (Some(now), problem));
+        self.0.training.note(name, |of| {
+            (of.trained_at, of.problem) = (Some(now), None);
+            if not_kept.is_none() {
+                of.damaged_file = None;
+            }
+            of.not_kept = not_kept;
+        });
     }
 
     /// Puts a policy in the place of the one that it was made from; false: a reload has put another there.

@@ -578,6 +578,7 @@ pub(super) fn policy_view(
         queues: queues.map(|(queue, _)| queue.clone()).collect(),
         frameworks: frameworks.map(|(framework, _)| framework.clone()).collect(),
         training: policy.as_learn().map(|learner| convert::training(learner.lesson(), daemon.training_of(name))),
+        classes: policy.as_learn().map(|learner| convert::classes(learner, &daemon.generation().snapshot)),
     }
 }
 

@@ -77,6 +77,7 @@ impl Trial {
             name: Arc::clone(&group.name),
             role: Arc::clone(&group.name),
             count: group.placed.max(1),
+            asked: group.placed.max(1),
             size: group.size,
             key: SchedulerKey { priority: 0, allocation_request_id: -1 },
             candidates: Arc::default(),

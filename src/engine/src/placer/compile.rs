@@ -73,7 +73,7 @@ pub(crate) fn compile<'a>(
     let learnt = sources.learnt(request, history, edges.len());
     degraded.no_edges = edges.is_empty() && sources.containers == 0;
     let anchors = anchors(generation, request, &sources)?;
-    let job = sources.job(history);
+    let job = sources.job(generation, request, history);
     let mut inputs = input_blocks::Inputs::new(snapshot, request, &edges, history, &sources);
     inputs.on_demand = settings.located.is_some();
     let mut scanner = Scanner::new(snapshot, &generation.leases, &generation.scans);
@@ -88,6 +88,7 @@ pub(crate) fn compile<'a>(
             name: Arc::clone(&group.name),
             role: Arc::clone(&group.role),
             count: sources.to_place(at, group.count),
+            asked: group.count.max(group.whole),
             size: scanned.filter.size,
             key: group.key,
             candidates: Arc::clone(&scanned.candidates),

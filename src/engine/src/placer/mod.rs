@@ -3,6 +3,7 @@
 //! # Code map
 //! - `compile`: names to dense columns; `scan`, the nodes that can; `input_blocks`, where the input lies; `sources`, what came before.
 //! - `large`: what would not fit an empty cluster; `wait`: what does not fit now; `waiting`: what a dispatcher decides.
+//! - `kept`: which nodes a policy keeps the request to. `planned`: the plan in force, for policies that follow it.
 //! - `blocked`: what keeps nodes from taking what found no room.
 //! - `chained`: whether the placement keeps the chains of middleboxes that its traffic is under.
 //! - `parts`: groups that are asked for in parts, placed as one.
@@ -18,9 +19,11 @@ mod compile;
 mod guard;
 mod hints;
 mod input_blocks;
+mod kept;
 mod large;
 mod nearest;
 mod parts;
+mod planned;
 mod rate;
 mod scan;
 mod sources;
@@ -35,13 +38,13 @@ use super::dispatching::{DispatchRequest, ImmediateRequest};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, PATHS_CUT_SHORT, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
-use super::plans::{HintedContainers, PlanNote, PlannedRun};
+use super::plans::PlannedRun;
 use super::proof::Proof;
 use super::refusal::Refusal;
 use super::settings::SourceAges;
 use super::worth::Part;
 use compile::{Compiled, compile};
-use hintd_model::cluster::{Constraints, Dataset, Gang, HintRequest, Overlay, Resource, WhenFull};
+use hintd_model::cluster::{Dataset, Gang, HintRequest, Overlay, Resource, WhenFull};
 use hintd_model::units::{Bytes, DecisionId, Micros, NodeIdx, SchedulerKey, Timestamp};
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::first_routes;
@@ -269,7 +272,7 @@ impl<'a> ProposalContext<'a> {
 
     /// How it is searched; else why it is not: no place is known to be better than another.
     fn approach(&self, place: &'a dyn Place, compiled: &mut Compiled<'_>) -> Result<Approach<'a>, WithheldReason> {
-        let planned = plan(compiled, self.request, self.chosen.policy, self.settings, self.now);
+        let planned = planned::plan(compiled, self.request, self.chosen.policy, self.settings, self.now);
         let guard = self.settings.guard.filter(|_| place.weighs_bytes() && Guard::applies(self.request, compiled));
         if guard.is_some() && self.request.when_full == WhenFull::Advise && !are_known(&compiled.problem) {
             return Err(WithheldReason::NothingKnown);
@@ -315,7 +318,9 @@ impl<'a> ProposalContext<'a> {
         };
         let note = round.as_ref().map(|round| round.note);
         let mut draft = Decision { round: note, ..blank(self.generation, self.request, self.chosen) };
+        let kept = kept::of(&compiled, approach.place, &found.in_all);
         draft.terms = terms::of(&compiled, &found.in_all);
+        kept::explain(&mut draft.terms, kept.as_ref());
         draft.terms_of_whole =
             parts::terms_of_whole(self.request, &compiled.problem, [&found.in_all, &found.placement]);
         self.compare(&mut draft, &compiled, &found, approach, stop);
@@ -325,9 +330,10 @@ impl<'a> ProposalContext<'a> {
             draft.blocked = blocked::of(&compiled, &found.placement, found.gang_waits);
             return Ok(self.without_hints(compiled, &found.placement, draft));
         }
-        draft.plan = approach.planned.map(|run| plan_note(&compiled, run, &found.placement));
+        draft.plan = approach.planned.map(|run| planned::plan_note(&compiled, run, &found.placement));
         let others = round.map(|round| round.leases);
-        Ok(self.with_hints(compiled, (&found, others.as_ref()), under, draft, stop))
+        let beside = Beside { others: others.as_ref(), kept: kept.as_ref().map(|kept| &*kept.nodes) };
+        Ok(self.with_hints(compiled, (&found, beside), under, draft, stop))
     }
 
     /// What a search came to; refused is what could only wait where its caller does not.
@@ -376,12 +382,11 @@ impl<'a> ProposalContext<'a> {
         Proposal { read: compiled.read, ..proposal(self.generation, self.request, draft, Vec::new()) }
     }
 
-    /// The answer with them: hints, what replaces the asks, flows and their routes. `others`: leases with what others of its round
-    /// take, where it was decided with any.
+    /// The answer with them: hints, what replaces the asks, flows and their routes.
     fn with_hints(
         &self,
         mut compiled: Compiled<'_>,
-        (found, others): (&Found, Option<&Overlay>),
+        (found, beside): (&Found, Beside<'_>),
         under: chained::ChainedPlacement,
         mut draft: Decision,
         stop: &mut dyn FnMut() -> bool,
@@ -390,7 +395,7 @@ impl<'a> ProposalContext<'a> {
         let (placement, gang_waits) = (&found.placement, found.gang_waits);
         let on = self.chosen.mode == Mode::On;
         let lease = on && !gang_waits;
-        let lay = Layout { generation, compiled: &compiled, placement, others, lease, gang_waits };
+        let lay = Layout { generation, compiled: &compiled, placement, beside, lease, gang_waits };
         let hints = lay.hints(request.when_full, settings, now, &mut draft);
         draft.blocked = blocked::of(&compiled, placement, gang_waits);
         if on {
@@ -436,35 +441,6 @@ fn describe(
     draft.learnt = compiled.learnt.take();
 }
 
-/// Where the plan in force has the groups, for a policy that follows plans; the run that they are of. Who needs all at once,
-/// or an answer at once, or has bounds of its own, is not told to wait for racks.
-fn plan<'s>(
-    compiled: &mut Compiled<'_>,
-    request: &HintRequest,
-    policy: &dyn Policy,
-    settings: &'s PlacerSettings,
-    now: Timestamp,
-) -> Option<&'s PlannedRun> {
-    let run = settings.planned.as_deref().filter(|_| policy.as_plan().is_some());
-    let free = |constraints: &Constraints| *constraints == Constraints::default();
-    let bound = !free(&request.constraints) || request.groups.iter().any(|group| !free(&group.constraints));
-    let waits = request.when_full == WhenFull::Advise && request.gang == Gang::UpTo && !bound;
-    let snapshot = compiled.problem.snapshot;
-    for (group, wish) in compiled.problem.groups.iter_mut().zip(&compiled.groups) {
-        group.planned = run.and_then(|run| run.racks((&group.role, wish.count), waits, snapshot, now));
-    }
-    run
-}
-
-/// How what is placed stands to that plan.
-fn plan_note(compiled: &Compiled<'_>, run: &PlannedRun, placement: &Placement) -> PlanNote {
-    let groups = compiled.problem.groups.iter().zip(&placement.groups);
-    let hinted = groups.flat_map(|(group, shares)| {
-        shares.iter().map(|share| HintedContainers { role: &group.role, node: share.node, count: share.count })
-    });
-    run.note(hinted, compiled.problem.snapshot)
-}
-
 /// What the placed containers will send, and over which routes: chosen here where the policy chose none, for the
 /// engine's one thread has no time for it.
 fn flows(
@@ -484,13 +460,21 @@ fn flows(
     Some(flows)
 }
 
+/// What is told beside a placement goes by.
+#[derive(Clone, Copy)]
+struct Beside<'a> {
+    /// Leases with what others of its round take, where it was decided with any.
+    others: Option<&'a Overlay>,
+    /// By node: those that the policy keeps the request to, where it does.
+    kept: Option<&'a [bool]>,
+}
+
 /// A placement to be told.
 struct Layout<'a> {
     generation: &'a Generation,
     compiled: &'a Compiled<'a>,
     placement: &'a Placement,
-    /// Leases with what others of its round take.
-    others: Option<&'a Overlay>,
+    beside: Beside<'a>,
     /// What is placed is to be leased.
     lease: bool,
     /// The gang has to be whole and is not: what is placed has no room, either.
@@ -503,8 +487,9 @@ impl Layout<'_> {
         let compiled = self.compiled;
         let outlook =
             AnswerContext { confidence: hints::confidence(compiled, settings, now), fallbacks: settings.fallbacks };
-        let beside = self.others.map(|leases| PlaceProblem { leases, loads: None, ..compiled.problem.clone() });
-        let best = Fallbacks::new(beside.as_ref().unwrap_or(&compiled.problem), self.placement);
+        let Beside { others, kept } = self.beside;
+        let beside = others.map(|leases| PlaceProblem { leases, loads: None, ..compiled.problem.clone() });
+        let best = Fallbacks::new(beside.as_ref().unwrap_or(&compiled.problem), self.placement).keeping_to(kept);
         let mut hints = Hints::default();
         let taken = blocked::taken(compiled, self.placement);
         for (at, shares) in self.placement.groups.iter().enumerate() {
@@ -517,7 +502,8 @@ impl Layout<'_> {
             }
             let next_wave = large::count_unplaced(compiled, at, placed, draft);
             if when_full == WhenFull::Advise {
-                let mut advice = wait::advise((compiled, self.generation), &taken, (at, unplaced - next_wave), now);
+                let found = wait::Beside { taken: &taken, kept };
+                let mut advice = wait::advise((compiled, self.generation), found, (at, unplaced - next_wave), now);
                 // There is room for one of a gang and not for all: when there is for all can't be told.
                 let waits = |wait: &Micros| !self.gang_waits || *wait > Micros::ZERO;
                 advice.rows.iter_mut().for_each(|row| row.wait = row.wait.filter(waits));

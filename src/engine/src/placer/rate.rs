@@ -1,7 +1,7 @@
 //! Two placements of one problem, each under both policies' objectives.
 
 use super::compile::compile;
-use super::{PlacerSettings, Row, SelectedPolicy, placing, plan, search, terms};
+use super::{PlacerSettings, Row, SelectedPolicy, placing, planned, search, terms};
 use crate::decision::TermValues;
 use crate::flows::Names;
 use crate::generation::Generation;
@@ -46,7 +46,7 @@ pub(crate) fn rate(
     let groups = compiled.groups.len();
     let mut placements = Vec::with_capacity(2);
     for side in sides {
-        plan(&mut compiled, request, side.chosen.policy, settings, now);
+        planned::plan(&mut compiled, request, side.chosen.policy, settings, now);
         placements.push(match side.launched {
             Some(rows) => launched(rows, groups),
             None => search(&compiled, placing(&side.chosen)?, settings, side.stop)?.in_all,

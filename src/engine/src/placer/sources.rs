@@ -18,7 +18,7 @@ use crate::generation::Generation;
 use crate::history::{EdgeHistory, JobHistory};
 use hintd_model::cluster::{HintRequest, NodeState, TaskGroup};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
-use hintd_policy::problem::{ArrivedSenders, EarlierReceivers, KnownJob};
+use hintd_policy::problem::{ArrivedSenders, EarlierReceivers, KnownJob, is_reduce};
 use std::collections::BTreeMap;
 
 /// See the module.
@@ -119,8 +119,9 @@ impl Sources {
         self.open.insert(at, whole.open);
     }
 
-    /// The whole job: as its last run was, and not smaller than what came of this one.
-    pub(crate) fn job(&self, history: Option<&JobHistory>) -> KnownJob {
+    /// The whole job: as its last run was, and not smaller than what came of this one and is asked for, whether there is room
+    /// for it or not.
+    pub(crate) fn job(&self, generation: &Generation, request: &HintRequest, history: Option<&JobHistory>) -> KnownJob {
         let last = history.and_then(|job| job.last).map(|run| KnownJob {
             maps: run.maps.0.into(),
             reduces: run.reduces.0.into(),
@@ -128,7 +129,9 @@ impl Sources {
             shuffle: run.shuffle,
         });
         let last = last.unwrap_or_default();
-        last.grown_to(last.maps.max(self.containers))
+        let [maps, reduces] = known_tasks(generation, request);
+        let job = last.grown_to(last.maps.max(self.containers).max(maps));
+        KnownJob { reduces: job.reduces.max(reduces), ..job }
     }
 
     /// Containers of a group that are to be placed with those `asked` for now: those asked for later too.
@@ -168,6 +171,19 @@ impl Sources {
         let edges = u32::try_from(between).unwrap_or(u32::MAX).saturating_add(self.edges);
         Some(LearnedFrom { key: request.recurring_key.clone()?, runs, last, edges, sources: self.containers })
     }
+}
+
+/// Maps and reduces of the groups that are asked for: those that came, and those that still have to.
+fn known_tasks(generation: &Generation, request: &HintRequest) -> [u64; 2] {
+    let arrived = generation.arrived.get(&request.attempt);
+    let mut tasks = [0; 2];
+    for group in &request.groups {
+        let came: u64 =
+            arrived.into_iter().flat_map(|arrived| arrived.of(&group.name)).map(|(_, n)| u64::from(n)).sum();
+        let all = u64::from(group.whole).max(came.saturating_add(group.count.into()));
+        tasks[usize::from(is_reduce(&group.role))] += all;
+    }
+    tasks
 }
 
 /// Where the attempt's containers of a group are, or were when they ended; what a lost node had is gone with it.

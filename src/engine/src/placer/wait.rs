@@ -26,20 +26,27 @@ pub(crate) struct WaitingContainers {
 /// Nodes named for the waiting containers of one group: an answer is no list of the cluster.
 const NODES_MAX: usize = 16;
 
+/// What places to wait at are ranked beside.
+#[derive(Clone, Copy)]
+pub(crate) struct Beside<'a> {
+    /// Room that the answer itself takes.
+    pub(crate) taken: &'a BTreeMap<NodeIdx, Resource>,
+    /// By node: those that the policy keeps the request to, where it does.
+    pub(crate) kept: Option<&'a [bool]>,
+}
+
 /// Ranks nodes for `rest` waiting containers of a group: those where room is expected first, soonest first, then
 /// those of which nothing is known, by what is free already. Equals are ordered by the request's seed, so that not
-/// everyone waits for the same node.
-///
-/// `taken`: room that the answer itself takes.
+/// everyone waits for the same node. All that the request is kept to come before all others.
 pub(crate) fn advise(
     (compiled, generation): (&Compiled<'_>, &Generation),
-    taken: &BTreeMap<NodeIdx, Resource>,
+    beside: Beside<'_>,
     (at, rest): (usize, u32),
     now: Timestamp,
 ) -> WaitAdvice {
     let (problem, group) = (&compiled.problem, &compiled.problem.groups[at]);
     let snapshot = problem.snapshot;
-    let mut ranked: Vec<(u64, u64, u64, NodeIdx)> = Vec::new();
+    let mut ranked: Vec<(bool, u64, u64, u64, NodeIdx)> = Vec::new();
     let planned = group.planned.as_ref().filter(|planned| planned.only);
     let elsewhere = |node: &NodeIdx| planned.is_some_and(|planned| !planned.has(snapshot.rack(*node)));
     for node in compiled.groups[at].filter.eligible(snapshot).filter(|node| !elsewhere(node)) {
@@ -47,9 +54,10 @@ pub(crate) fn advise(
         if !snapshot.state[node.at()].usable() || !snapshot.rules.feasible(&group.size, total) {
             continue;
         }
-        let room = problem.room(node).minus(taken.get(&node).unwrap_or(&Resource::ZERO));
+        let room = problem.room(node).minus(beside.taken.get(&node).unwrap_or(&Resource::ZERO));
         let wait = wait(compiled, generation, &group.size, node, room, now).map_or(u64::MAX, |wait| wait.0);
-        ranked.push((wait, u64::MAX - room.memory_mb(), mix(problem.seed ^ u64::from(node.0)), node));
+        let is_other = beside.kept.is_some_and(|kept| !kept[node.at()]);
+        ranked.push((is_other, wait, u64::MAX - room.memory_mb(), mix(problem.seed ^ u64::from(node.0)), node));
     }
     if ranked.len() > NODES_MAX {
         ranked.select_nth_unstable(NODES_MAX);
@@ -58,7 +66,7 @@ pub(crate) fn advise(
     ranked.sort_unstable();
     let mut rest = rest;
     let mut rows = Vec::new();
-    for &(wait, _, _, node) in &ranked {
+    for &(_, wait, _, _, node) in &ranked {
         let most = snapshot.rules.how_many(&group.size, &snapshot.statics.total[node.at()]).min(group.max_per_node);
         let count = most.min(rest);
         if count == 0 {

@@ -69,9 +69,10 @@ pub fn propose_waiting(
     draft.degraded = known.map(str::to_owned).chain(located).collect();
     draft.learnt = compiled.learnt.clone();
     draft.at = now;
+    let beside = wait::Beside { taken: &BTreeMap::new(), kept: None };
     let wanted = |at: usize| {
-        let first =
-            wait::advise((&compiled, generation), &BTreeMap::new(), (at, 1), now).rows.first().and_then(|row| row.wait);
+        let advice = wait::advise((&compiled, generation), beside, (at, 1), now);
+        let first = advice.rows.first().and_then(|row| row.wait);
         RequestedGroup { waiting: waiting(&compiled, request, at, now), expected_wait: first }
     };
     let groups = (0..request.groups.len()).map(wanted).collect();

@@ -4,6 +4,7 @@ mod adherence;
 mod arrivals;
 mod asking;
 mod circuits;
+mod classes;
 mod dispatching;
 mod executors;
 pub(super) mod flows;

@@ -170,6 +170,7 @@ fn problem<'a>(waiting: &WaitingGroup, view: &View<'a>) -> PlaceProblem<'a> {
         name: Arc::clone(&waiting.group),
         role: Arc::clone(&waiting.role),
         count: waiting.count,
+        asked: waiting.count,
         size: waiting.size,
         key: SchedulerKey { priority: 0, allocation_request_id: -1 },
         candidates: snapshot.statics.indexes().filter(usable).collect(),

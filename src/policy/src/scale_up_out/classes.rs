@@ -1,6 +1,7 @@
 //! Which machines are scale-up machines.
 
 use crate::dispatch::View;
+use crate::learn::ToldClass;
 use hintd_model::cluster::{NodeStatics, Resource, Snapshot};
 use hintd_model::units::{NodeIdx, RackIdx};
 use std::sync::Arc;
@@ -46,12 +47,32 @@ pub fn is_up(snapshot: &Snapshot, node: NodeIdx, name: &str) -> bool {
         Some(class) => &**class == name,
         None => match attribute() {
             Some(value) => value == name,
-            None => statics
-                .label_bit(name)
-                .zip(statics.labels.get(node.at()))
-                .is_some_and(|(bit, labels)| labels.0 & bit.0 != 0),
+            None => has_label(snapshot, node, name),
         },
     }
+}
+
+/// What the node is told, in the order of [`is_up`]; of its labels only that of the class is one.
+pub(super) fn told(snapshot: &Snapshot, node: NodeIdx, name: &str) -> Vec<ToldClass> {
+    let statics = &snapshot.statics;
+    let told = |by: &str, class: &str| ToldClass { by: by.to_owned(), class: class.to_owned() };
+    let class = statics.class.get(node.at()).and_then(|class| statics.class_names.get(class.at()));
+    let mut all: Vec<ToldClass> =
+        class.filter(|class| !class.is_empty()).map(|class| told("feed", class)).into_iter().collect();
+    if let Some(attributes) = statics.attributes.get(node.at()) {
+        let named = [ATTRIBUTE].into_iter().chain(YARN_ATTRIBUTES);
+        all.extend(named.filter_map(|name| attributes.get(name).map(|value| told(name, value))));
+    }
+    if has_label(snapshot, node, name) {
+        all.push(told(&format!("label {name}"), name));
+    }
+    all
+}
+
+fn has_label(snapshot: &Snapshot, node: NodeIdx, name: &str) -> bool {
+    let statics = &snapshot.statics;
+    let found = statics.label_bit(name).zip(statics.labels.get(node.at()));
+    found.is_some_and(|(bit, labels)| labels.0 & bit.0 != 0)
 }
 
 impl Classes {

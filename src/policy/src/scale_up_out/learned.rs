@@ -309,6 +309,34 @@ mod tests {
         assert!(steady.lesson.time_error.unwrap() < 0.01);
     }
 
+    #[test]
+    fn a_placement_tells_how_often_the_classifier_was_wrong_on_jobs_like_this_that_were_held_out() {
+        use crate::sample::cluster;
+        use crate::{Budget, Place as _};
+        use hintd_model::cluster::Resource;
+        use hintd_model::network::build::{TreeSpec, tree};
+        let mut sample = cluster(&tree(&TreeSpec::default()).unwrap(), Resource::new(4096, 4), Bytes(1));
+        let statics = Arc::make_mut(&mut sample.snapshot.statics);
+        statics.class_names.push("scale-up".into());
+        statics.class[0] = hintd_model::units::ClassIdx(1);
+        let learned = Learned::of(&history(200, ALL_SIZES, [2.0, 2.0]), &params(), 1).unwrap();
+        let [known, unknown] = learned.lesson.classifier;
+        let policy = ScaleUpOut::new(params()).by(learned);
+        let parts = |shuffle| {
+            let mut problem = sample.problem(vec![sample.group("map", 2, Resource::new(1024, 1))], vec![], vec![]);
+            problem.job.shuffle = shuffle;
+            let mut never = || false;
+            policy.place(&problem, &mut Budget::new(1_000, &mut never)).unwrap().parts
+        };
+        for (shuffle, judged) in [(Bytes(1 << 20), known), (Bytes::ZERO, unknown)] {
+            let parts = parts(shuffle);
+            let of = |name: &str| parts.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+            assert!(judged.jobs > 0);
+            assert_eq!(of("held_out_jobs"), Some(judged.jobs as f64), "{parts:?}");
+            assert_eq!(of("held_out_wrong"), Some(judged.wrong as f64), "{parts:?}");
+        }
+    }
+
     fn jobs_are_decided(learned: &Learned, jobs: &[FinishedJob]) -> bool {
         jobs.iter().all(|job| learned.classifier.decision(&shape(job)).is_finite())
     }

@@ -32,13 +32,15 @@ pub use time::{BLOCK, JobShape, Stage, TimeModel};
 
 use crate::advise::{DataProblem, ReplicaAdvice};
 use crate::dispatch::{Advice, DispatchEvent, Offer, View};
-use crate::learn::{FinishedJob, Learn, LearnError, Lesson};
+use crate::learn::{FinishedJob, Learn, LearnError, Lesson, ToldClass};
+use crate::place::KeptTo;
 use crate::{
     Budget, Capabilities, Definition, Dispatch, Place, PlaceData, PlaceError, PlaceProblem, Placement, Policy,
 };
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::NodeIdx;
 use learned::Learned;
+use place::Decides;
 use queues::Rules;
 use replicas::Racks;
 use std::sync::{Arc, OnceLock};
@@ -87,6 +89,10 @@ impl ScaleUpOut {
 }
 
 impl ScaleUpOut {
+    fn decides<'a, D: Fn(&JobShape) -> f64>(&'a self, times: &'a TaskTimes, decision: D) -> Decides<'a, D> {
+        Decides { decision, times, lesson: self.learned.as_ref().map(|learned| &learned.lesson) }
+    }
+
     fn with_rules<R>(&self, act: impl FnOnce(&Rules<'_>) -> R) -> R {
         let decision = |job: &JobShape| self.decision(job);
         let seconds = |side: Side, job: &JobShape, containers: u64| {
@@ -127,7 +133,18 @@ impl Definition for ScaleUpOut {
 
 impl Place for ScaleUpOut {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
-        place::place(problem, &self.params, (|job| self.decision(job), &self.times()), budget)
+        let times = self.times();
+        place::place(problem, &self.params, self.decides(&times, |job| self.decision(job)), budget)
+    }
+
+    fn keeps_to(
+        &self,
+        problem: &PlaceProblem<'_>,
+        placement: &Placement,
+        could: &dyn Fn(usize) -> Vec<NodeIdx>,
+    ) -> Option<KeptTo> {
+        let times = self.times();
+        place::keeps_to(problem, &self.params, self.decides(&times, |job| self.decision(job)), placement, could)
     }
 
     fn knows_senders(&self) -> bool {
@@ -163,6 +180,14 @@ impl Learn for ScaleUpOut {
 
     fn is_of_class(&self, snapshot: &Snapshot, node: NodeIdx) -> bool {
         is_up(snapshot, node, &self.params.scale_up)
+    }
+
+    fn class_parameter(&self) -> &'static str {
+        "scale_up"
+    }
+
+    fn classes_told(&self, snapshot: &Snapshot, node: NodeIdx) -> Vec<ToldClass> {
+        classes::told(snapshot, node, &self.params.scale_up)
     }
 
     fn jobs_min(&self) -> usize {

@@ -432,6 +432,14 @@ fn a_machine_is_known_by_class_then_attribute_then_label() {
     let up = |node| classes::is_up(&sample.snapshot, NodeIdx(node), "scale-up");
     assert_eq!([0, 1, 2, 3].map(up), [true, false, true, true], "the class that a feed gives comes first");
     assert!(!classes::is_up(&sample.snapshot, NodeIdx(0), "gpu"));
+    let told = |node| -> Vec<(String, String)> {
+        let told = classes::told(&sample.snapshot, NodeIdx(node), "scale-up");
+        told.into_iter().map(|told| (told.by, told.class)).collect()
+    };
+    let row = |by: &str, class: &str| (by.to_owned(), class.to_owned());
+    assert_eq!(told(0), [row("feed", "scale-up")]);
+    assert_eq!(told(1), [row("feed", "small"), row(ATTRIBUTE, "scale-up")], "the first counts");
+    assert_eq!((told(2), told(3)), (vec![row(ATTRIBUTE, "scale-up")], vec![row("label scale-up", "scale-up")]));
 }
 
 #[test]
@@ -541,6 +549,24 @@ fn reduces_that_are_asked_for_alone_go_where_the_whole_job_belongs() {
     );
     let came = |maps: u64| KnownJob { maps, ..KnownJob::default() };
     assert_eq!([2, 600].map(|maps| placed(came(maps))), [up, out], "by the maps that came, a block each");
+}
+
+#[test]
+fn a_job_is_judged_by_what_it_asks_for_however_little_of_it_has_room() {
+    let (policy, sample) = (policy(|_| {}), yard(3, 2, 4));
+    let judged = |cut: bool, sample: &Sample| {
+        let groups = [("map", 600), ("reduce", 60)].map(|(role, count)| sample.group(role, count, UNIT));
+        let mut problem = sample.problem(groups.to_vec(), vec![], vec![]);
+        if cut {
+            problem.cut();
+            assert_eq!(problem.groups[0].count, 24);
+        }
+        let mut never = || false;
+        policy.place(&problem, &mut Budget::new(100_000, &mut never)).unwrap().parts
+    };
+    let (asked, cut) = (judged(false, &sample), judged(true, &sample));
+    assert_eq!(asked, cut);
+    assert!(cut[0].1 < 0.0 && cut[3].1 == 0.0, "{cut:?}");
 }
 
 #[test]

@@ -145,6 +145,7 @@ impl<'a> World<'a> {
             name: Arc::clone(name),
             role: Arc::clone(name),
             count,
+            asked: count,
             size,
             key: SchedulerKey { priority: 0, allocation_request_id: -1 },
             candidates: self.snapshot.statics.indexes().filter(fits).collect(),

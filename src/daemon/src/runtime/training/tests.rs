@@ -68,6 +68,10 @@ async fn used() -> (tempfile::TempDir, Running) {
     (folder, running)
 }
 
+fn damaged(daemon: &Daemon) -> String {
+    daemon.training_of(NAME).damaged_file.unwrap_or_default()
+}
+
 fn file_in(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("journal.scale_up_out")
 }
@@ -266,11 +270,12 @@ async fn a_file_that_is_damaged_is_named_and_learnt_anew() {
         std::fs::write(&file, bytes).unwrap();
         let running = again(&folder).await;
         let daemon = &running.daemon;
-        let problem = problem(daemon);
-        assert!(problem.contains("journal.scale_up_out: ") && problem.contains(said), "{said}: {problem}");
-        assert_eq!(lesson(daemon), None);
+        let named = damaged(daemon);
+        assert!(named.contains("journal.scale_up_out: ") && named.contains(said), "{said}: {named}");
+        assert_eq!((lesson(daemon), problem(daemon)), (None, String::new()));
         daemon.settings().policies.built[NAME].prepare();
         daemon.train().await.unwrap();
+        assert_eq!(damaged(daemon), "", "it is written anew");
         assert_eq!(
             (lesson(daemon).unwrap().jobs, read(&file).unwrap().is_some()),
             (60, true),
@@ -279,6 +284,35 @@ async fn a_file_that_is_damaged_is_named_and_learnt_anew() {
         running.shutdown().await.unwrap();
         assert_eq!(std::fs::read(&file).unwrap(), whole, "the same runs teach the same");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_is_named_until_another_is_in_its_place_whatever_else_goes_wrong() {
+    let (folder, running) = used().await;
+    tell(&running.daemon, 1, both_kinds().take(45)).await;
+    running.shutdown().await.unwrap();
+    std::fs::write(file_in(&folder), b"hello\nworld").unwrap();
+    let running = again(&folder).await;
+    let daemon = &running.daemon;
+    daemon.settings().policies.built[NAME].prepare();
+    let named = damaged(daemon);
+    assert!(named.contains("journal.scale_up_out: "), "{named}");
+    daemon.train().await.unwrap();
+    assert_eq!((damaged(daemon), &*problem(daemon)), (named.clone(), "45 finished jobs, fewer than 50"));
+    // A folder in its place takes no file.
+    std::fs::remove_file(file_in(&folder)).unwrap();
+    std::fs::create_dir(file_in(&folder)).unwrap();
+    tell(daemon, 100, both_kinds().take(15)).await;
+    daemon.train().await.unwrap();
+    let stands = daemon.training_of(NAME);
+    assert_eq!((lesson(daemon).unwrap().jobs, stands.problem), (60, None));
+    assert_eq!((stands.damaged_file, stands.not_kept.is_some()), (Some(named), true));
+    std::fs::remove_dir(file_in(&folder)).unwrap();
+    tell(daemon, 200, both_kinds().take(10)).await;
+    daemon.train().await.unwrap();
+    let stands = daemon.training_of(NAME);
+    assert_eq!((stands.damaged_file, stands.not_kept, stands.problem), (None, None, None));
+    running.shutdown().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -296,8 +330,9 @@ async fn training_needs_no_journal_and_holds_up_no_engine() {
     });
     daemon.train().await.unwrap();
     assert_eq!(lesson(&daemon).unwrap().jobs, 60);
-    let said = problem(&daemon);
+    let said = daemon.training_of(NAME).not_kept.unwrap_or_default();
     assert!(said.contains("journal.scale_up_out: ") && said.contains("the next start learns anew"), "{said}");
+    assert_eq!(problem(&daemon), "", "it was trained");
     assert_eq!(beside(), before, "what was begun is not left behind");
     // It is trained and in force without a word of the engine's thread.
     tell(&daemon, 100, both_kinds().take(10)).await;

@@ -45,5 +45,5 @@ pub use resource::{ask_to_wire, resource_to_wire};
 pub(super) use routes::{refused_routes, route_update, watch_scope, watcher};
 pub(super) use servers::server;
 pub(super) use shuffle_turn::{shuffle_turn, shuffle_wish};
-pub(super) use training::training;
+pub(super) use training::{classes, training};
 pub(super) use worth::compared_view;

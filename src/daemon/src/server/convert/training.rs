@@ -2,7 +2,9 @@
 
 use crate::runtime::PolicyTraining;
 use hintd_client::wire::v1;
-use hintd_policy::learn::{Judged, Lesson};
+use hintd_model::cluster::Snapshot;
+use hintd_policy::learn::{Judged, Learn, Lesson, ToldClass};
+use std::collections::BTreeSet;
 
 /// What a policy learnt, and how its training stands.
 pub(in crate::server) fn training(lesson: Option<Lesson>, stands: PolicyTraining) -> v1::PolicyLearnt {
@@ -31,6 +33,40 @@ pub(in crate::server) fn training(lesson: Option<Lesson>, stands: PolicyTraining
         held_out: if lesson.is_some() { held_out } else { Vec::new() },
         trained_at_ms: stands.trained_at.map_or(0, |at| at.as_millis()),
         problem: stands.problem.unwrap_or_default(),
+        damaged_file: stands.damaged_file.unwrap_or_default(),
+        not_kept: stands.not_kept.unwrap_or_default(),
+    }
+}
+
+/// Nodes named that are told more than one class.
+const AMBIGUOUS_MAX: usize = 100;
+
+/// Nodes by the class that a policy tells apart.
+pub(in crate::server) fn classes(learner: &dyn Learn, snapshot: &Snapshot) -> v1::PolicyClasses {
+    let (mut nodes, mut others, mut told, mut ambiguous) = (0, 0, BTreeSet::new(), Vec::new());
+    for node in snapshot.statics.indexes().filter(|node| !snapshot.state[node.at()].gone()) {
+        *if learner.is_of_class(snapshot, node) { &mut nodes } else { &mut others } += 1;
+        let of_node = learner.classes_told(snapshot, node);
+        if of_node.windows(2).any(|pair| pair[0].class != pair[1].class) {
+            ambiguous.push((snapshot.host(node).to_string(), of_node.clone()));
+        }
+        told.extend(of_node.into_iter().map(|told| told.class));
+    }
+    let ambiguous_total = u32::try_from(ambiguous.len()).unwrap_or(u32::MAX);
+    ambiguous.sort_by(|a, b| a.0.cmp(&b.0));
+    ambiguous.truncate(AMBIGUOUS_MAX);
+    let of_node = |(host, told): (String, Vec<ToldClass>)| v1::NodeClasses {
+        host,
+        told: told.into_iter().map(|ToldClass { by, class }| v1::ToldClass { by, class }).collect(),
+    };
+    v1::PolicyClasses {
+        parameter: learner.class_parameter().to_owned(),
+        class: learner.class().to_owned(),
+        nodes,
+        others,
+        told: told.into_iter().collect(),
+        ambiguous: ambiguous.into_iter().map(of_node).collect(),
+        ambiguous_total,
     }
 }
 
