@@ -129,7 +129,7 @@ async fn a_host_that_data_nodes_report_as_slow_is_shown_and_gets_no_worker_where
     let after = go_to(&world, "after", 21).await;
     assert!(!after.contains("r1n0"), "{after:?}");
     let notices = world.running().daemon.notices();
-    assert!(notices.iter().any(|said| said.contains("report hosts as slow: r1n0 (by 2, for ")), "{notices:?}");
+    assert!(notices.iter().any(|said| said.text.contains("report hosts as slow: r1n0 (by 2, for ")), "{notices:?}");
     let counted = metrics.counters();
     assert!(counted["hintd_slow_peer_reports_total{result=\"unknown_host\"}"] > 0, "{counted:?}");
     assert!(counted["hintd_slow_peer_polls_total{result=\"standby\"}"] > 0, "{counted:?}");

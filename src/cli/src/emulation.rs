@@ -91,8 +91,12 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, LOAD)
         .map_err(|error| Failure::Input(format!("{:#}", anyhow::Error::from(error))))?;
     let host_bits_per_s = BitsPerSec((LINK.as_f64() / workload.task_time).round() as u64);
-    let cluster =
-        Cluster::build(ClusterShape { host_bits_per_s, ..shape }).map_err(|error| Failure::Work(error.into()))?;
+    let cluster = match &args.cluster {
+        Some(_) => cluster, // its links have the rates of its file
+        None => {
+            Cluster::build(ClusterShape { host_bits_per_s, ..shape }).map_err(|error| Failure::Work(error.into()))?
+        }
+    };
     let script = script(args, &cluster.uplinks())?;
     // Faults come at their time, however soon the jobs end.
     let last = script.iter().map(|(at, _)| *at).max().unwrap_or_default().max(span);

@@ -466,7 +466,13 @@ mod tests {
     fn sizes_that_differ_say_where_to_write_which() {
         let seen = crate::hadoop::scheduler::SchedulerSeen { minimum: [Some(256), None], ..Default::default() };
         let notices = seen.differences(&hintd_model::cluster::SizeRules::default());
-        let found = daemon(&v1::StatusResponse { notices, ..v1::StatusResponse::default() });
+        let told = |notice: &crate::notice::Notice| v1::Notice {
+            kind: notice.kind.as_str().into(),
+            text: notice.text.clone(),
+            advice: notice.kind.advice().into(),
+        };
+        let notices_told = notices.iter().map(told).collect();
+        let found = daemon(&v1::StatusResponse { notices_told, ..v1::StatusResponse::default() });
         let notice = found.iter().find(|check| check.name == "notice").unwrap();
         assert!(notice.advice.contains("into [yarn] and restart"), "{notice:?}");
     }
