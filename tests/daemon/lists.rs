@@ -103,7 +103,7 @@ async fn applications(world: &World, decisions: &[String]) {
     };
     let refused = &all.applications[0];
     let shown = (&*refused.application_id, &*refused.refused, refused.refused_requests, refused.requests);
-    assert_eq!(shown, ("application_1_0003", "too_large", 1, 0), "it asked last, and for nothing but that");
+    assert_eq!(shown, ("application_1_0003", "invalid", 1, 0), "it asked last, and for nothing but that");
     assert_eq!(of(&all.applications[1]), named("application_1_0001", "etl", 3, 2, &decisions[2]));
     assert_eq!(of(&all.applications[2]), named("application_1_0002", "ad", 1, 1, &decisions[1]));
     let asked = v1::ListApplicationsRequest { queue: "ad".into(), ..v1::ListApplicationsRequest::default() };

@@ -98,7 +98,8 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
     lines.join("\n")
 }
 
-/// A line for each group: `map: followed 3 of 6; the others came to n7 2, n9`. Empty where nothing has come.
+/// A line for each group: `map: followed 3 of 6; the others came to n7 2, n9`. Empty where nothing has come, and of a lone group of
+/// which nobody knows where others came.
 pub(super) fn by_group(outcome: &v1::DecisionOutcome) -> String {
     let mut groups: Vec<&str> = Vec::new();
     for hint in &outcome.hints {
@@ -116,7 +117,9 @@ pub(super) fn by_group(outcome: &v1::DecisionOutcome) -> String {
             true => String::new(),
             false => format!("; the others came to {others}"),
         };
-        (came > 0).then(|| format!("\n{group}: followed {} of {all}{rest}", sum(|hint| hint.on_host)))
+        // Of a lone group its sum has been said.
+        let news = groups.len() > 1 || !others.is_empty();
+        (came > 0 && news).then(|| format!("\n{group}: followed {} of {all}{rest}", sum(|hint| hint.on_host)))
     };
     groups.iter().filter_map(line).collect()
 }

@@ -3,9 +3,12 @@
 use super::output;
 use hintd_client::wire::v1;
 
+/// One of the links that costs name.
+type LinkOf = fn(&v1::CostLinks) -> Option<&v1::CostLink>;
+
 /// A line for each kind of link that costs name: with the hints, and where YARN puts the containers by itself.
 pub(super) fn named(set: &v1::HintSet) -> Vec<String> {
-    let kinds: [(&str, fn(&v1::CostLinks) -> Option<&v1::CostLink>); 2] =
+    let kinds: [(&str, LinkOf); 2] =
         [("worst link", |links| links.worst.as_ref()), ("busiest link", |links| links.busiest.as_ref())];
     let line = |(kind, of): (&str, fn(&v1::CostLinks) -> Option<&v1::CostLink>)| {
         let [hinted, default] = [&set.links, &set.baseline_links].map(|links| links.as_ref().and_then(of));

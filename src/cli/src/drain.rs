@@ -85,9 +85,11 @@ fn cut_off(answer: &v1::WhatIfNetworkResponse, cut: usize, rows: usize) -> Optio
     }
     let pairs =
         if cut == 1 { "1 pair of hosts that talks".to_owned() } else { format!("{cut} pairs of hosts that talk") };
-    let mut lines = vec![format!("THIS CUTS OFF: {pairs} would have no path")];
+    let first =
+        if cut == 0 { "hosts, none of which talks now".to_owned() } else { format!("{pairs} would have no path") };
+    let mut lines = vec![format!("THIS CUTS OFF: {first}")];
     if !answer.cut_off_hosts.is_empty() {
-        lines.push(format!("hosts that nobody would reach: {}", shortened(&answer.cut_off_hosts, rows)));
+        lines.push(format!("hosts cut off from most others: {}", shortened(&answer.cut_off_hosts, rows)));
     }
     let hit = answer.applications.iter().filter(|application| application.routes_cut > 0);
     let hit: Vec<String> =
@@ -203,7 +205,7 @@ mod tests {
         let text = text(&answer, 20);
         assert!(
             text.starts_with(
-                "THIS CUTS OFF: 1 pair of hosts that talks would have no path\nhosts that nobody would reach: d\n\
+                "THIS CUTS OFF: 1 pair of hosts that talks would have no path\nhosts cut off from most others: d\n\
              applications, with their pairs that would have no path: application_1_0001 (1)\n\n"
             ),
             "{text}"

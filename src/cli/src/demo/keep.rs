@@ -18,7 +18,7 @@ const KEEP: Duration = Duration::from_secs(365 * 86_400);
 ///
 /// # Errors
 /// [`Failure::Work`] where the daemon can't be fed any more.
-pub(super) async fn until_interrupted(host: &Host, args: &DemoArgs, output: Output) -> Result<(), Failure> {
+pub(super) async fn until_interrupted(host: &Host, args: &DemoArgs, output: Output) -> Result<Interrupts, Failure> {
     let mut interrupts = Interrupts::hear()?;
     let (trace, jobs) = read_trace(args)?;
     let (cluster, mut namespace) = (cluster(args)?, Namespace::new(args.seed));
@@ -44,5 +44,5 @@ pub(super) async fn until_interrupted(host: &Host, args: &DemoArgs, output: Outp
         () = async { while happenings.recv().await.is_some() {} } => {} // nothing happens any more
         () = interrupts.came() => {}
     }
-    Ok(())
+    Ok(interrupts)
 }

@@ -169,9 +169,11 @@ async fn play(
     let status = host.status().await?;
     let finished = summary::Finished::new(story, tally, books, status);
     output.line(&finished.text())?; // people need not wait for what follows
-    if let Some(args) = kept {
-        keep::until_interrupted(&host, &args, output).await?;
-    }
+    // Heard until the daemon has stopped: nobody else is to take its Ctrl-C for theirs.
+    let _heard = match kept {
+        Some(args) => Some(keep::until_interrupted(&host, &args, output).await?),
+        None => None,
+    };
     host.stop().await?;
     Ok(finished)
 }

@@ -73,6 +73,7 @@ fn machines(snapshot: &Snapshot, network: &Network) -> Result<Vec<Machine>, Stri
 mod tests {
     use super::*;
     use hintd_model::cluster::document::{CLUSTER_FORMAT, ClusterDocument};
+    use hintd_model::network::NETWORK_FORMAT;
     use hintd_model::units::Timestamp;
 
     #[test]
@@ -98,7 +99,7 @@ mod tests {
             let links: Vec<String> =
                 names.iter().enumerate().map(|(at, name)| link(name, ["e0", "e1"][at % 2])).collect();
             let text = format!(
-                "{{\"format\":\"{CLUSTER_FORMAT}\",\"nodes\":[{nodes}],\"network\":{{\"switches\":[{{\"name\":\"e0\",\
+                "{{\"format\":\"{CLUSTER_FORMAT}\",\"nodes\":[{nodes}],\"network\":{{\"format\":\"{NETWORK_FORMAT}\",\"switches\":[{{\"name\":\"e0\",\
                  \"tier\":\"edge\"}},{{\"name\":\"e1\",\"tier\":\"edge\"}}],\"hosts\":[{}],\"links\":[{},\
                  {{\"id\":\"up\",\"a\":\"e0\",\"b\":\"e1\",\"bits_per_s\":1000000000}}]}}}}",
                 entries.join(","),

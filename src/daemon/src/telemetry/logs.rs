@@ -225,13 +225,14 @@ where
 }
 
 /// hintd's own modules, whose names a filter may begin with.
-const MODULES: [&str; 13] = [
+const MODULES: [&str; 14] = [
     "config",
     "descriptors",
     "feed",
     "findings",
     "hadoop",
     "http",
+    "notice",
     "regular_file",
     "rest_client",
     "runtime",

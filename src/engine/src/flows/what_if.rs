@@ -42,7 +42,7 @@ pub struct NetworkWhatIf {
     pub utility_after: f64,
     /// Applications with routes that would be others, or whose utility would.
     pub applications: Vec<ApplicationForecast>,
-    /// Hosts that no other would reach any more, and that some can be reached from now.
+    /// Hosts that would reach no other, or not the most of them, and do now: a rack without uplinks is among them.
     pub cut_off_hosts: Vec<HostName>,
 }
 
@@ -145,7 +145,7 @@ pub fn what_if_network(
         utility_before,
         utility_after: index.utility(),
         applications: applications.into_values().collect(),
-        cut_off_hosts: lonely(&after).difference(&lonely(network)).map(|host| host.as_ref().into()).collect(),
+        cut_off_hosts: cut_off(&after, network),
     })
 }
 
@@ -246,8 +246,15 @@ fn differ(a: f64, b: f64) -> bool {
     (a - b).abs() > 1e-9 * a.abs().max(b.abs())
 }
 
-/// Hosts that reach no other host.
-fn lonely(network: &Network) -> BTreeSet<Arc<str>> {
+/// Hosts that the other network cuts off from all others, or from most of them, by name.
+fn cut_off(after: &Network, before: &Network) -> Vec<HostName> {
+    let ([lonely, apart], [lonely_now, apart_now]) = (islands(after), islands(before));
+    let cut: BTreeSet<_> = lonely.difference(&lonely_now).chain(apart.difference(&apart_now)).collect();
+    cut.into_iter().map(|host| host.as_ref().into()).collect()
+}
+
+/// Hosts that reach no other host, and those outside of the island that has the most hosts, the first of equal ones.
+fn islands(network: &Network) -> [BTreeSet<Arc<str>>; 2] {
     let mut island: Vec<Option<usize>> = vec![None; network.vertex_rows()];
     let mut hosts: Vec<Vec<Arc<str>>> = Vec::new();
     let mut lonely = BTreeSet::new();
@@ -262,8 +269,11 @@ fn lonely(network: &Network) -> BTreeSet<Arc<str>> {
         }
         hosts[island[switch.at()].expect("it was just set")].push(Arc::clone(&vertex.name));
     }
+    let most = (0..hosts.len()).max_by_key(|&at| (hosts[at].len(), std::cmp::Reverse(at)));
+    let mut apart = lonely.clone();
+    apart.extend((0..hosts.len()).filter(|&at| Some(at) != most).flat_map(|at| hosts[at].iter().cloned()));
     lonely.extend(hosts.into_iter().filter(|hosts| hosts.len() == 1).flatten());
-    lonely
+    [lonely, apart]
 }
 
 /// Marks all switches that packets from one get to.

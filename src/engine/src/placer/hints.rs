@@ -1,11 +1,11 @@
 //! A placement in columns to hints in names, with next best hosts, racks and confidence.
 
+use super::PlacerSettings;
 use super::compile::Compiled;
 use super::wait::WaitAdvice;
-use super::{PlacerSettings, Row};
 use crate::decision::{AgeOf, ExclusionNamed, Hint};
-use hintd_model::cluster::Source;
-use hintd_model::units::{HostName, NodeIdx, RackPath, Timestamp};
+use hintd_model::cluster::{Resource, Source};
+use hintd_model::units::{HostName, NodeIdx, RackPath, SchedulerKey, Timestamp};
 use hintd_policy::fallbacks::Fallbacks;
 use hintd_policy::{Placement, Share};
 use std::sync::Arc;
@@ -107,6 +107,17 @@ impl Hints {
         });
         self.rows.push(Row { group: at, node, count, size: group.size, key: group.key, lease });
     }
+}
+
+/// Containers of one hint.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) group: usize,
+    pub(crate) node: NodeIdx,
+    pub(crate) count: u32,
+    pub(crate) size: Resource,
+    pub(crate) key: SchedulerKey,
+    pub(crate) lease: bool,
 }
 
 /// What all hints of one answer share.

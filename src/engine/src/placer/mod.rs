@@ -9,7 +9,7 @@
 //! - `parts`: groups that are asked for in parts, placed as one.
 //! - `guard`: hints that would do no good are kept back; `together`: requests of one round.
 //! - `rate`: two placements under two objectives.
-//! - `proposal`: what comes of it. `hints`: columns to names; `asks`: the replacement table; `terms`, `compared`: costs, and the default placement's beside.
+//! - `hints`: columns to names; `asks`: the replacement table; `terms`, `compared`: costs, and the default placement's beside.
 
 mod asks;
 mod blocked;
@@ -25,7 +25,6 @@ mod large;
 mod nearest;
 mod parts;
 mod planned;
-mod proposal;
 mod rate;
 mod scan;
 mod sources;
@@ -37,6 +36,7 @@ mod waiting;
 use super::adherence::Trial;
 use super::compared::Unguarded;
 use super::decision::{Decision, Mode, TermValues, Withheld, WithheldReason};
+use super::dispatching::{DispatchRequest, ImmediateRequest};
 use super::flows::settings::{ChainSettings, RouteSettings};
 use super::flows::{Names, PATHS_CUT_SHORT, ProposedFlows, TOO_MANY_PAIRS, shares};
 use super::generation::Generation;
@@ -44,8 +44,9 @@ use super::plans::PlannedRun;
 use super::proof::Proof;
 use super::refusal::Refusal;
 use super::settings::SourceAges;
+use super::worth::Part;
 use compile::{Compiled, compile};
-use hintd_model::cluster::{Gang, HintRequest, Overlay, WhenFull};
+use hintd_model::cluster::{Dataset, Gang, HintRequest, Overlay, WhenFull};
 use hintd_model::units::{Bytes, DecisionId, Micros, Timestamp};
 use hintd_policy::budget::DEFAULT_STEPS;
 use hintd_policy::cross_layer::first_routes;
@@ -60,9 +61,7 @@ pub use asks::check_keys;
 pub(crate) use asks::replacement_asks;
 pub(crate) use compile::{edges, may_go};
 pub use guard::Guard;
-pub(crate) use hints::Hints;
-pub use proposal::Proposal;
-pub(crate) use proposal::Row;
+pub(crate) use hints::{Hints, Row};
 pub(crate) use rate::{Rates, Side, rate};
 pub use scan::SnapshotScans;
 use together::DecidedWith;
@@ -133,6 +132,42 @@ impl Default for PlacerSettings {
             planned: None,
         }
     }
+}
+
+/// A placement that waits for its commit. The caller sets [`Proposal::decision`], [`Proposal::digest`], [`Proposal::proof`],
+/// [`Proposal::conflicts`], [`Proposal::elapsed`], [`Proposal::at_once`], [`Proposal::part`] and [`Proposal::last_try`]; the rest is the placer's.
+#[derive(Debug, Clone)]
+pub struct Proposal {
+    /// What was asked.
+    pub request: Arc<HintRequest>,
+    /// Id that the caller drew from [`Engine::next_decision`](crate::Engine::next_decision) on; `None`: the
+    /// engine gives one.
+    pub decision: Option<DecisionId>,
+    /// Stable hash of the request's body, for idempotency.
+    pub digest: u64,
+    /// What its sender shows.
+    pub proof: Proof,
+    /// Commits that lost before this one.
+    pub conflicts: u32,
+    /// Time from receipt to now.
+    pub elapsed: Micros,
+    /// There will be no further proposal: what finds no room any more is advised without a lease.
+    pub last_try: bool,
+    /// Generation it was computed on.
+    pub generation: u64,
+    /// Set by the caller: what the application is in the comparison of hinted and held-out ones; `None`: it takes no part.
+    pub part: Option<Part>,
+    pub(crate) draft: Decision,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) flows: Option<ProposedFlows>,
+    /// What it takes to cost where its containers really go.
+    pub(crate) trial: Option<Box<Trial>>,
+    /// Input paths that were found.
+    pub(crate) read: Vec<Arc<Dataset>>,
+    /// Set by the caller where the request's run is to take its place in the plan that it is placed by.
+    pub at_once: Option<Box<ImmediateRequest>>,
+    /// The engine is to have a dispatcher decide.
+    pub(crate) waits: Option<Box<DispatchRequest>>,
 }
 
 /// Decides where the containers of `request` should go.
@@ -484,6 +519,26 @@ impl Layout<'_> {
             }
         }
         hints
+    }
+}
+
+impl Proposal {
+    /// The decision as it would be, without leases: what-if.
+    #[must_use]
+    pub fn preview(&self) -> Decision {
+        Decision { conflicts: self.conflicts, elapsed: self.elapsed, ..self.draft.clone() }
+    }
+
+    /// Whether a dispatcher is to decide, in the engine.
+    #[must_use]
+    pub const fn waits(&self) -> bool {
+        self.waits.is_some()
+    }
+
+    /// Containers that want a lease.
+    #[must_use]
+    pub fn wanted(&self) -> u64 {
+        self.rows.iter().filter(|row| row.lease).map(|row| u64::from(row.count)).sum()
     }
 }
 

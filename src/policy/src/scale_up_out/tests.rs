@@ -557,8 +557,8 @@ fn reduces_that_are_asked_for_alone_go_where_the_whole_job_belongs() {
 #[test]
 fn a_job_is_judged_by_what_it_asks_for_however_little_of_it_has_room() {
     let (policy, sample) = (policy(|_| {}), yard(3, 2, 4));
-    let judged = |cut: bool, sample: &Sample| {
-        let groups = [("map", 600), ("reduce", 60)].map(|(role, count)| sample.group(role, count, UNIT));
+    let judged = |cut: bool, (maps, reduces): (u32, u32)| {
+        let groups = [("map", maps), ("reduce", reduces)].map(|(role, count)| sample.group(role, count, UNIT));
         let mut problem = sample.problem(groups.to_vec(), vec![], vec![]);
         if cut {
             problem.cut();
@@ -567,9 +567,11 @@ fn a_job_is_judged_by_what_it_asks_for_however_little_of_it_has_room() {
         let mut never = || false;
         policy.place(&problem, &mut Budget::new(100_000, &mut never)).unwrap().parts
     };
-    let (asked, cut) = (judged(false, &sample), judged(true, &sample));
+    let (asked, cut) = (judged(false, (600, 60)), judged(true, (600, 60)));
     assert_eq!(asked, cut);
-    assert!(cut[0].1 < 0.0 && cut[3].1 == 0.0, "{cut:?}");
+    let fits = judged(false, (24, 24));
+    assert_eq!([&asked[1].0, &asked[3].0], ["scale_up_end_s", "scale_up"]);
+    assert!(cut[0].1 < fits[0].1 && cut[1].1 > 10.0 * fits[1].1 && cut[3].1 == 0.0, "{cut:?}, of what fits {fits:?}");
 }
 
 #[test]

@@ -233,6 +233,11 @@ fn draining_a_link_is_forecast_as_it_then_happens_and_changes_nothing() {
     assert!(forecast.routes.iter().all(|route| route.new.links.is_empty() && route.cut == [edge.clone()]));
     let cut: u64 = forecast.applications.iter().map(|of| of.routes_cut).sum();
     assert_eq!(cut as usize, forecast.routes.len());
+    let switch = known.vertex(&edge).unwrap();
+    let uplinks = known.links_of(switch).filter(|(_, link)| !known.vertex_at(link.other(switch)).is_host());
+    let drain = Drain { links: uplinks.map(|(_, link)| link.name.clone()).collect(), switches: Vec::new() };
+    let apart = what_if_network(&generation, &drain, &RouteSettings::default(), &mut || false).unwrap();
+    assert!(drain.links.len() > 1 && apart.cut_off_hosts.len() == 2, "they reach each other alone: {apart:?}");
     let unknown = Drain { links: vec!["nowhere".into()], switches: Vec::new() };
     let refused = what_if_network(&generation, &unknown, &RouteSettings::default(), &mut || false);
     assert!(matches!(refused, Err(Refusal::Unknown { what: "link", .. })));
