@@ -20,8 +20,10 @@ use hintd_client::wire::v1;
     application is over: hints that nobody followed yet, or a request of hintctl's, load links as well. --sort -load has what\n\
     was measured in the last 15 s first, then the rest. Pairs of tasks whose bytes are not known, or are 0, load no link. Users\n\
     are always modelled: the link is measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user\n\
-    above what is measured does not send yet, or no longer, or the model is wrong there. Without users: others are those who\n\
-    did not ask for hints, or whose flows hintd does not know.\n\n\
+    above what is measured does not send yet, or no longer, or the model is wrong there. Users come by the bytes of their flows\n\
+    in the direction that is more loaded, and the table names only those that send that way. Others are those who did not ask\n\
+    for hints, or whose flows hintd does not know: what is measured and is nobody else's. Flows are where containers came, and\n\
+    until then where they were hinted. No flow is above what its bytes fill for a second.\n\n\
     Of a link that is down hintctl links ID names the applications whose routes it carried when it went down, and whether these\n\
     have other paths now. Named are routes that a controller installed, and those of hosts that the link alone joined to the rest.\n\
     A link that flaps went down and up more often than routes.flaps allows: new routes avoid it until it was quiet."
@@ -238,19 +240,57 @@ fn users_line(link: &v1::LinkView) -> String {
         }
         return format!("was: {}", named.join(", "));
     }
-    let named = link.users.iter().map(user_text);
-    let mut line = named.collect::<Vec<_>>().join(", ");
+    let mut named: Vec<String> =
+        link.users.iter().filter(|user| fills(link, user)).map(|user| user_text(link, user)).collect();
     let more = (link.users_total as usize).saturating_sub(link.users.len());
     if more > 0 {
-        line += &format!("{}{more} more", if line.is_empty() { "" } else { ", " });
+        named.push(format!("{more} more"));
     }
-    if line.is_empty() { no_users(&link.users_reason).to_owned() } else { line }
+    named.extend(others(link));
+    if named.is_empty() { no_users(&link.users_reason).to_owned() } else { named.join(", ") }
 }
 
-/// `application ~1 Gbit/s a>b (above measured)`
-pub(super) fn user_text(user: &v1::LinkUser) -> String {
-    let wrong = if user.above_measured { " (above measured)" } else { "" };
-    format!("{} {}{wrong}", user.application_id, ways(user))
+/// The direction that is more loaded: 0 is from a to b.
+fn fuller(link: &v1::LinkView) -> usize {
+    usize::from(link.b_to_a_bits_per_s > link.a_to_b_bits_per_s)
+}
+
+const WAYS: [&str; 2] = ["a>b", "b>a"];
+
+/// Whether a user sends in the direction that is more loaded; a daemon of before told no bytes.
+pub(super) fn fills(link: &v1::LinkView, user: &v1::LinkUser) -> bool {
+    let bytes = [user.a_to_b_bytes, user.b_to_a_bytes];
+    bytes == [0; 2] || bytes[fuller(link)] > 0
+}
+
+/// What of the measured load of the fuller direction is nobody's, from this part of it on.
+const OTHERS_FROM: f64 = 0.1;
+
+/// `others 320 Mbit/s a>b`
+pub(super) fn others(link: &v1::LinkView) -> Option<String> {
+    let way = fuller(link);
+    let unaccounted = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s][way];
+    let load = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][way];
+    let told = unaccounted > 0 && unaccounted as f64 >= OTHERS_FROM * load as f64;
+    told.then(|| format!("others, unknown to hintd, {} {}", output::rate(unaccounted as f64), WAYS[way]))
+}
+
+/// `application 1.2 GB a>b (~1 Gbit/s, above measured)`, in the direction that is more loaded
+pub(super) fn user_text(link: &v1::LinkView, user: &v1::LinkUser) -> String {
+    let (way, wrong) = (fuller(link), if user.above_measured { ", above measured" } else { "" });
+    match [user.a_to_b_bytes, user.b_to_a_bytes][way] {
+        0 => format!(
+            "{} {}{}",
+            user.application_id,
+            ways(user),
+            if user.above_measured { " (above measured)" } else { "" }
+        ),
+        bytes => {
+            let rate = [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s][way];
+            let rate = marked_load(v1::LoadSource::Modelled, rate);
+            format!("{} {} {} ({rate}{wrong})", user.application_id, output::bytes(bytes as f64), WAYS[way])
+        }
+    }
 }
 
 /// `~1 Gbit/s a>b + ~2 Gbit/s b>a`; a daemon of before told no directions.
@@ -289,15 +329,25 @@ fn link_text(link: &v1::LinkView) -> String {
         ("", direction(&link.b, &link.a, link.b_to_a_bits_per_s, back, link.b_to_a_task_pairs)),
     ])];
     if link.users_total > 0 {
-        let rate = |rate: u64| marked_load(v1::LoadSource::Modelled, rate);
+        let sends = |bytes: u64, rate: u64| match bytes {
+            0 if rate == 0 => "-".to_owned(),
+            0 => marked_load(v1::LoadSource::Modelled, rate),
+            _ => format!("{}, {}", output::bytes(bytes as f64), marked_load(v1::LoadSource::Modelled, rate)),
+        };
         let rows = link.users.iter().map(|user| {
             let wrong = if user.above_measured { "above what is measured" } else { "" };
-            let [down, back] = [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s].map(rate);
+            let down = sends(user.a_to_b_bytes, user.a_to_b_bits_per_s);
+            let back = sends(user.b_to_a_bytes, user.b_to_a_bits_per_s);
             [user.application_id.clone(), wrong.to_owned(), down, back]
         });
         let (down, back) = (format!("{} to {}", link.a, link.b), format!("{} to {}", link.b, link.a));
         lines.push(format!("\n{}", output::table(["user (modelled)", "", &down, &back], 2, rows)));
-        lines.push(format!("{} of {} users", link.users.len(), link.users_total));
+        lines.push(format!(
+            "{} of {} users; bytes are those of their flows from beginning to end",
+            link.users.len(),
+            link.users_total
+        ));
+        lines.extend(others(link));
     } else if !link.users_reason.is_empty() {
         lines.push(format!("users: {}", no_users(&link.users_reason)));
     }
@@ -488,6 +538,29 @@ mod tests {
         assert!(text.contains("measured 2.3 s ago") && text.contains("above what is measured"), "{text}");
         let text = links_text(std::slice::from_ref(&wrong), 1, false);
         assert!(text.contains("~2.5 Gbit/s a>b (above measured)") && text.contains(" 4.4 %"), "{text}");
+        let named = v1::LinkUser { a_to_b_bytes: 1_200_000_000, ..wrong.users[0].clone() };
+        let back = v1::LinkUser {
+            b_to_a_bytes: 9_000_000_000,
+            application_id: "application_1_0002".into(),
+            ..v1::LinkUser::default()
+        };
+        let full = v1::LinkView {
+            users: vec![named, back],
+            users_total: 2,
+            a_to_b_unaccounted_bits_per_s: 340_000_000,
+            b_to_a_unaccounted_bits_per_s: 1,
+            ..wrong.clone()
+        };
+        let text = links_text(std::slice::from_ref(&full), 1, false);
+        let whose =
+            "application_1_0001 1.2 GB a>b (~2.5 Gbit/s, above measured), others, unknown to hintd, 340 Mbit/s a>b";
+        assert!(text.contains(whose) && !text.contains("application_1_0002"), "{text}");
+        let text = link_text(&full);
+        assert!(
+            text.contains("1.2 GB, ~2.5 Gbit/s") && text.contains("application_1_0002") && text.contains("9 GB"),
+            "{text}"
+        );
+        assert!(text.contains("others, unknown to hintd, 340 Mbit/s a>b"), "{text}");
         let alone = v1::LinkView { users: vec![], users_total: 0, users_reason: "others".into(), ..wrong };
         assert!(links_text(std::slice::from_ref(&alone), 1, false).contains("others, unknown to hintd"));
         assert!(link_text(&alone).ends_with("users: others, unknown to hintd"), "{}", link_text(&alone));

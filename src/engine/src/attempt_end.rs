@@ -75,6 +75,7 @@ impl AttemptHandler<'_> {
             watchers: self.watchers,
             snapshot: self.leases.snapshot,
             settings: &self.leases.settings.routes,
+            arrived: self.arrivals.view(),
             out: self.leases.out,
         }
     }

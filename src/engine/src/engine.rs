@@ -219,6 +219,7 @@ impl Engine {
             watchers: &mut self.routing.watchers,
             snapshot: &self.facts.snapshot,
             settings: &self.settings.routes,
+            arrived: self.jobs.arrivals.view(),
             out: &mut self.out,
         }
     }
@@ -230,6 +231,7 @@ impl Engine {
                 watchers: &mut self.routing.watchers,
                 snapshot: &self.facts.snapshot,
                 settings: &self.settings.routes,
+                arrived: self.jobs.arrivals.view(),
                 out: &mut self.out,
             },
             circuits: &mut self.circuits,

@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use super::answers::Answers;
+use super::arrivals::ArrivedView;
 use super::attempts::Attempts;
 use super::circuits::Circuits;
 use super::decision::{Decision, Mode, RememberedRequest};
@@ -73,6 +74,8 @@ pub(crate) struct RouteHandler<'e> {
     pub(crate) watchers: &'e mut Watchers,
     pub(crate) snapshot: &'e Snapshot,
     pub(crate) settings: &'e RouteSettings,
+    /// Where containers came.
+    pub(crate) arrived: &'e ArrivedView,
     pub(crate) out: &'e mut Output,
 }
 
@@ -272,6 +275,7 @@ impl RouteHandler<'_> {
             shares,
             traffic: same.then_some(proposed.traffic),
             chains: UnderChains { of: Some(Arc::clone(request)), classes: proposed.classes, ways: proposed.ways },
+            came: self.arrived.get(&draft.attempt).cloned(),
         };
         self.flows.enter(new, &request.id, &original, &proposed.chosen, at);
         draft.routes = self.flows.hinted(draft.id, self.snapshot);
@@ -329,11 +333,13 @@ impl WatchHandler<'_> {
         }
     }
 
-    /// Goes on with route changes that wait, ends what nothing is seen of, and looks for watchers that are late.
+    /// Goes on with route changes that wait, ends what nothing is seen of, follows containers, and looks for watchers that are late.
     pub(crate) fn tick(&mut self, now: Timestamp) {
         if now.since(*self.looked_at) >= LOOK_EVERY {
             *self.looked_at = now;
             self.end_idle(now);
+            let RouteHandler { flows, snapshot, settings, arrived, .. } = &mut self.routes;
+            flows.follow_containers(arrived, (*snapshot, *settings));
         }
         let routes = &mut self.routes;
         routes.flows.tick((routes.snapshot, routes.settings), now);
@@ -416,6 +422,7 @@ impl FlowRecovery<'_> {
             shares: proposed.shares,
             traffic: Some(proposed.traffic),
             chains: UnderChains { of: Some(Arc::clone(request)), ..UnderChains::default() },
+            came: None, // not known of before the start
         };
         self.flows.enter(new, &request.id, &original, &[], at);
         for route in decision.routes.iter().filter(|route| route.chain.is_none()) {

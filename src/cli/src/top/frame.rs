@@ -1,6 +1,6 @@
 //! The figures of one frame: the daemon at its second look, and rates since the first.
 
-use super::super::links::{is_measured, measured_now, share};
+use super::super::links::{fills, is_measured, measured_now, no_users, others, share, user_text};
 use super::Sort;
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -88,7 +88,7 @@ pub(super) struct LinkRow {
     /// That is above what is measured.
     pub(super) top_user_above_measured: bool,
     #[serde(skip)]
-    pub(super) top: Option<v1::LinkUser>,
+    pub(super) top: String,
     /// Why there is none: down, no_load, others; empty: there is.
     pub(super) users_reason: String,
 }
@@ -199,21 +199,38 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
         load_from: link.load_source(),
         load_source: view::load_source(link.load_source()),
         load_age_ms: link.load_age_ms,
-        top_user_a_to_b_bits_per_s: link.users.first().map(|user| user.a_to_b_bits_per_s),
-        top_user_b_to_a_bits_per_s: link.users.first().map(|user| user.b_to_a_bits_per_s),
-        top_user_above_measured: link.users.first().is_some_and(|user| user.above_measured),
-        top: link.users.first().cloned(),
+        top_user_a_to_b_bits_per_s: top(link).map(|user| user.a_to_b_bits_per_s),
+        top_user_b_to_a_bits_per_s: top(link).map(|user| user.b_to_a_bits_per_s),
+        top_user_above_measured: top(link).is_some_and(|user| user.above_measured),
+        top: top_in_words(link),
         users_reason: link.users_reason.clone(),
-        top_user: link.users.first().map(|user| user.application_id.clone()),
+        top_user: top(link).map(|user| user.application_id.clone()),
     };
     all.iter().take(rows).map(row).collect()
+}
+
+/// Who sends most in the direction that is more loaded.
+fn top(link: &v1::LinkView) -> Option<&v1::LinkUser> {
+    link.users.first().filter(|user| fills(link, user))
+}
+
+fn top_in_words(link: &v1::LinkView) -> String {
+    let named: Vec<String> = top(link).map(|user| user_text(link, user)).into_iter().chain(others(link)).collect();
+    if named.is_empty() { no_users(&link.users_reason).to_owned() } else { named.join(", ") }
+}
+
+/// Of the directions that it sends in the greater load, of the capacity; a daemon of before told no bytes.
+fn share_of(link: &v1::LinkView, user: &v1::LinkUser) -> f64 {
+    let ways = [(user.a_to_b_bytes, link.a_to_b_bits_per_s), (user.b_to_a_bytes, link.b_to_a_bits_per_s)];
+    let sends = ways.iter().filter(|(bytes, _)| *bytes > 0).map(|(_, load)| *load).max();
+    sends.map_or_else(|| share(link), |load| load as f64 / link.bits_per_s.max(1) as f64)
 }
 
 fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<ApplicationRow> {
     let mut busiest: BTreeMap<&str, (bool, f64, &v1::LinkView)> = BTreeMap::new();
     for link in &now.links.links {
-        let this = (measured_now(link), share(link), link);
         for user in &link.users {
+            let this = (measured_now(link), share_of(link, user), link);
             let known = busiest.entry(&user.application_id).or_insert(this);
             if (this.0, this.1) > (known.0, known.1) {
                 *known = this;

@@ -1,6 +1,6 @@
 //! A frame as lines of text.
 
-use super::super::links::{load_from, marked_load, named_down, no_users, user_text};
+use super::super::links::{load_from, marked_load, named_down};
 use super::super::lists::asked;
 use super::super::output::{self, digits};
 use super::frame::{ApplicationRow, Frame, LinkRow, QueueRow};
@@ -107,7 +107,7 @@ fn narrow_link(row: &LinkRow) -> [String; 3] {
     let [name, .., user] = link(row);
     let is_modelled = row.load_from == v1::LoadSource::Modelled && row.share > 0.0;
     let load = format!("{}{} %", if is_modelled { "~" } else { "" }, digits(row.share * 100.0));
-    let user = row.top.as_ref().map_or(user, |user| user.application_id.clone());
+    let user = row.top_user.clone().unwrap_or(user);
     [name, if row.up { load } else { "-".to_owned() }, user]
 }
 
@@ -123,7 +123,7 @@ fn link(row: &LinkRow) -> [String; 8] {
         marked_load(row.load_from, row.b_to_a_bits_per_s),
         output::rate(row.bits_per_s as f64),
         load_from(row.load_from, row.load_age_ms),
-        row.top.as_ref().map_or_else(|| no_users(&row.users_reason).to_owned(), user_text),
+        row.top.clone(),
     ]
 }
 

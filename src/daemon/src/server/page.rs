@@ -349,10 +349,12 @@ fn applications(
     links: &[LinkUse],
     measured_now: impl Fn(&LinkUse) -> bool,
 ) -> Vec<ApplicationRow> {
+    // In the directions that the application sends.
     let mut busiest: HashMap<ApplicationId, ((bool, f64), &LinkUse)> = HashMap::new();
     for link in links.iter().filter(|link| !link.users.is_empty()) {
-        let rank = (measured_now(link), share(link));
         for user in &link.users {
+            let sends = (0..2).filter(|way| user.bytes[*way].0 > 0).map(|way| link.load[way]).fold(0.0, f64::max);
+            let rank = (measured_now(link), sends / link.capacity.as_f64().max(1.0));
             let known = busiest.entry(user.application).or_insert((rank, link));
             if rank > known.0 {
                 *known = (rank, link);
@@ -361,14 +363,15 @@ fn applications(
     }
     attempts.sort_by_key(|held| std::cmp::Reverse((held.leases, held.attempt)));
     let row = |held: AttemptHeld| {
-        let link = busiest.get(&held.attempt.application).map(|(_, link)| *link);
+        let found = busiest.get(&held.attempt.application);
+        let link = found.map(|(_, link)| *link);
         ApplicationRow {
             application_id: held.attempt.application.to_string(),
             attempt: held.attempt.attempt,
             leases: held.leases,
             requests: held.requests,
             busiest_link: link.map(|link| link.link.to_string()),
-            busiest_share: link.map(share),
+            busiest_share: found.map(|((_, share), _)| *share),
             busiest_measured: link.map(|link| link.source == LoadSource::Measured),
         }
     };

@@ -1,7 +1,9 @@
 //! One job's traffic: what a request said of its groups, and where decisions placed their tasks.
 
+use super::came::{Move, Moves};
 use super::chained::{self, Found, Sent};
 use super::pairs::Difference;
+use crate::arrivals::Arrived;
 use crate::decision::RememberedRequest;
 use hintd_model::cluster::{ChainPair, EdgePattern, Flow, NodePair, Traffic};
 use hintd_model::units::{AttemptId, Bytes, DecisionId, GroupIdx, NodeIdx, RequestId, Timestamp};
@@ -24,6 +26,12 @@ pub(super) struct Job {
     pub(super) parts: BTreeMap<DecisionId, Vec<Vec<Share>>>,
     /// Tasks that were placed at first, by group: edges' bytes are theirs.
     pub(super) placed: Vec<u64>,
+    /// Tasks of these that came elsewhere.
+    pub(super) moves: Moves,
+    /// What of its attempt had come when it was decided.
+    pub(super) before: Option<Arc<Arrived>>,
+    /// What had come when `moves` was worked out; `None`: tasks were placed anew since.
+    pub(super) followed: Option<Arc<Arrived>>,
     /// What goes as it likes.
     pub(super) traffic: Traffic,
     /// What is under chains.
@@ -54,6 +62,8 @@ pub struct NewJob {
     pub(crate) traffic: Option<Traffic>,
     /// What is known of its chains.
     pub(crate) chains: UnderChains,
+    /// What of its attempt has come.
+    pub(crate) came: Option<Arc<Arrived>>,
 }
 
 impl NewJob {
@@ -66,7 +76,7 @@ impl NewJob {
         edges: Arc<[EdgeProblem]>,
         shares: Vec<Vec<Share>>,
     ) -> Self {
-        Self { decision, attempt, groups, edges, shares, traffic: None, chains: UnderChains::default() }
+        Self { decision, attempt, groups, edges, shares, traffic: None, chains: UnderChains::default(), came: None }
     }
 }
 
@@ -95,7 +105,7 @@ impl Sends {
 }
 
 impl Job {
-    /// Tasks by group, of all parts.
+    /// Tasks by group, of all parts: where they came, else where they were placed.
     pub(super) fn shares(&self) -> Vec<Vec<Share>> {
         let mut shares = vec![Vec::new(); self.groups.len()];
         for part in self.parts.values() {
@@ -103,6 +113,13 @@ impl Job {
                 all.extend(of.iter().copied());
             }
         }
+        for (Move { group, from, to }, count) in &self.moves {
+            let count = take(shares[group.at()].iter_mut(), *from, *count);
+            if count > 0 {
+                shares[group.at()].push(Share { node: *to, count });
+            }
+        }
+        shares.iter_mut().for_each(|of| of.retain(|share| share.count > 0));
         shares
     }
 
@@ -143,16 +160,42 @@ impl Job {
         self.classes.iter().any(Option::is_some)
     }
 
-    /// Takes tasks off a node; whether there were any.
+    /// Takes tasks off a node; whether there were any. Those that were placed there and came elsewhere are not on it.
     pub(super) fn leave_node(&mut self, node: NodeIdx) -> bool {
+        let moved_to: Vec<(Move, u32)> = self.moves.extract_if(.., |of, _| of.to == node).collect();
         let mut left = false;
-        for share in self.parts.values_mut().flatten() {
-            let before = share.len();
-            share.retain(|share| share.node != node);
-            left |= share.len() != before;
+        for (Move { group, from, .. }, count) in moved_to {
+            left |= self.remove(group, from, count) > 0;
+        }
+        for group in (0..self.groups.len()).map(GroupIdx::new) {
+            let on_it = self.parts.values().flat_map(|part| &part[group.at()]).filter(|share| share.node == node);
+            let on_it: u32 = on_it.map(|share| share.count).sum();
+            let elsewhere: u32 =
+                self.moves.iter().filter(|(of, _)| of.group == group && of.from == node).map(|(_, count)| count).sum();
+            left |= self.remove(group, node, on_it.saturating_sub(elsewhere)) > 0;
         }
         left
     }
+
+    /// Forgets tasks that were placed on a node; how many there were of `count`.
+    fn remove(&mut self, group: GroupIdx, node: NodeIdx, count: u32) -> u32 {
+        let removed = take(self.parts.values_mut().flat_map(|part| &mut part[group.at()]), node, count);
+        for part in self.parts.values_mut() {
+            part[group.at()].retain(|share| share.count > 0);
+        }
+        removed
+    }
+}
+
+/// Takes up to `count` tasks of a node; how many there were.
+fn take<'a>(shares: impl Iterator<Item = &'a mut Share>, node: NodeIdx, count: u32) -> u32 {
+    let mut taken = 0;
+    for share in shares.filter(|share| share.node == node) {
+        let of_it = share.count.min(count - taken);
+        share.count -= of_it;
+        taken += of_it;
+    }
+    taken
 }
 
 pub(super) fn tasks(shares: &[Share]) -> u64 {

@@ -1,7 +1,8 @@
 //! Running flows: which pairs of nodes talk, over which routes, for which jobs; kept through what the network does.
 //!
 //! # Code map
-//! - `job`: one job's tasks and traffic; `registry`: jobs come and go, and with them pairs and first routes.
+//! - `job`: one job's tasks and traffic; `registry`: jobs come and go, and with them pairs and first routes;
+//!   `came`: jobs follow their containers.
 //! - `pairs`: pairs with their routes, homes, carriers, and rules by switch.
 //! - `follow`: what a change of the network does; `work`: routes changed a bounded number at a time; `bucket`,
 //!   `damping`: how many, and which links new routes avoid; `names`: routes through another network or a restart.
@@ -16,6 +17,7 @@
 
 mod broken;
 mod bucket;
+mod came;
 pub mod carried;
 mod chained;
 mod choose;
@@ -63,6 +65,8 @@ pub struct Flows {
     /// The job that a decision's tasks belong to.
     job_of: BTreeMap<DecisionId, DecisionId>,
     by_node: BTreeMap<NodeIdx, BTreeSet<DecisionId>>,
+    /// Whose containers are looked at first the next time.
+    next_followed: Option<AttemptId>,
     pairs: Pairs,
     /// Traffic under chains of middleboxes, which is in none of the others.
     chained: Chained,
@@ -101,6 +105,7 @@ impl Default for Flows {
             by_attempt: BTreeMap::new(),
             job_of: BTreeMap::new(),
             by_node: BTreeMap::new(),
+            next_followed: None,
             pairs: Pairs::default(),
             chained: Chained::default(),
             index: None,

@@ -1,6 +1,7 @@
 //! Jobs come and go, and with them pairs; a pair's first route.
 
 use super::Flows;
+use super::came::Moves;
 use super::chained::{self, Found};
 use super::choose::RoutingContext;
 use super::job::{self, Job, NewJob, Sends};
@@ -66,6 +67,9 @@ impl Flows {
             edges: new.edges,
             parts: BTreeMap::from([(new.decision, new.shares)]),
             placed,
+            moves: Moves::new(),
+            before: new.came,
+            followed: None,
             traffic: Traffic::default(),
             chained: BTreeMap::new(),
             classes,
@@ -116,6 +120,7 @@ impl Flows {
             self.by_node.entry(share.node).or_default().insert(host);
         }
         job.parts.insert(new.decision, shares);
+        job.followed = None;
         self.job_of.insert(new.decision, host);
         let sends = job.reckon();
         self.sends(host, sends, wanted, cause, at);
@@ -278,7 +283,7 @@ impl Flows {
     }
 
     /// Of too many pairs the oldest decisions' go, the newest's last.
-    fn enforce_limit(&mut self, newest: DecisionId, at: (&Snapshot, &RouteSettings)) {
+    pub(super) fn enforce_limit(&mut self, newest: DecisionId, at: (&Snapshot, &RouteSettings)) {
         while self.len() > at.1.pairs_max {
             let Some(&oldest) = self.jobs.keys().find(|&&decision| decision != newest) else { return };
             self.count(Counter::FlowsEvicted, 1);
@@ -296,8 +301,10 @@ impl Flows {
         for part in job.parts.keys() {
             self.job_of.remove(part);
         }
-        for share in job.parts.values().flatten().flatten() {
-            self.forget_node(share.node, decision);
+        for node in
+            job.parts.values().flatten().flatten().map(|share| share.node).chain(job.moves.keys().map(|of| of.to))
+        {
+            self.forget_node(node, decision);
         }
         // Another attempt may have taken the name meanwhile.
         if self.by_request.get(&job.request) == Some(&decision) {
@@ -343,6 +350,7 @@ impl Flows {
             self.end(decision, &cause, at);
         } else if let Some(job) = self.jobs.get_mut(&host) {
             job.parts.remove(&decision);
+            job.followed = None;
             self.job_of.remove(&decision);
             let sends = job.reckon();
             self.sends(host, sends, Wanted::NONE, &cause, at);

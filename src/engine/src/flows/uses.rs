@@ -6,7 +6,8 @@ use crate::routes::view::undirected;
 use hintd_model::cluster::{NodePair, PairRoute, Shards};
 use hintd_model::network::maxmin::{capacities, directions};
 use hintd_model::network::{Link, MaxMin, Network};
-use hintd_model::units::{ApplicationId, BitsPerSec, DirectedLinkIdx, FlowIdx, LinkIdx, LinkName};
+use hintd_model::units::{ApplicationId, BitsPerSec, Bytes, DirectedLinkIdx, FlowIdx, LinkIdx, LinkName};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -31,8 +32,24 @@ pub struct LinkUse {
     pub modelled: [f64; 2],
     /// Pairs of tasks that send over it, each way.
     pub task_pairs: [u64; 2],
-    /// Applications that send over it with their modelled rates, both ways together, greatest first.
+    /// Applications that send over it, those with most bytes in the direction that is more loaded first.
     pub users: Vec<LinkUser>,
+}
+
+impl LinkUse {
+    /// Of what is measured each way the part that no application accounts for, bits/s; 0 where nothing is measured.
+    #[must_use]
+    pub fn unaccounted(&self) -> [f64; 2] {
+        std::array::from_fn(|way| match self.source {
+            LoadSource::Measured => (self.load[way] - self.modelled[way]).max(0.0),
+            LoadSource::Modelled => 0.0,
+        })
+    }
+
+    /// The direction that is more loaded: 0 is from its first end to its second.
+    fn fuller(&self) -> usize {
+        usize::from(self.load[1] > self.load[0])
+    }
 }
 
 /// What one application sends over a link.
@@ -44,6 +61,8 @@ pub struct LinkUser {
     pub bits_per_s: f64,
     /// The same each way: from the link's first end to its second, and back.
     pub each: [f64; 2],
+    /// What its flows carry each way from their beginning to their end.
+    pub bytes: [Bytes; 2],
 }
 
 /// Where a load is from.
@@ -77,7 +96,7 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
         let measured = snapshot.link_loads.get(&link.name);
         let each = directions(index);
         let modelled_load = each.map(|direction| if network.is_usable(index) { modelled.load(direction) } else { 0.0 });
-        LinkUse {
+        let mut found = LinkUse {
             link: link.name.clone(),
             ends: [link.a, link.b].map(|end| Arc::clone(&network.vertex_at(end).name)),
             capacity: link.capacity,
@@ -93,7 +112,10 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
             source: if measured.is_some() { LoadSource::Measured } else { LoadSource::Modelled },
             task_pairs: each.map(|direction| modelled.task_pairs.get(&direction).copied().unwrap_or(0)),
             users: users.remove(&index).unwrap_or_default(),
-        }
+        };
+        let (full, other) = (found.fuller(), 1 - found.fuller());
+        found.users.sort_by_key(|user| Reverse((user.bytes[full], user.bytes[other])));
+        found
     };
     network.links().map(link_use).collect()
 }
@@ -103,66 +125,96 @@ pub(super) fn sends(route: &PairRoute) -> bool {
     route.bytes.0 > 0
 }
 
-/// Max-min fair rates of routed pairs that send something: of a pair with no bytes, or none that are known, nobody can say
-/// that it loads a link, and a flow without an end would fill it.
+/// Max-min fair rates of routed pairs that send something, none above what its bytes fill for a second: of a pair with no
+/// bytes, or none that are known, nobody can say that it loads a link, a flow without an end would fill it, and so would one
+/// of a few bytes.
 pub(crate) struct Modelled {
-    rates: MaxMin,
-    /// By pair with a whole route: its flow and route.
-    flows: BTreeMap<NodePair, (FlowIdx, Links)>,
+    /// By pair with a whole route.
+    flows: BTreeMap<NodePair, ModelledFlow>,
     task_pairs: BTreeMap<DirectedLinkIdx, u64>,
+    /// bits/s.
+    loads: BTreeMap<DirectedLinkIdx, f64>,
+}
+
+struct ModelledFlow {
+    links: Links,
+    bytes: u128,
+    bits_per_s: f64,
+}
+
+/// What bytes fill for so long is no load.
+const AT_LEAST_S: f64 = 1.0;
+
+/// What a pair sends, and over which links.
+pub(super) struct Sending {
+    pub(super) links: Links,
+    pub(super) task_pairs: u64,
+    pub(super) bytes: u128,
+}
+
+impl Sending {
+    pub(super) fn of(route: &PairRoute) -> Self {
+        Self { links: Arc::clone(&route.links), task_pairs: route.task_pairs, bytes: u128::from(route.bytes.0) }
+    }
 }
 
 impl Modelled {
     pub(crate) fn new(network: &Network, routes: &Shards<NodePair, Arc<PairRoute>>) -> Self {
         let sending = routes.iter().filter(|(_, route)| sends(route));
-        let routes = sending.map(|(pair, route)| (*pair, (Arc::clone(&route.links), route.task_pairs)));
+        let routes = sending.map(|(pair, route)| (*pair, Sending::of(route)));
         Self::of(network, routes.collect())
     }
 
-    /// Of routes with the task pairs that send over them, those of [`sends`].
-    pub(super) fn of(network: &Network, routes: BTreeMap<NodePair, (Links, u64)>) -> Self {
+    /// Of pairs, those of [`sends`].
+    pub(super) fn of(network: &Network, pairs: BTreeMap<NodePair, Sending>) -> Self {
         let mut rates = MaxMin::new(&capacities(network)).expect("a network's capacities are integers below the bound");
-        let (mut flows, mut task_pairs) = (BTreeMap::new(), BTreeMap::new());
-        for (pair, (links, weight)) in routes {
-            let weight = u32::try_from(weight).unwrap_or(u32::MAX);
-            if !is_whole(network, &links) {
+        let mut added: Vec<(NodePair, Sending, FlowIdx, u32)> = Vec::new();
+        for (pair, sending) in pairs {
+            let weight = u32::try_from(sending.task_pairs).unwrap_or(u32::MAX);
+            if !is_whole(network, &sending.links) {
                 continue;
             }
-            let Ok(flow) = rates.add(&links, weight) else { continue };
-            for &link in links.iter() {
-                *task_pairs.entry(link).or_default() += u64::from(weight);
-            }
-            flows.insert(pair, (flow, links));
+            let Ok(flow) = rates.add(&sending.links, weight) else { continue };
+            added.push((pair, sending, flow, weight));
         }
         rates.recompute_rates();
-        Self { rates, flows, task_pairs }
+        let mut modelled = Self { flows: BTreeMap::new(), task_pairs: BTreeMap::new(), loads: BTreeMap::new() };
+        for (pair, Sending { links, bytes, .. }, flow, weight) in added {
+            let fair = rates.level(flow).unwrap_or(0.0) * f64::from(weight);
+            let bits_per_s = fair.min(bytes as f64 * 8.0 / AT_LEAST_S);
+            for &link in links.iter() {
+                *modelled.task_pairs.entry(link).or_default() += u64::from(weight);
+                *modelled.loads.entry(link).or_default() += bits_per_s;
+            }
+            modelled.flows.insert(pair, ModelledFlow { links, bytes, bits_per_s });
+        }
+        modelled
     }
 
     /// bits/s.
     pub(crate) fn load(&self, direction: DirectedLinkIdx) -> f64 {
-        self.rates.load(direction)
+        self.loads.get(&direction).copied().unwrap_or(0.0)
     }
 
     fn users(&self, generation: &Generation) -> BTreeMap<LinkIdx, Vec<LinkUser>> {
-        let mut sums: BTreeMap<(LinkIdx, ApplicationId), [f64; 2]> = BTreeMap::new();
+        let mut sums: BTreeMap<(LinkIdx, ApplicationId), [(f64, u64); 2]> = BTreeMap::new();
         for job in &generation.flows.jobs {
             // Of a pair that others send over as well this job's flow may still have no bytes.
             for flow in job.traffic.flows.iter().filter(|flow| flow.bytes.0 > 0) {
-                let Some((index, links)) = self.flows.get(&flow.pair) else { continue };
-                let bits_per_s = self.rates.level(*index).unwrap_or(0.0) * f64::from(flow.task_pairs);
+                let Some(ModelledFlow { links, bytes, bits_per_s }) = self.flows.get(&flow.pair) else { continue };
+                let bits_per_s = bits_per_s * flow.bytes.0 as f64 / *bytes as f64;
                 for link in links.iter() {
                     let (link, forward) = undirected(*link);
-                    sums.entry((link, job.attempt.application)).or_default()[usize::from(!forward)] += bits_per_s;
+                    let sum = &mut sums.entry((link, job.attempt.application)).or_default()[usize::from(!forward)];
+                    *sum = (sum.0 + bits_per_s, sum.1.saturating_add(flow.bytes.0));
                 }
             }
         }
         let mut users: BTreeMap<LinkIdx, Vec<LinkUser>> = BTreeMap::new();
         for ((link, application), each) in sums {
+            let (bytes, each) = (each.map(|(_, bytes)| Bytes(bytes)), each.map(|(rate, _)| rate));
             let bits_per_s = each.iter().sum();
-            users.entry(link).or_default().push(LinkUser { application, bits_per_s, each });
-        }
-        for of in users.values_mut() {
-            of.sort_by(|a, b| b.bits_per_s.total_cmp(&a.bits_per_s));
+            users.entry(link).or_default().push(LinkUser { application, bits_per_s, each, bytes });
         }
         users
     }

@@ -3,7 +3,7 @@
 use super::choose::RoutingContext;
 use super::pairs::{Links, is_whole};
 use super::settings::RouteSettings;
-use super::uses::{Modelled, sends};
+use super::uses::{Modelled, Sending, sends};
 use crate::generation::Generation;
 use crate::refusal::Refusal;
 use crate::routes::{NamedRoute, View, WatchedPair};
@@ -116,7 +116,8 @@ pub fn what_if_network(
     let utility_before = index.utility();
     let moved = reroute_hit(&mut index, generation, network, &ways, stop)?;
     let now = |pair: NodePair, route: &PairRoute| {
-        (moved.get(&pair).cloned().unwrap_or_else(|| Arc::clone(&route.links)), route.task_pairs)
+        let of = Sending::of(route);
+        Sending { links: moved.get(&pair).cloned().unwrap_or(of.links), ..of }
     };
     let routes = &generation.flows.routes;
     let sending = routes.iter().filter(|(_, route)| sends(route));

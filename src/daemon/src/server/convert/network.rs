@@ -60,7 +60,10 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, paths: &Path
         a_to_b_bits_per_s: whole(user.each[0]),
         b_to_a_bits_per_s: whole(user.each[1]),
         above_measured: is_measured && (0..2).any(|way| user.each[way] > link.load[way]),
+        a_to_b_bytes: user.bytes[0].0,
+        b_to_a_bytes: user.bytes[1].0,
     };
+    let unaccounted = link.unaccounted();
     // What is told is newer than the snapshot: a link that is up there has been down since no time.
     let down = told.down.as_ref().filter(|_| !link.up);
     v1::LinkView {
@@ -88,6 +91,8 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, paths: &Path
         carried: down.and_then(|down| down.carried.as_deref()).map(|carried| paths.carried(carried)),
         last_outage: told.last_outage.as_ref().map(last_outage),
         damped: link.damped,
+        a_to_b_unaccounted_bits_per_s: whole(unaccounted[0]),
+        b_to_a_unaccounted_bits_per_s: whole(unaccounted[1]),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Running flows: who talks to whom over which route, through failures, and what controllers are told of it.
 
+mod came;
 mod carried;
 pub(in crate::tests) mod controller;
 mod lives;

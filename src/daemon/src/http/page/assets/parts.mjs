@@ -74,8 +74,21 @@ const NOBODY = { others: 'others, unknown to hintd', no_load: 'nobody', down: 'n
 export const nobody = (link) => NOBODY[link.users_reason] ?? '–';
 /** A modelled figure has a ~ before it. */
 export const modelled = (rate) => (rate ? '~' : '') + bits(rate);
-/** What a user of a link sends, by direction. */
-export const sends = (user) => [[user.a_to_b_bits_per_s, 'a to b'], [user.b_to_a_bits_per_s, 'b to a']].filter(([rate]) => rate > 0).map(([rate, way]) => `${modelled(rate)} ${way}`).join(', ') + (user.above_measured ? ' (above measured)' : '');
+/** The direction that is more loaded. */
+const fuller = (link) => (link.b_to_a_bits_per_s > link.a_to_b_bits_per_s ? 1 : 0);
+const WAYS = ['a to b', 'b to a'];
+/** Who sends most in that direction. */
+export const topUser = (link) => link.users.find((user) => [user.a_to_b_bytes, user.b_to_a_bytes][fuller(link)] > 0);
+/** Of what is measured in that direction the part that is nobody's. */
+export const others = (link) => {
+  const rate = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s][fuller(link)];
+  return rate > 0 && rate >= 0.1 * [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][fuller(link)] ? `others, unknown to hintd, ${bits(rate)} ${WAYS[fuller(link)]}` : '';
+};
+/** What a user of a link sends in the direction that is more loaded. */
+export const fills = (link, user) => {
+  const way = fuller(link);
+  return `${bytes([user.a_to_b_bytes, user.b_to_a_bytes][way])} ${WAYS[way]} (${modelled([user.a_to_b_bits_per_s, user.b_to_a_bits_per_s][way])}${user.above_measured ? ', above measured' : ''})`;
+};
 /** That a link is down; since when and by whose word, where the daemon says so. */
 export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_by ? `, as ${link.down_by} said` : '');
 /** A link's state in a word or two; new routes avoid one that flaps until it was quiet. */

@@ -1,0 +1,164 @@
+//! Flows follow containers: where those of a job came elsewhere than hinted, what they send goes from there and to there.
+
+use super::Flows;
+use super::job::{self, Job};
+use super::registry::Wanted;
+use super::settings::RouteSettings;
+use crate::arrivals::{Arrived, ArrivedView};
+use crate::routes::Cause;
+use hintd_model::cluster::Snapshot;
+use hintd_model::units::{AttemptId, DecisionId, GroupIdx, NodeIdx};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Pairs of nodes that one look may work out anew; the rest is for the next one.
+const PAIRS_MAX: usize = 20_000;
+
+/// Tasks that came to another node than the one hinted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Move {
+    pub(super) group: GroupIdx,
+    pub(super) from: NodeIdx,
+    pub(super) to: NodeIdx,
+}
+
+/// How many tasks moved.
+pub(super) type Moves = BTreeMap<Move, u32>;
+
+impl Flows {
+    /// Brings jobs up to date with where their containers came.
+    pub(crate) fn follow_containers(&mut self, arrived: &ArrivedView, at: (&Snapshot, &RouteSettings)) {
+        let mut work = 0;
+        for attempt in self.attempts_in_turn() {
+            let Some(now) = arrived.get(&attempt) else { continue };
+            if work > PAIRS_MAX {
+                self.next_followed = Some(attempt);
+                return;
+            }
+            work += self.follow_attempt(attempt, now, at);
+        }
+    }
+
+    /// From where the last look ended.
+    fn attempts_in_turn(&mut self) -> Vec<AttemptId> {
+        let all = || self.by_attempt.keys().copied();
+        match self.next_followed.take() {
+            Some(first) => all().filter(|of| *of >= first).chain(all().filter(|of| *of < first)).collect(),
+            None => all().collect(),
+        }
+    }
+
+    /// Pairs that were worked out anew.
+    fn follow_attempt(&mut self, attempt: AttemptId, now: &Arc<Arrived>, at: (&Snapshot, &RouteSettings)) -> usize {
+        let of_it = self.by_attempt.get(&attempt).into_iter().flatten();
+        let jobs: Vec<(DecisionId, &Job)> =
+            of_it.filter_map(|id| self.jobs.get_key_value(id)).map(|(id, job)| (*id, job)).collect();
+        if jobs.iter().all(|(_, job)| job.followed.as_ref().is_some_and(|known| Arc::ptr_eq(known, now))) {
+            return 0;
+        }
+        let is_there = |node: NodeIdx| at.0.state.get(node.at()).is_some_and(|state| !state.gone());
+        let alone: Vec<&Job> = jobs.iter().map(|(_, job)| *job).collect();
+        let moves = moves(&alone, now, is_there);
+        let moves: Vec<(DecisionId, Moves)> = jobs.iter().map(|(id, _)| *id).zip(moves).collect();
+        moves.into_iter().map(|(decision, moves)| self.follow_job(decision, moves, now, at)).sum()
+    }
+
+    fn follow_job(
+        &mut self,
+        decision: DecisionId,
+        moves: Moves,
+        now: &Arc<Arrived>,
+        at: (&Snapshot, &RouteSettings),
+    ) -> usize {
+        let Some(job) = self.jobs.get_mut(&decision) else { return 0 }; // others took all room for pairs
+        job.followed = Some(Arc::clone(now));
+        if job.moves == moves {
+            return 0;
+        }
+        let before = std::mem::replace(&mut job.moves, moves);
+        let pairs = job::most_pairs(&job.edges, &job.shares());
+        if pairs > at.1.pairs_max {
+            job.moves = before;
+            return 0;
+        }
+        for to in job.moves.keys().map(|of| of.to) {
+            self.by_node.entry(to).or_default().insert(decision);
+        }
+        let sends = job.reckon();
+        self.sends(decision, sends, Wanted::NONE, &Cause::new("came", decision.to_string()), at);
+        self.enforce_limit(decision, at);
+        pairs
+    }
+}
+
+/// Which tasks of each of an attempt's jobs moved: a container that came where a job hinted one is that one; of those that are
+/// left each is one of the oldest job's that still waits for some of its group.
+fn moves(jobs: &[&Job], now: &Arrived, is_there: impl Fn(NodeIdx) -> bool) -> Vec<Moves> {
+    let groups: BTreeSet<&Arc<str>> = jobs.iter().flat_map(|job| job.groups.iter()).collect();
+    let came = |group: &str| now.of(group).filter(|(node, _)| is_there(*node)).collect::<BTreeMap<NodeIdx, u32>>();
+    let mut found = vec![Moves::new(); jobs.len()];
+    for name in groups {
+        let mut left = came(name);
+        let of_group = |job: &&Job| job.groups.iter().position(|group| group == name);
+        let waiting = jobs.iter().enumerate().filter_map(|(at, job)| Some((at, Waiting::of(job, of_group(job)?, now))));
+        let mut waiting: Vec<(usize, Waiting)> = waiting.collect();
+        for (_, job) in &mut waiting {
+            job.take_hinted(&mut left);
+        }
+        for (at, job) in &mut waiting {
+            job.take_others(&mut left, &mut found[*at]);
+        }
+    }
+    found
+}
+
+/// One job's tasks of one group that have not come.
+struct Waiting {
+    group: GroupIdx,
+    /// By node where they were hinted.
+    hinted: BTreeMap<NodeIdx, u32>,
+    /// By node: containers that came since the decision and are not known to be another job's.
+    since: BTreeMap<NodeIdx, u32>,
+}
+
+impl Waiting {
+    fn of(job: &Job, group: usize, now: &Arrived) -> Self {
+        let name = &job.groups[group];
+        let mut hinted = BTreeMap::new();
+        for share in job.parts.values().flat_map(|part| &part[group]) {
+            *hinted.entry(share.node).or_default() += share.count;
+        }
+        let mut since: BTreeMap<NodeIdx, u32> = now.of(name).collect();
+        for (node, before) in job.before.iter().flat_map(|before| before.of(name)) {
+            if let Some(count) = since.get_mut(&node) {
+                *count = count.saturating_sub(before);
+            }
+        }
+        Self { group: GroupIdx::new(group), hinted, since }
+    }
+
+    fn take_hinted(&mut self, left: &mut BTreeMap<NodeIdx, u32>) {
+        for (node, waits) in &mut self.hinted {
+            let (Some(came), Some(since)) = (left.get_mut(node), self.since.get_mut(node)) else { continue };
+            let taken = (*waits).min(*came).min(*since);
+            (*waits, *came, *since) = (*waits - taken, *came - taken, *since - taken);
+        }
+    }
+
+    fn take_others(&mut self, left: &mut BTreeMap<NodeIdx, u32>, moves: &mut Moves) {
+        for (&to, came) in left {
+            let since = self.since.get(&to).copied().unwrap_or(0);
+            let mut taken = since.min(*came);
+            *came -= taken;
+            while taken > 0 {
+                // Nobody says which hint a container elsewhere stands for: where most are waited for, most will not come.
+                let most = self.hinted.iter_mut().max_by_key(|(node, waits)| (**waits, std::cmp::Reverse(**node)));
+                let Some((&from, waits)) = most.filter(|(_, waits)| **waits > 0) else { break };
+                let many = taken.min(*waits);
+                (*waits, taken) = (*waits - many, taken - many);
+                *moves.entry(Move { group: self.group, from, to }).or_default() += many;
+            }
+            *came += taken;
+        }
+    }
+}
