@@ -23,7 +23,9 @@ use hintd_client::wire::v1;
     above what is measured does not send yet, or no longer, or the model is wrong there. Users come by the bytes of their flows\n\
     in the direction that is more loaded, and the table names only those that send that way. Others are those who did not ask\n\
     for hints, or whose flows hintd does not know: what is measured and is nobody else's. Flows are where containers came, and\n\
-    until then where they were hinted. No flow is above what its bytes fill for a second.\n\n\
+    until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
+    stock MapReduce, are told by the bytes of earlier runs, on hosts' links and racks' uplinks; what is measured and not of\n\
+    flows is divided among them.\n\n\
     Of a link that is down hintctl links ID names the applications whose routes it carried when it went down, and whether these\n\
     have other paths now. Named are routes that a controller installed, and those of hosts that the link alone joined to the rest.\n\
     A link that flaps went down and up more often than routes.flaps allows: new routes avoid it until it was quiet."
@@ -287,7 +289,7 @@ pub(super) fn user_text(link: &v1::LinkView, user: &v1::LinkUser) -> String {
         ),
         bytes => {
             let rate = [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s][way];
-            let rate = marked_load(v1::LoadSource::Modelled, rate);
+            let rate = if rate == 0 { "rate unknown".to_owned() } else { marked_load(v1::LoadSource::Modelled, rate) };
             format!("{} {} {} ({rate}{wrong})", user.application_id, output::bytes(bytes as f64), WAYS[way])
         }
     }
@@ -332,6 +334,7 @@ fn link_text(link: &v1::LinkView) -> String {
         let sends = |bytes: u64, rate: u64| match bytes {
             0 if rate == 0 => "-".to_owned(),
             0 => marked_load(v1::LoadSource::Modelled, rate),
+            _ if rate == 0 => output::bytes(bytes as f64),
             _ => format!("{}, {}", output::bytes(bytes as f64), marked_load(v1::LoadSource::Modelled, rate)),
         };
         let rows = link.users.iter().map(|user| {

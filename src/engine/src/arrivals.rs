@@ -13,6 +13,8 @@ pub type ArrivedView = Shards<AttemptId, Arc<Arrived>>;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arrived {
     groups: BTreeMap<Arc<str>, BTreeMap<NodeIdx, CameThere>>,
+    /// What its application recurs by.
+    key: Option<Arc<str>>,
 }
 
 /// Containers of one group that came to one node.
@@ -28,6 +30,11 @@ impl Arrived {
     /// Where containers of a group came, ascending by node.
     pub fn of(&self, group: &str) -> impl Iterator<Item = (NodeIdx, u32)> + '_ {
         self.groups.get(group).into_iter().flatten().map(|(&node, there)| (node, there.all))
+    }
+
+    /// What its application recurs by, where that is known.
+    pub(crate) const fn key(&self) -> Option<&Arc<str>> {
+        self.key.as_ref()
     }
 
     /// Where containers of any group came.
@@ -147,6 +154,13 @@ impl Arrivals {
     pub(crate) fn last_attempt(&self, application: ApplicationId) -> Option<AttemptId> {
         let of = |attempt| AttemptId { application, attempt };
         self.known.range(of(0)..=of(u32::MAX)).next_back().map(|(&attempt, _)| attempt)
+    }
+
+    /// An attempt of which containers came is a run of what recurs by this key.
+    pub(crate) fn recurs(&mut self, attempt: AttemptId, key: &Arc<str>) {
+        if self.view.get(&attempt).is_some_and(|arrived| arrived.key.as_ref() != Some(key)) {
+            self.change(attempt, |arrived| arrived.key = Some(Arc::clone(key)));
+        }
     }
 
     /// The container that a task came in last.

@@ -221,6 +221,9 @@ impl EventHandler<'_> {
         let inferred = if event.group.is_empty() { self.group_awaited(event.attempt, node) } else { None };
         let group = inferred.as_ref().unwrap_or(&event.group);
         let is_new = self.came(container, (group, &event.task), node, now);
+        if let Some(key) = self.history().key_of(event) {
+            self.attempts.arrivals.recurs(event.attempt, &key);
+        }
         self.attempts.leases.out.changed |= is_new;
         let Some(known) = self.attempts.known.get_mut(event.attempt) else { return is_new };
         if !known.allocated(container) {

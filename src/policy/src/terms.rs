@@ -17,7 +17,7 @@ pub mod link_time;
 pub mod rack_rates;
 mod transfers;
 
-pub use transfers::are_known;
+pub use transfers::{Transfer, are_known};
 
 use super::dataflow;
 use super::load::load;

@@ -549,6 +549,7 @@ mod tests {
             modelled: [0.0; 2],
             task_pairs: [0; 2],
             users: Vec::new(),
+            unaccounted: [0.0; 2],
         };
         let (measured, modelled) = (LoadSource::Measured, LoadSource::Modelled);
         assert_eq!(shares(&link(true, measured), false), Some([0.5, 0.0]));

@@ -8,7 +8,7 @@
 //!   `damping`: how many, and which links new routes avoid; `names`: routes through another network or a restart.
 //! - `choose`: which route. `chained`: traffic under chains of middleboxes, apart from the rest; `broken`: whose of it
 //!   stands still.
-//! - `uses`, `carried`, `what_if`: questions about a generation, answered without the engine.
+//! - `uses` (with `recurring`), `carried`, `what_if`: questions about a generation, answered without the engine.
 //!
 //! # Invariants
 //! - A pair has one route, whichever jobs it serves, and is known as long as a job sends over it.
@@ -27,6 +27,7 @@ mod hinted;
 mod job;
 mod names;
 mod pairs;
+mod recurring;
 mod registry;
 pub mod settings;
 pub mod uses;

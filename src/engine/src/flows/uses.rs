@@ -1,6 +1,7 @@
 //! Links: what they can carry, what they carry, and for whom.
 
 use super::pairs::{Links, is_whole};
+use super::recurring;
 use crate::generation::Generation;
 use crate::routes::view::undirected;
 use hintd_model::cluster::{NodePair, PairRoute, Shards};
@@ -34,16 +35,26 @@ pub struct LinkUse {
     pub task_pairs: [u64; 2],
     /// Applications that send over it, those with most bytes in the direction that is more loaded first.
     pub users: Vec<LinkUser>,
+    /// Of what is measured each way the part that no user accounts for, bits/s; 0 where nothing is measured.
+    pub unaccounted: [f64; 2],
 }
 
 impl LinkUse {
-    /// Of what is measured each way the part that no application accounts for, bits/s; 0 where nothing is measured.
-    #[must_use]
-    pub fn unaccounted(&self) -> [f64; 2] {
-        std::array::from_fn(|way| match self.source {
-            LoadSource::Measured => (self.load[way] - self.modelled[way]).max(0.0),
-            LoadSource::Modelled => 0.0,
-        })
+    /// What is measured beside flows goes to applications of which only bytes are known, in proportion to these.
+    fn share_the_rest(&mut self, sent: BTreeMap<ApplicationId, [Bytes; 2]>) {
+        let mut rest = [0.0; 2];
+        if self.source == LoadSource::Measured {
+            rest = std::array::from_fn(|way| (self.load[way] - self.modelled[way]).max(0.0));
+        }
+        let all: [f64; 2] = std::array::from_fn(|way| sent.values().map(|bytes| bytes[way].0 as f64).sum());
+        for (application, bytes) in sent {
+            let part = |way: usize| if bytes[way].0 > 0 { bytes[way].0 as f64 / all[way] } else { 0.0 };
+            let each: [f64; 2] = std::array::from_fn(|way| rest[way] * part(way));
+            self.users.push(LinkUser { application, bits_per_s: each.iter().sum(), each, bytes });
+        }
+        self.unaccounted = std::array::from_fn(|way| if all[way] > 0.0 { 0.0 } else { rest[way] });
+        let (full, other) = (self.fuller(), 1 - self.fuller());
+        self.users.sort_by_key(|user| Reverse((user.bytes[full], user.bytes[other])));
     }
 
     /// The direction that is more loaded: 0 is from its first end to its second.
@@ -57,11 +68,11 @@ impl LinkUse {
 pub struct LinkUser {
     /// Which.
     pub application: ApplicationId,
-    /// Modelled, bits/s, both ways together.
+    /// Modelled, bits/s, both ways together; 0 where only bytes are known and nothing is measured.
     pub bits_per_s: f64,
     /// The same each way: from the link's first end to its second, and back.
     pub each: [f64; 2],
-    /// What its flows carry each way from their beginning to their end.
+    /// What it sends each way from beginning to end: by its flows, else by earlier runs.
     pub bytes: [Bytes; 2],
 }
 
@@ -92,6 +103,7 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
     let Some(network) = snapshot.topology.network.as_deref() else { return Vec::new() };
     let modelled = Modelled::new(network, &generation.flows.routes);
     let mut users = modelled.users(generation);
+    let mut sent = recurring::sent(generation, network);
     let link_use = |(index, link): (LinkIdx, &Link)| {
         let measured = snapshot.link_loads.get(&link.name);
         let each = directions(index);
@@ -112,9 +124,9 @@ pub fn link_uses(generation: &Generation) -> Vec<LinkUse> {
             source: if measured.is_some() { LoadSource::Measured } else { LoadSource::Modelled },
             task_pairs: each.map(|direction| modelled.task_pairs.get(&direction).copied().unwrap_or(0)),
             users: users.remove(&index).unwrap_or_default(),
+            unaccounted: [0.0; 2],
         };
-        let (full, other) = (found.fuller(), 1 - found.fuller());
-        found.users.sort_by_key(|user| Reverse((user.bytes[full], user.bytes[other])));
+        found.share_the_rest(sent.remove(&index).unwrap_or_default());
         found
     };
     network.links().map(link_use).collect()

@@ -100,16 +100,16 @@ impl<'p> LinkRates<'p> {
 
 /// Bytes by link.
 #[derive(Debug, Default)]
-pub(crate) struct LinkBytes {
+pub struct LinkBytes {
     /// Out of a node and into it.
-    pub(crate) nodes: BTreeMap<NodeIdx, [f64; 2]>,
+    pub nodes: BTreeMap<NodeIdx, [f64; 2]>,
     /// Out of a rack and into it.
-    pub(crate) racks: BTreeMap<RackIdx, [f64; 2]>,
+    pub racks: BTreeMap<RackIdx, [f64; 2]>,
 }
 
 impl LinkBytes {
     /// Adds a transfer; what stays on a node crosses nothing.
-    pub(crate) fn lay(&mut self, snapshot: &Snapshot, transfer: &Transfer) {
+    pub fn lay(&mut self, snapshot: &Snapshot, transfer: &Transfer) {
         let Transfer { from, to, bytes } = transfer;
         let mut sides: BTreeMap<RackIdx, [f64; 2]> = BTreeMap::new();
         for (side, other, which) in [(from, to, 0), (to, from, 1)] {

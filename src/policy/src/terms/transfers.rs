@@ -12,10 +12,13 @@ pub(crate) type Side = Vec<(NodeIdx, f64)>;
 
 /// Bytes from every source to every sink in proportion to the parts of both.
 #[derive(Debug)]
-pub(crate) struct Transfer {
-    pub(crate) from: Side,
-    pub(crate) to: Side,
-    pub(crate) bytes: f64,
+pub struct Transfer {
+    /// Who sends, ascending by node.
+    pub from: Side,
+    /// Who receives, ascending by node.
+    pub to: Side,
+    /// All bytes.
+    pub bytes: f64,
 }
 
 /// A node's part of a side.

@@ -63,7 +63,7 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, paths: &Path
         a_to_b_bytes: user.bytes[0].0,
         b_to_a_bytes: user.bytes[1].0,
     };
-    let unaccounted = link.unaccounted();
+    let unaccounted = link.unaccounted;
     // What is told is newer than the snapshot: a link that is up there has been down since no time.
     let down = told.down.as_ref().filter(|_| !link.up);
     v1::LinkView {
@@ -255,6 +255,7 @@ mod tests {
                 modelled: [0.0; 2],
                 task_pairs: [0; 2],
                 users: Vec::new(),
+                unaccounted: [0.0; 2],
             };
             let view = link_view(&link, &told, &PathsNow::default(), 0);
             assert!(view.damped, "up or down, routes avoid it");
