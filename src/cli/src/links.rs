@@ -21,8 +21,8 @@ use hintd_client::wire::v1;
     was measured in the last 15 s first, then the rest. Pairs of tasks whose bytes are not known, or are 0, load no link. Users\n\
     are always modelled: the link is measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user\n\
     above what is measured does not send yet, or no longer, or the model is wrong there. Users come by the bytes of their flows\n\
-    in the direction that is more loaded, and the table names only those that send that way. Others are those who did not ask\n\
-    for hints, or whose flows hintd does not know: what is measured and is nobody else's. Flows are where containers came, and\n\
+    in the direction that is more loaded, and the table names only those that send that way. Unknown is what is\n\
+    measured and is nobody's flow: files that are read or written, and who did not ask for hints. Flows are where containers came, and\n\
     until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
     stock MapReduce, are told by the bytes of earlier runs, on hosts' links and racks' uplinks; what is measured and not of\n\
     flows is divided among them.\n\n\
@@ -244,55 +244,70 @@ fn users_line(link: &v1::LinkView) -> String {
     }
     let mut named: Vec<String> =
         link.users.iter().filter(|user| fills(link, user)).map(|user| user_text(link, user)).collect();
-    let more = (link.users_total as usize).saturating_sub(link.users.len());
+    let more = (link.users_total as usize).saturating_sub(named.len());
     if more > 0 {
         named.push(format!("{more} more"));
     }
-    named.extend(others(link));
+    named.extend(unknown(link));
     if named.is_empty() { no_users(&link.users_reason).to_owned() } else { named.join(", ") }
-}
-
-/// The direction that is more loaded: 0 is from a to b.
-fn fuller(link: &v1::LinkView) -> usize {
-    usize::from(link.b_to_a_bits_per_s > link.a_to_b_bits_per_s)
 }
 
 const WAYS: [&str; 2] = ["a>b", "b>a"];
 
-/// Whether a user sends in the direction that is more loaded; a daemon of before told no bytes.
+/// A direction that is loaded as much as this part of the other counts as full as well.
+const AS_FULL: f64 = 0.9;
+
+/// The directions that are most loaded: 0 is from a to b.
+fn full_ways(link: &v1::LinkView) -> impl Iterator<Item = usize> + use<> {
+    let loads = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s].map(|load| load as f64);
+    (0..2).filter(move |way| loads[*way] >= AS_FULL * loads[1 - way])
+}
+
+/// A user with less than this part of a measured load does not make it.
+const NAMED_FROM: f64 = 0.01;
+
+/// Whether a user has a part in what fills the link; a daemon of before told no bytes.
 pub(super) fn fills(link: &v1::LinkView, user: &v1::LinkUser) -> bool {
-    let bytes = [user.a_to_b_bytes, user.b_to_a_bytes];
-    bytes == [0; 2] || bytes[fuller(link)] > 0
+    let (bytes, rates) = (bytes_of(user), [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s]);
+    let loads = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s];
+    let much = |way: usize| !is_measured(link) || rates[way] as f64 >= NAMED_FROM * loads[way] as f64;
+    bytes == [0; 2] || full_ways(link).any(|way| bytes[way] > 0 && much(way))
 }
 
-/// What of the measured load of the fuller direction is nobody's, from this part of it on.
-const OTHERS_FROM: f64 = 0.1;
-
-/// `others 320 Mbit/s a>b`
-pub(super) fn others(link: &v1::LinkView) -> Option<String> {
-    let way = fuller(link);
-    let unaccounted = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s][way];
-    let load = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][way];
-    let told = unaccounted > 0 && unaccounted as f64 >= OTHERS_FROM * load as f64;
-    told.then(|| format!("others, unknown to hintd, {} {}", output::rate(unaccounted as f64), WAYS[way]))
+fn bytes_of(user: &v1::LinkUser) -> [u64; 2] {
+    [user.a_to_b_bytes, user.b_to_a_bytes]
 }
 
-/// `application 1.2 GB a>b (~1 Gbit/s, above measured)`, in the direction that is more loaded
+/// What of a measured load is no user's is told from this part of it on.
+const UNKNOWN_FROM: f64 = 0.1;
+
+/// `unknown 320 Mbit/s a>b (files read or written, or others)`
+pub(super) fn unknown(link: &v1::LinkView) -> Option<String> {
+    let rest = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s];
+    let loads = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s];
+    let told = |way: &usize| rest[*way] > 0 && rest[*way] as f64 >= UNKNOWN_FROM * loads[*way] as f64;
+    let ways: Vec<String> =
+        full_ways(link).filter(told).map(|way| format!("{} {}", output::rate(rest[way] as f64), WAYS[way])).collect();
+    (!ways.is_empty()).then(|| format!("unknown {} (files read or written, or others)", ways.join(" + ")))
+}
+
+/// `application 1.2 GB a>b (~1 Gbit/s, above measured)`, in the directions that are most loaded
 pub(super) fn user_text(link: &v1::LinkView, user: &v1::LinkUser) -> String {
-    let (way, wrong) = (fuller(link), if user.above_measured { ", above measured" } else { "" });
-    match [user.a_to_b_bytes, user.b_to_a_bytes][way] {
-        0 => format!(
-            "{} {}{}",
-            user.application_id,
-            ways(user),
-            if user.above_measured { " (above measured)" } else { "" }
-        ),
-        bytes => {
-            let rate = [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s][way];
-            let rate = if rate == 0 { "rate unknown".to_owned() } else { marked_load(v1::LoadSource::Modelled, rate) };
-            format!("{} {} {} ({rate}{wrong})", user.application_id, output::bytes(bytes as f64), WAYS[way])
-        }
+    let (bytes, rates) = (bytes_of(user), [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s]);
+    let way = |way: usize| {
+        let wrong = if user.above_measured { ", above measured" } else { "" };
+        let rate = match rates[way] {
+            0 => "rate unknown".to_owned(),
+            rate => marked_load(v1::LoadSource::Modelled, rate),
+        };
+        format!("{} {} ({rate}{wrong})", output::bytes(bytes[way] as f64), WAYS[way])
+    };
+    let told: Vec<String> = full_ways(link).filter(|way| bytes[*way] > 0).map(way).collect();
+    if told.is_empty() {
+        let wrong = if user.above_measured { " (above measured)" } else { "" };
+        return format!("{} {}{wrong}", user.application_id, ways(user));
     }
+    format!("{} {}", user.application_id, told.join(" + "))
 }
 
 /// `~1 Gbit/s a>b + ~2 Gbit/s b>a`; a daemon of before told no directions.
@@ -350,7 +365,7 @@ fn link_text(link: &v1::LinkView) -> String {
             link.users.len(),
             link.users_total
         ));
-        lines.extend(others(link));
+        lines.extend(unknown(link));
     } else if !link.users_reason.is_empty() {
         lines.push(format!("users: {}", no_users(&link.users_reason)));
     }
@@ -555,15 +570,14 @@ mod tests {
             ..wrong.clone()
         };
         let text = links_text(std::slice::from_ref(&full), 1, false);
-        let whose =
-            "application_1_0001 1.2 GB a>b (~2.5 Gbit/s, above measured), others, unknown to hintd, 340 Mbit/s a>b";
+        let whose = "application_1_0001 1.2 GB a>b (~2.5 Gbit/s, above measured), 1 more, unknown 340 Mbit/s a>b (files read or written, or others)";
         assert!(text.contains(whose) && !text.contains("application_1_0002"), "{text}");
         let text = link_text(&full);
         assert!(
             text.contains("1.2 GB, ~2.5 Gbit/s") && text.contains("application_1_0002") && text.contains("9 GB"),
             "{text}"
         );
-        assert!(text.contains("others, unknown to hintd, 340 Mbit/s a>b"), "{text}");
+        assert!(text.contains("unknown 340 Mbit/s a>b (files read or written, or others)"), "{text}");
         let alone = v1::LinkView { users: vec![], users_total: 0, users_reason: "others".into(), ..wrong };
         assert!(links_text(std::slice::from_ref(&alone), 1, false).contains("others, unknown to hintd"));
         assert!(link_text(&alone).ends_with("users: others, unknown to hintd"), "{}", link_text(&alone));

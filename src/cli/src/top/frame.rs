@@ -1,6 +1,6 @@
 //! The figures of one frame: the daemon at its second look, and rates since the first.
 
-use super::super::links::{fills, is_measured, measured_now, no_users, others, share, user_text};
+use super::super::links::{fills, is_measured, measured_now, no_users, share, unknown, user_text};
 use super::Sort;
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -209,13 +209,13 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
     all.iter().take(rows).map(row).collect()
 }
 
-/// Who sends most in the direction that is more loaded.
+/// Who sends most in the directions that are most loaded.
 fn top(link: &v1::LinkView) -> Option<&v1::LinkUser> {
-    link.users.first().filter(|user| fills(link, user))
+    link.users.iter().find(|user| fills(link, user))
 }
 
 fn top_in_words(link: &v1::LinkView) -> String {
-    let named: Vec<String> = top(link).map(|user| user_text(link, user)).into_iter().chain(others(link)).collect();
+    let named: Vec<String> = top(link).map(|user| user_text(link, user)).into_iter().chain(unknown(link)).collect();
     if named.is_empty() { no_users(&link.users_reason).to_owned() } else { named.join(", ") }
 }
 

@@ -33,7 +33,7 @@ pub struct LinkUse {
     pub modelled: [f64; 2],
     /// Pairs of tasks that send over it, each way.
     pub task_pairs: [u64; 2],
-    /// Applications that send over it, those with most bytes in the direction that is more loaded first.
+    /// Applications that send over it, those with most bytes in a direction that is most loaded first.
     pub users: Vec<LinkUser>,
     /// Of what is measured each way the part that no user accounts for, bits/s; 0 where nothing is measured.
     pub unaccounted: [f64; 2],
@@ -53,13 +53,14 @@ impl LinkUse {
             self.users.push(LinkUser { application, bits_per_s: each.iter().sum(), each, bytes });
         }
         self.unaccounted = std::array::from_fn(|way| if all[way] > 0.0 { 0.0 } else { rest[way] });
-        let (full, other) = (self.fuller(), 1 - self.fuller());
-        self.users.sort_by_key(|user| Reverse((user.bytes[full], user.bytes[other])));
+        let full = self.full();
+        let filling = |user: &LinkUser| (0..2).filter(|way| full[*way]).map(|way| user.bytes[way].0).max();
+        self.users.sort_by_key(|user| Reverse((filling(user), user.bytes[0].0.max(user.bytes[1].0))));
     }
 
-    /// The direction that is more loaded: 0 is from its first end to its second.
-    fn fuller(&self) -> usize {
-        usize::from(self.load[1] > self.load[0])
+    /// Which directions are most loaded: one that is nearly as full as the other is one of them.
+    fn full(&self) -> [bool; 2] {
+        std::array::from_fn(|way| self.load[way] >= AS_FULL * self.load[1 - way])
     }
 }
 
@@ -153,6 +154,9 @@ struct ModelledFlow {
     bytes: u128,
     bits_per_s: f64,
 }
+
+/// A direction that is loaded as much as this part of the other is as full.
+const AS_FULL: f64 = 0.9;
 
 /// What bytes fill for so long is no load.
 const AT_LEAST_S: f64 = 1.0;

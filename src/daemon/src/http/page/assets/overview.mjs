@@ -1,5 +1,5 @@
 // Health, rates, the busiest links, what hints were worth.
-import { Bar, Chart, Facts, Load, Table, bits, bytes, fills, hottest, html, nobody, number, others, percent, span, term, topUser, words } from './parts.mjs';
+import { Bar, Chart, Facts, Load, Table, bits, bytes, fills, hottest, html, nobody, number, percent, span, term, topUser, unknown, words } from './parts.mjs';
 import { doc, history, rates, since, to } from './state.mjs';
 
 export function Overview() {
@@ -31,7 +31,7 @@ export function Overview() {
     ['a to b', (link) => html`<${Load} link=${link} way=${0} />`],
     ['b to a', (link) => html`<${Load} link=${link} way=${1} />`],
     ['Capacity', (link) => bits(link.bits_per_s), 'n'],
-    ['Most traffic by', (link) => { const top = topUser(link); const rest = others(link); return html`${top && html`<a href=${to('applications', top.application_id)}>${top.application_id}</a> ${fills(link, top)}`}${top && rest ? '; ' : ''}${rest || (!top && nobody(link))}`; }],
+    ['Most traffic by', (link) => { const top = topUser(link); const rest = unknown(link); return html`${top && html`<a href=${to('applications', top.application_id)}>${top.application_id}</a> ${fills(link, top)}`}${top && rest ? '; ' : ''}${rest || (!top && nobody(link))}`; }],
   ]} />
     </section>
     <section aria-labelledby="hour"><h2 id="hour">The last hour</h2>

@@ -74,21 +74,21 @@ const NOBODY = { others: 'others, unknown to hintd', no_load: 'nobody', down: 'n
 export const nobody = (link) => NOBODY[link.users_reason] ?? '–';
 /** A modelled figure has a ~ before it. */
 export const modelled = (rate) => (rate ? '~' : '') + bits(rate);
-/** The direction that is more loaded. */
-const fuller = (link) => (link.b_to_a_bits_per_s > link.a_to_b_bits_per_s ? 1 : 0);
+/** The directions that are most loaded: one that is nearly as full as the other is one of them. */
+const fullWays = (link) => { const [there, back] = shares(link); return [0, 1].filter((way) => (way ? back >= 0.9 * there : there >= 0.9 * back)); };
 const WAYS = ['a to b', 'b to a'];
-/** Who sends most in that direction. */
-export const topUser = (link) => link.users.find((user) => [user.a_to_b_bytes, user.b_to_a_bytes][fuller(link)] > 0);
-/** Of what is measured in that direction the part that is nobody's. */
-export const others = (link) => {
-  const rate = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s][fuller(link)];
-  return rate > 0 && rate >= 0.1 * [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][fuller(link)] ? `others, unknown to hintd, ${bits(rate)} ${WAYS[fuller(link)]}` : '';
+const bytesOf = (user) => [user.a_to_b_bytes, user.b_to_a_bytes];
+const ratesOf = (of) => [of.a_to_b_bits_per_s, of.b_to_a_bits_per_s];
+/** Who sends most in these; a user with less than a hundredth of a measured load does not make it. */
+export const topUser = (link) => link.users.find((user) => fullWays(link).some((way) => bytesOf(user)[way] > 0 && (!isMeasured(link) || ratesOf(user)[way] >= 0.01 * ratesOf(link)[way])));
+/** Of what is measured in these the part that is no user's. */
+export const unknown = (link) => {
+  const rest = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s];
+  const told = fullWays(link).filter((way) => rest[way] > 0 && rest[way] >= 0.1 * ratesOf(link)[way]).map((way) => `${bits(rest[way])} ${WAYS[way]}`);
+  return told.length ? `unknown ${told.join(' + ')} (files read or written, or others)` : '';
 };
-/** What a user of a link sends in the direction that is more loaded. */
-export const fills = (link, user) => {
-  const way = fuller(link);
-  return `${bytes([user.a_to_b_bytes, user.b_to_a_bytes][way])} ${WAYS[way]} (${modelled([user.a_to_b_bits_per_s, user.b_to_a_bits_per_s][way])}${user.above_measured ? ', above measured' : ''})`;
-};
+/** What a user of a link sends in these. */
+export const fills = (link, user) => fullWays(link).filter((way) => bytesOf(user)[way] > 0).map((way) => `${bytes(bytesOf(user)[way])} ${WAYS[way]} (${ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'rate unknown'}${user.above_measured ? ', above measured' : ''})`).join(' + ');
 /** That a link is down; since when and by whose word, where the daemon says so. */
 export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_by ? `, as ${link.down_by} said` : '');
 /** A link's state in a word or two; new routes avoid one that flaps until it was quiet. */
