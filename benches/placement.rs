@@ -35,6 +35,7 @@ fn request(sample: &Sample, gang: u32) -> PlaceProblem<'_> {
 fn place(policy: &dyn Policy, problem: &PlaceProblem<'_>) -> Placement {
     let mut never = || false;
     let place = policy.as_place().expect("a policy that places");
+    // Searches end by themselves here, as the figures in docs/performance.md do; the daemon grants `DEFAULT_STEPS`.
     place.place(problem, &mut Budget::new(u64::MAX, &mut never)).expect("no source is missing")
 }
 

@@ -1,6 +1,6 @@
 //! Golden lists of everything a caller can see, recorded by running the programs as black boxes, so that the lists
-//! survive any move of source files. First recorded from commit 660a7fd; changed on purpose since then: the defaults of
-//! `hintctl place` for steps and fallbacks, which are the daemon's.
+//! survive any move of source files. First recorded from commit 660a7fd (the lists of commit 51505a67 are these); each line that was taken away or changed
+//! since then was so on purpose, and CHANGELOG.md tells users of it.
 //!
 //! `HINTD_GOLDEN_RECORD=1` records the `*.txt` lists again instead of comparing them. `HINTD_GOLDEN_PROGRAMS` names a
 //! folder with the programs to test instead of those built with this test. A recorded line that ends in ` ?` is

@@ -35,7 +35,7 @@ use tokio::sync::watch;
     name = "hintd-agent",
     version,
     after_help = "One runs on each node, without privileges. SIGTERM and SIGINT end it.\n\
-    Exit code 0: it was ended; 1: it failed, as where its port can't be had; 2: bad usage."
+    Exit code 0: it was ended; 1: it failed, as where its port is taken; 2: bad usage."
 )]
 pub struct Arguments {
     /// hintd's gRPC address

@@ -156,7 +156,7 @@ fn edges_between_racks(problem: &PlaceProblem<'_>, placement: &Placement, groups
 /// Bytes that containers which came before send to other racks; `None`: there are no such.
 fn arrived_between_racks(problem: &PlaceProblem<'_>, groups: &[GroupPlaces]) -> Option<f64> {
     let rack = |node: NodeIdx| problem.snapshot.rack(node);
-    let crosses = |transfer: &transfers::Transfer| {
+    let crosses = |transfer: &Transfer| {
         let mut to: BTreeMap<RackIdx, f64> = BTreeMap::new();
         transfer.to.iter().for_each(|&(node, part)| *to.entry(rack(node)).or_default() += part);
         let stays: f64 = transfer.from.iter().map(|(node, part)| part * to.get(&rack(*node)).unwrap_or(&0.0)).sum();

@@ -8,10 +8,12 @@ use crate::arrivals::{Arrived, ArrivedView};
 use crate::routes::Cause;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{AttemptId, DecisionId, GroupIdx, NodeIdx};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Pairs of nodes that one look may work out anew; the rest is for the next one.
+/// Pairs of nodes that one look may work out anew; the rest is for the next one. Jobs of more pairs are looked at as much less
+/// often.
 const PAIRS_MAX: usize = 20_000;
 
 /// Tasks that came to another node than the one hinted.
@@ -29,6 +31,7 @@ impl Flows {
     /// Brings jobs up to date with where their containers came.
     pub(crate) fn follow_containers(&mut self, arrived: &ArrivedView, at: (&Snapshot, &RouteSettings)) {
         let mut work = 0;
+        self.looks = self.looks.wrapping_add(1);
         for attempt in self.attempts_in_turn() {
             let Some(now) = arrived.get(&attempt) else { continue };
             if work > PAIRS_MAX {
@@ -54,6 +57,10 @@ impl Flows {
         let jobs: Vec<(DecisionId, &Job)> =
             of_it.filter_map(|id| self.jobs.get_key_value(id)).map(|(id, job)| (*id, job)).collect();
         if jobs.iter().all(|(_, job)| job.followed.as_ref().is_some_and(|known| Arc::ptr_eq(known, now))) {
+            return 0;
+        }
+        let pairs: usize = jobs.iter().map(|(_, job)| job.traffic.flows.len()).sum();
+        if !self.looks.is_multiple_of(1 + pairs / PAIRS_MAX) {
             return 0;
         }
         let is_there = |node: NodeIdx| at.0.state.get(node.at()).is_some_and(|state| !state.gone());
@@ -146,19 +153,20 @@ impl Waiting {
     }
 
     fn take_others(&mut self, left: &mut BTreeMap<NodeIdx, u32>, moves: &mut Moves) {
+        // Nobody says which hint a container elsewhere stands for: where most are waited for, most will not come.
+        let mut waiting: Vec<(NodeIdx, u32)> = self.hinted.iter().map(|(node, waits)| (*node, *waits)).collect();
+        waiting.retain(|(_, waits)| *waits > 0);
+        waiting.sort_by_key(|(node, waits)| (Reverse(*waits), *node));
+        let mut waiting = waiting.into_iter();
+        let mut next = waiting.next();
         for (&to, came) in left {
-            let since = self.since.get(&to).copied().unwrap_or(0);
-            let mut taken = since.min(*came);
-            *came -= taken;
-            while taken > 0 {
-                // Nobody says which hint a container elsewhere stands for: where most are waited for, most will not come.
-                let most = self.hinted.iter_mut().max_by_key(|(node, waits)| (**waits, std::cmp::Reverse(**node)));
-                let Some((&from, waits)) = most.filter(|(_, waits)| **waits > 0) else { break };
-                let many = taken.min(*waits);
-                (*waits, taken) = (*waits - many, taken - many);
+            let mut taken = self.since.get(&to).copied().unwrap_or(0).min(*came);
+            while let Some((from, waits)) = next.filter(|_| taken > 0) {
+                let many = taken.min(waits);
+                (taken, *came) = (taken - many, *came - many);
                 *moves.entry(Move { group: self.group, from, to }).or_default() += many;
+                next = if waits > many { Some((from, waits - many)) } else { waiting.next() };
             }
-            *came += taken;
         }
     }
 }

@@ -68,6 +68,8 @@ pub struct Flows {
     by_node: BTreeMap<NodeIdx, BTreeSet<DecisionId>>,
     /// Whose containers are looked at first the next time.
     next_followed: Option<AttemptId>,
+    /// How often containers were looked at.
+    looks: usize,
     pairs: Pairs,
     /// Traffic under chains of middleboxes, which is in none of the others.
     chained: Chained,
@@ -107,6 +109,7 @@ impl Default for Flows {
             job_of: BTreeMap::new(),
             by_node: BTreeMap::new(),
             next_followed: None,
+            looks: 0,
             pairs: Pairs::default(),
             chained: Chained::default(),
             index: None,
