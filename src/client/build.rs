@@ -22,7 +22,7 @@ const PUBLISHED: &[&str] = &[
     "Exclusion", "SourceAge", "PlanNote", "Blocked", "NearMiss", "Lack", "Refused", "HintRoute", "ChainPath",
     "BoxStop", "Withheld", "TermsOfWhole", "RoundNote", "CostLinks", "CostLink",
     // placement.proto
-    "DecisionOutcome", "HintOutcome", "CameTo", "TermOutcome", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
+    "DecisionOutcome", "HintOutcome", "CameTo", "TermOutcome", "Followed", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
     "RackHosts", "HomedGroup", "BaselinePlaces", "BaselinePlace", "PredictedPerformance", "PredictedGroup", "PredictedPlace", "ProposedMove", "MoveAdvice",
     // routes.proto
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
@@ -36,7 +36,7 @@ const PUBLISHED: &[&str] = &[
     "OpticalPortView", "ListAttemptsResponse", "AttemptView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
     "OpenPageResponse", "NetworkResponse", "NetworkTier", "NetworkRack", "NetworkUplink", "DiffNetworkResponse", "NetworkDifference", "RacksResponse", "HostRacks",
     "LatencyResponse", "RackLatency", "HostLatency", "SlowPeerReport",
-    "ListDecisionsResponse", "DecisionView", "ListLeasesResponse", "LeaseView", "ListApplicationsResponse", "ApplicationView",
+    "ListDecisionsResponse", "RefusedCount", "DecisionView", "ListLeasesResponse", "LeaseView", "ListApplicationsResponse", "ApplicationView",
     "LogLevelResponse",
 ];
 

@@ -44,7 +44,7 @@ async fn decisions_leases_and_applications_are_listed_newest_first_and_by_applic
         queue: queue.into(),
         host: host.into(),
         limit,
-        attempt: 0,
+        ..v1::ListDecisionsRequest::default()
     };
     for (asked, rows, total) in [
         (of("application_1_0001", "", "", 0), vec!["r3", "r1"], 2),
@@ -62,8 +62,33 @@ async fn decisions_leases_and_applications_are_listed_newest_first_and_by_applic
     assert!(found.decisions.iter().all(|row| row.hosts.contains(&host)) && found.total > 0, "{found:?}");
     let wrong = admin.list_decisions(of("job_1", "", "", 0)).await.unwrap_err();
     assert_eq!(wrong.code(), Code::InvalidArgument);
+    followed_refused_and_bounds(&world, &all).await;
     leases(&world, &ids).await;
     applications(&world, &ids).await;
+}
+
+/// Of `all`: how many hints were followed so far, which refusals are not among them, and bounds in time.
+async fn followed_refused_and_bounds(world: &World, all: &v1::ListDecisionsResponse) {
+    for row in all.decisions.iter().filter(|row| row.outcome == "hinted") {
+        let followed = row.followed.clone().unwrap();
+        assert_eq!((followed.hinted, followed.on_host, followed.awaited), (row.hinted, 0, row.hinted), "{row:?}");
+    }
+    let recorded = all.decisions.iter().filter(|row| row.outcome == "refused").count() as u64;
+    let counted: u64 = all.refused.iter().map(|row| row.requests).sum();
+    let status = world.admin.clone().status(v1::StatusRequest {}).await.unwrap().into_inner();
+    assert_eq!(
+        (counted, all.refused.iter().map(|row| row.recorded).sum()),
+        (status.counters["requests_refused"], recorded)
+    );
+    assert!(counted > 0, "{all:?}");
+    let total = async |from_ms, until_ms, refused_only| {
+        let asked = v1::ListDecisionsRequest { from_ms, until_ms, refused_only, ..v1::ListDecisionsRequest::default() };
+        world.admin.clone().list_decisions(asked).await.unwrap().into_inner().total
+    };
+    let newest = all.decisions[0].decided_at_ms;
+    assert_eq!(total(1, newest + 1, false).await, all.total);
+    assert_eq!((total(newest + 1, 0, false).await, total(0, 1, false).await), (0, 0));
+    assert_eq!(total(0, 0, true).await, recorded);
 }
 
 async fn leases(world: &World, decisions: &[String]) {
@@ -137,8 +162,9 @@ async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
     let explained = said(&hintctl(&world, &["explain", "application_1_0001"]).await);
     assert!(
         explained.contains("1 of 1 decisions")
-            && explained.contains("the newest:\n2 containers are hinted: 1 on r0n1, 1 on r1n1")
-            && explained.contains("\napplication_1_0001"),
+            && explained.contains("the newest:\napplication_1_0001, attempt 1, queue etl\ndecided 20")
+            && explained.contains("\n2 containers are hinted: 1 on r0n1, 1 on r1n1")
+            && explained.contains("\n\ndetails\nwhat became of it (watched still)"),
         "{explained}"
     );
     let nobody = hintctl(&world, &["explain", "application_1_0009"]).await;
@@ -219,6 +245,26 @@ async fn a_bundle_has_what_the_daemon_says_and_replaces_nothing() {
     assert!(!all.contains("hunter") && !all.contains(&answer.token), "no secrets: {all}");
     let again = hintctl(&world, &args).await;
     assert!(again.status.code() == Some(2) && said(&again).contains("it is there already"), "{}", said(&again));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_has_what_can_be_had_of_a_configuration_that_is_refused() {
+    let world = World::start().await;
+    let config = world.folder.path().join("hintd.toml");
+    // Nobody listens there, whatever this machine runs.
+    let text =
+        "[listen]\nmetrics = \"127.0.0.1:1\"\n[sdn.ryu]\npassword = hunter1\nurl = \"http://ann:hunter2@ctl:8080\"\n";
+    std::fs::write(&config, text).unwrap();
+    let bundle = world.folder.path().join("bundle");
+    let [folder, config] = [&bundle, &config].map(|path| path.to_str().unwrap().to_owned());
+    let output = hintctl(&world, &["bundle", "-o", &folder, "--config", &config]).await;
+    assert!(output.status.success(), "{}", said(&output));
+    let read = |name: &str| std::fs::read_to_string(bundle.join(name)).unwrap();
+    let (kept, manifest) = (read("hintd.toml"), read("manifest.json"));
+    assert!(kept.contains("url = \"http://(left out)@ctl:8080\"") && !kept.contains("hunter"), "{kept}");
+    assert!(manifest.contains("it is no TOML (line 4): lines that may hold a secret are left out"), "{manifest}");
+    assert!(manifest.contains("metrics: 127.0.0.1:1: "), "the line that names them is found: {manifest}");
+    assert!(!manifest.contains("log: the configuration"), "{manifest}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -234,6 +234,20 @@ async function run() {
     assert.equal([...HIDDEN].some((letter) => shown.includes(letter)), false);
   });
 
+  await step('what the overview counts as refused is found among the decisions, or said to have left no record', async () => {
+    const { refused } = await daemon.ctl('decisions');
+    const all = refused.reduce((sum, row) => sum + row.requests, 0);
+    assert.ok(all > 0, 'names with control characters were refused');
+    await go(page, 'Overview');
+    await see(page, new RegExp(`/s, ${all} since the start: \\d+ recorded`));
+    await page.getByRole('link', { name: /^\d+ recorded$/ }).press('Enter');
+    await see(page, `${all} requests were refused since the start`);
+    assert.equal(await page.getByLabel('Only with').inputValue(), 'refused');
+    await page.getByLabel('Only with').fill('');
+    await page.getByRole('columnheader', { name: 'Followed' }).waitFor();
+    assert.ok(await page.getByRole('cell', { name: /^\d+\/\d+/ }).count() > 0, 'rows say how many were followed');
+  });
+
   await step('queues, policies and the configuration', async () => {
     await go(page, 'Queues and policies');
     await see(page, 'container (default)');

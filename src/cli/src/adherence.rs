@@ -1,6 +1,6 @@
 //! Whether hints were followed and what came of it, as people read it of `status`, `explain` and `demo`.
 
-use super::output;
+use super::{answers, output};
 use hintd_client::view::{Locality, locality, mode};
 use hintd_client::wire::v1;
 use std::collections::BTreeMap;
@@ -66,10 +66,10 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
 /// Hosts named where a hint's containers came.
 const PLACES_SHOWN: usize = 6;
 
-/// What became of one decision, for people.
+/// What became of one decision, for people, by at most so many of its hints.
 #[must_use]
-pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
-    let rows = outcome.hints.iter().map(|hint| {
+pub fn outcome_text(outcome: &v1::DecisionOutcome, most: usize) -> String {
+    let rows = outcome.hints.iter().take(most).map(|hint| {
         [
             hint.group.clone(),
             hint.host.clone(),
@@ -87,6 +87,7 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome) -> String {
         ["group", "host", "came to", "reason", "hinted", "on host", "in rack", "elsewhere", "never", "awaited"];
     let state = if outcome.settled { "settled" } else { "watched still" };
     let mut lines = vec![format!("what became of it ({state})"), output::table(header, 4, rows)];
+    lines.extend(answers::more_rows(outcome.hints.len(), most));
     if !outcome.terms.is_empty() {
         let rows = outcome.terms.iter().map(|term| {
             let value = |value: f64| output::in_units(&term.term, value);
@@ -294,6 +295,7 @@ mod tests {
             terms: vec![remote],
             input_bytes: 1000e6,
             objective_gain: None,
+            objective_gains: 0,
         }
     }
 

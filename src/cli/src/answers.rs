@@ -32,12 +32,14 @@ pub(super) struct Detail {
     pub(super) routes_without_bytes: bool,
     /// That nothing was ruled out, where nothing was.
     pub(super) nothing_ruled_out: bool,
+    /// Rows of a table that grows with the job.
+    pub(super) rows: usize,
 }
 
 /// One answer for people.
 #[must_use]
 pub fn text(set: &v1::HintSet) -> String {
-    text_with(set, Detail { routes_without_bytes: true, nothing_ruled_out: false })
+    text_with(set, Detail { routes_without_bytes: true, nothing_ruled_out: false, rows: usize::MAX })
 }
 
 /// The same, as detailed as is wanted.
@@ -61,13 +63,14 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
         v1::Mode::On | v1::Mode::Unspecified => {}
     }
     lines.extend(withheld_text(set));
-    let rows = set.hints.iter().map(|hint| {
+    let rows = set.hints.iter().take(detail.rows).map(|hint| {
         let wait = hint.expected_wait_ms.map_or_else(String::new, |wait| output::seconds(wait as f64 / 1e3));
         let rack = hint.racks.first().cloned().unwrap_or_default();
         [hint.group.clone(), hint.count.to_string(), hint.host.clone(), rack, hint.fallbacks.join(" "), wait]
     });
     lines.push(String::new());
     lines.push(output::table(["group", "count", "host", "rack", "or else", "wait"], 5, rows));
+    lines.extend(more_rows(set.hints.len(), detail.rows));
     lines.push(String::new());
     lines.push(terms_table(set));
     lines.extend(by_class::text(set).map(|line| format!("\n{line}")));
@@ -121,6 +124,11 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
         lines.push(format!("history: {}", set.history));
     }
     lines.join("\n")
+}
+
+/// Rows that are not shown; `None`: all are.
+pub(super) fn more_rows(all: usize, shown: usize) -> Option<String> {
+    (all > shown).then(|| format!("and {} more; --all shows them", all - shown))
 }
 
 fn plan_text(note: &v1::PlanNote) -> String {
@@ -402,7 +410,7 @@ mod tests {
         let route =
             |src: &str, bytes| v1::HintRoute { src: src.into(), dst: "d".into(), bytes, ..v1::HintRoute::default() };
         let set = v1::HintSet { routes: vec![route("full", 5), route("empty", 0)], ..v1::HintSet::default() };
-        let explained = text_with(&set, Detail { routes_without_bytes: false, nothing_ruled_out: true });
+        let explained = text_with(&set, Detail { routes_without_bytes: false, nothing_ruled_out: true, rows: 9 });
         assert!(explained.contains("full → d") && !explained.contains("empty → d"), "{explained}");
         assert!(explained.contains("no bytes are known to go: 1; --all shows them"), "{explained}");
         assert!(explained.contains("nothing was ruled out"), "{explained}");

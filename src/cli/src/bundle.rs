@@ -27,7 +27,8 @@ use tonic::{Response, Status};
     be secrets or that hintd does not have, and users and passwords in URLs, are left out, and so they are where another\n\
     document repeats them; names of hosts, users, queues, jobs and paths are in it: look before you send it. Beside them stand\n\
     metrics.txt, from the listener that the configuration names, and log.txt, the last 2,000 lines that systemd's journal has of\n\
-    hintd. Without a daemon it has what can be had without one.\n\
+    hintd. Without a daemon it has what can be had without one, and of a configuration that is refused the lines that can be\n\
+    read. manifest.json says what is missing.\n\
     Exit code 0: the folder is written, whatever is missing in it.")]
 pub struct BundleArgs {
     /// A new folder for it
@@ -58,6 +59,8 @@ struct Bundle<'a> {
     manifest: Manifest,
     /// What the configuration has of them: no document repeats one.
     secrets: Secrets,
+    /// The configuration could be read, sound or not.
+    read: bool,
 }
 
 /// `hintctl bundle`.
@@ -72,7 +75,7 @@ pub fn run(args: &BundleArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
         _ => cannot(folder, &error),
     })?;
     let manifest = Manifest { hintctl: env!("CARGO_PKG_VERSION"), ..Manifest::default() };
-    let mut bundle = Bundle { folder, manifest, secrets: Secrets::default() };
+    let mut bundle = Bundle { folder, manifest, secrets: Secrets::default(), read: false };
     block_on(async {
         let (report, config) = doctor::report(daemon, args.config.as_deref()).await?;
         bundle.configuration(&config)?; // first: from it is known what no other document may say
@@ -98,13 +101,14 @@ pub fn run(args: &BundleArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
 impl Bundle<'_> {
     /// Metrics and log. What can't be had is noted.
     async fn beside(&mut self, config: &Path) -> Result<(), Failure> {
-        let (metrics, log) = match hintd::config::Config::load(config).map(|config| config.metrics) {
-            Ok(Some(at)) => (beside::metrics(at).await, beside::log().await),
-            Ok(None) => (Err("[listen] metrics is off".to_owned()), beside::log().await),
-            Err(_) => {
-                let unread = |what| Err(format!("the configuration, {what}, can't be read"));
-                (unread("which names their address"), unread("whose secrets it may repeat"))
-            }
+        let metrics = match beside::metrics_address(config) {
+            Ok(at) => beside::metrics(at).await,
+            Err(why) => Err(why),
+        };
+        // Secrets that it may repeat are known from the configuration alone.
+        let log = match self.read {
+            true => beside::log().await,
+            false => Err("the configuration, whose secrets it may repeat, can't be read".to_owned()),
         };
         for (name, found) in [("metrics", metrics), ("log", log)] {
             match found {
@@ -161,15 +165,20 @@ impl Bundle<'_> {
     }
 
     fn configuration(&mut self, path: &Path) -> Result<(), Failure> {
-        let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
-        let without = read.and_then(|text| self.secrets.leave_out_of(&text));
-        match without {
-            Ok(text) => self.file("hintd.toml", &text),
-            Err(why) => {
-                self.manifest.missing.push(format!("the configuration, {}: {why}", path.display()));
-                Ok(())
+        let missing = |why: String| format!("the configuration, {}: {why}", path.display());
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => {
+                self.manifest.missing.push(missing(error.to_string()));
+                return Ok(());
             }
-        }
+        };
+        self.read = true;
+        let without = self.secrets.leave_out_of(&text).unwrap_or_else(|why| {
+            self.manifest.missing.push(missing(format!("{why}: lines that may hold a secret are left out")));
+            self.secrets.leave_out_of_lines(&text)
+        });
+        self.file("hintd.toml", &without)
     }
 
     fn file(&mut self, name: &str, text: &str) -> Result<(), Failure> {

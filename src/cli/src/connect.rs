@@ -169,8 +169,9 @@ impl DaemonArgs {
     pub fn for_operators(&self) -> Result<(), Failure> {
         match (&self.address, &self.admin_socket) {
             (Some(address), None) => Err(Failure::Input(format!(
-                "--address {}: this command asks the daemon over its admin socket, on the same machine only: leave \
-                 --address out, or name the socket by --admin-socket",
+                "--address {}: this command asks the daemon over its admin socket, on the same machine only: hintd has no \
+                 administration over the network, for it has neither TLS nor identities there. On the daemon's machine (ssh) \
+                 leave --address out, or name the socket by --admin-socket",
                 shown_url(address)
             ))),
             _ => Ok(()),

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::output::{self, Output};
 use super::printable::one_line_strings;
 use super::view::PlainViewArgs;
-use super::{adherence, answers, lists, predicted, summary};
+use super::{adherence, answers, lists, moments, predicted, summary};
 use clap::Args;
 use hintd_client::ClientError;
 use hintd_client::wire::v1;
@@ -28,7 +28,7 @@ pub struct ExplainArgs {
     /// Of an application, show at most COUNT decisions, the newest
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     last: u32,
-    /// Routes on which no bytes are known to go as well
+    /// All rows of all tables, and routes on which no bytes are known to go as well
     #[arg(long)]
     all: bool,
     /// Each lease, and not only how many there are by host and state
@@ -43,15 +43,24 @@ pub struct ExplainArgs {
 /// What of an answer is shown in full.
 #[derive(Debug, Clone, Copy)]
 struct Shown {
-    /// Routes on which no bytes are known to go as well.
-    routes: bool,
+    /// All rows, and routes on which no bytes are known to go as well.
+    all: bool,
     /// Each lease.
     leases: bool,
 }
 
+/// Rows that each table has at first: the answer stands before them.
+const ROWS: usize = 10;
+
+impl Shown {
+    const fn rows(self) -> usize {
+        if self.all { usize::MAX } else { ROWS }
+    }
+}
+
 impl ExplainArgs {
     const fn shown(&self) -> Shown {
-        Shown { routes: self.all, leases: self.leases }
+        Shown { all: self.all, leases: self.leases }
     }
 }
 
@@ -110,13 +119,33 @@ fn text(answer: &v1::ExplainResponse, detail: Shown) -> String {
     if let Some(refused) = &answer.refused {
         return refused_text(answer, &set, refused);
     }
-    let outcome = answer.outcome.as_ref().map_or_else(|| no_outcome(&set).to_owned(), adherence::outcome_text);
-    let first = summary::sentences(&set, answer.outcome.as_ref());
-    format!("{first}\n\n{outcome}\n\n{}", explained_text(answer, &set, detail))
+    let all = answer.outcome.as_ref();
+    let outcome = all
+        .map_or_else(|| no_outcome(answer, &set).to_owned(), |outcome| adherence::outcome_text(outcome, detail.rows()));
+    let first = summary::sentences(&set, summary::Outcome { all, counts: answer.followed.as_ref() });
+    let (decided, details) = (decided(answer, &set), explained_text(answer, &set, detail));
+    format!("{decided}\n{first}\n\ndetails\n{outcome}\n\n{details}")
+}
+
+/// Whose it is, when it was made, by which policy, and what it was to gain.
+fn decided(answer: &v1::ExplainResponse, set: &v1::HintSet) -> String {
+    let gain = set.expected_gain.map_or_else(
+        || "expected gain not known".to_owned(),
+        |gain| format!("expected gain {} %", output::digits(gain * 100.0)),
+    );
+    let by = match (set.policy.is_empty(), set.hints.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => format!(", by {}", set.policy),
+        (false, false) => format!(", by {}, {gain}", set.policy),
+    };
+    format!("{}\ndecided {}{by}", who(answer), moments::moment_and_age(answer.decided_at_ms, answer.age_ms))
 }
 
 /// Why nobody can say where the containers came.
-fn no_outcome(set: &v1::HintSet) -> &'static str {
+fn no_outcome(answer: &v1::ExplainResponse, set: &v1::HintSet) -> &'static str {
+    if answer.followed.is_some() {
+        return "what became of it by host is no longer kept (leases.answers_kept)";
+    }
     match set.hints.is_empty() || answers::waits_for_room(set) {
         true if set.mode() == v1::Mode::Off => "what became of it: nothing was computed, for its queue is off",
         true => "what became of it: containers without hints are not watched, so that hintd can't say where they came",
@@ -127,7 +156,7 @@ fn no_outcome(set: &v1::HintSet) -> &'static str {
 }
 
 /// Leases by host and state, or each.
-fn leases_text(leases: &[v1::LeaseState], each: bool) -> String {
+fn leases_text(leases: &[v1::LeaseState], each: bool, most: usize) -> String {
     if each {
         let rows = leases.iter().map(|lease| [lease.lease_id.to_string(), lease.host.clone(), lease.state.clone()]);
         return output::table(["lease", "host", "state"], 3, rows);
@@ -136,9 +165,11 @@ fn leases_text(leases: &[v1::LeaseState], each: bool) -> String {
     for lease in leases {
         *folded.entry((&lease.host, &lease.state)).or_default() += 1;
     }
-    let rows = folded.iter().map(|((host, state), count)| [(*host).to_owned(), (*state).to_owned(), count.to_string()]);
+    let more = answers::more_rows(folded.len(), most).map_or_else(String::new, |more| format!("\n{more}"));
+    let rows = folded.iter().take(most);
+    let rows = rows.map(|((host, state), count)| [(*host).to_owned(), (*state).to_owned(), count.to_string()]);
     let table = output::table(["leased on", "state", "leases"], 2, rows);
-    format!("{table}\n{} leases; --leases shows each", leases.len())
+    format!("{table}{more}\n{} leases; --leases shows each", leases.len())
 }
 
 fn who(answer: &v1::ExplainResponse) -> String {
@@ -149,17 +180,20 @@ fn refused_text(answer: &v1::ExplainResponse, set: &v1::HintSet, refused: &v1::R
     let v1::HintSet { decision_id, request_id, policy, .. } = set;
     let refusal = answers::refused_text(refused);
     let by = if policy.is_empty() { String::new() } else { format!(" by {policy}") };
-    format!("{}\n{decision_id} of request {request_id}{by}: {refusal}", who(answer))
+    let at = moments::moment_and_age(answer.decided_at_ms, answer.age_ms);
+    format!("{}\n{decision_id} of request {request_id}{by}, {at}: {refusal}", who(answer))
 }
 
 /// Where YARN would put the containers by itself: what the default's costs are of.
-fn baseline_text(found: &v1::BaselinePlaces) -> Option<String> {
+fn baseline_text(found: &v1::BaselinePlaces, most: usize) -> Option<String> {
     let v1::BaselinePlaces { places, more_containers, more_hosts } = found;
     let rows = places
         .iter()
+        .take(most)
         .map(|place| [place.group.clone(), place.host.clone(), place.rack.clone(), place.count.to_string()]);
     let table = output::table(["group", "host", "rack", "containers"], 3, rows);
     let more = match more_hosts {
+        _ if places.len() > most => format!("\n{}", answers::more_rows(places.len(), most).unwrap_or_default()),
         0 => String::new(),
         hosts => format!("\nand {more_containers} containers on {hosts} more"),
     };
@@ -168,9 +202,9 @@ fn baseline_text(found: &v1::BaselinePlaces) -> Option<String> {
 }
 
 fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, shown: Shown) -> String {
-    let detail = Detail { routes_without_bytes: shown.routes, nothing_ruled_out: true };
-    let mut lines = vec![who(explained), answers::text_with(set, detail)];
-    lines.extend(explained.baseline_places.as_ref().and_then(baseline_text));
+    let detail = Detail { routes_without_bytes: shown.all, nothing_ruled_out: true, rows: shown.rows() };
+    let mut lines = vec![answers::text_with(set, detail)];
+    lines.extend(explained.baseline_places.as_ref().and_then(|found| baseline_text(found, shown.rows())));
     if let Some(performance) = &explained.performance {
         lines.push(format!("\n{}", predicted::text(performance)));
     }
@@ -178,7 +212,7 @@ fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, shown: Sho
         lines.push(format!("\n{}", predicted::moves_text(&explained.moves)));
     }
     if !explained.leases.is_empty() {
-        lines.push(format!("\n{}", leases_text(&explained.leases, shown.leases)));
+        lines.push(format!("\n{}", leases_text(&explained.leases, shown.leases, shown.rows())));
     }
     for homed in &explained.input_homes {
         let v1::HomedGroup { group, racks, at_home, elsewhere } = homed;
@@ -187,20 +221,27 @@ fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, shown: Sho
             "\n{group} was told to stay with its input in {racks}: {at_home} came there, {elsewhere} elsewhere"
         ));
     }
-    let rows = set.ages.iter().map(|age| {
-        let heard = age.age_ms.map_or_else(|| "-".to_owned(), output::age);
-        let state = match (age.age_ms, age.stale) {
-            (None, _) => "never received",
-            (Some(_), true) => "too old",
-            (Some(_), false) => "fresh",
-        };
-        [age.source.clone(), state.to_owned(), heard]
-    });
-    lines.push(format!("\n{}", output::table(["source", "", "heard before"], 2, rows)));
+    lines.push(format!("\n{}", sources_text(&set.ages)));
     if explained.recorded {
         lines.push(format!("\nhintctl replay {} makes it again", set.decision_id));
     }
     lines.join("\n")
+}
+
+/// How old each source was: those that were fresh, those that were too old, those that were never heard.
+fn sources_text(ages: &[v1::SourceAge]) -> String {
+    let of = |state: &str, meant: fn(&v1::SourceAge) -> bool| {
+        let said = |age: &v1::SourceAge| match age.age_ms {
+            Some(ms) => format!("{} {}", age.source, output::age(ms)),
+            None => age.source.clone(),
+        };
+        let named: Vec<String> = ages.iter().filter(|age| meant(age)).map(said).collect();
+        (!named.is_empty()).then(|| format!("{state}: {}", named.join(", ")))
+    };
+    let fresh = of("sources, heard so long before", |age| age.age_ms.is_some() && !age.stale);
+    let old = of("too old", |age| age.age_ms.is_some() && age.stale);
+    let never = of("never received", |age| age.age_ms.is_none());
+    [fresh, old, never].into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -230,18 +271,26 @@ mod tests {
         };
         let place = |count| v1::BaselinePlace { host: "n9".into(), count, ..v1::BaselinePlace::default() };
         let found = v1::BaselinePlaces { places: vec![place(4)], more_containers: 7, more_hosts: 3 };
-        let said = baseline_text(&found).unwrap();
+        let said = baseline_text(&found, 10).unwrap();
         assert!(said.contains("n9") && said.ends_with("and 7 containers on 3 more"), "{said}");
-        assert_eq!(baseline_text(&v1::BaselinePlaces::default()), None, "nothing found room");
-        let text = |leases| text(&answer, Shown { routes: false, leases });
+        assert_eq!(baseline_text(&v1::BaselinePlaces::default(), 10), None, "nothing found room");
+        let text = |leases| text(&answer, Shown { all: false, leases });
         let folded = text(false);
         assert!(folded.contains("n1, n7 2; 1 nobody told of"), "{folded}");
         assert!(folded.find("came to").unwrap() < folded.find("leased on").unwrap(), "{folded}");
         let words = folded.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(words.contains("n1 confirmed 2 n2 confirmed 1 3 leases; --leases shows each"), "{folded}");
         assert!(text(true).split_whitespace().collect::<Vec<_>>().join(" ").contains("3 n2 confirmed"));
+        let row = |at: u64| v1::HintOutcome { host: format!("h{at}"), ..v1::HintOutcome::default() };
+        let outcome = v1::DecisionOutcome { hints: (0..12).map(row).collect(), ..v1::DecisionOutcome::default() };
+        let (decided_at_ms, age_ms) = (1_795_843_810_000, 90_000);
+        let large = v1::ExplainResponse { outcome: Some(outcome), decided_at_ms, age_ms, ..answer.clone() };
+        let short = super::text(&large, Shown { all: false, leases: false });
+        assert!(short.lines().nth(1).unwrap().starts_with("decided 2026-11-28 05:30:10 UTC, 90 s ago"), "{short}");
+        assert!(short.contains(" h9 ") && !short.contains(" h10 ") && short.contains("and 2 more; --all"), "{short}");
+        assert!(super::text(&large, Shown { all: true, leases: false }).contains(" h11 "));
         let unknown = v1::ExplainResponse { outcome: None, ..answer.clone() };
-        let said = super::text(&unknown, Shown { routes: false, leases: false });
+        let said = super::text(&unknown, Shown { all: false, leases: false });
         assert!(said.contains("what became of it is not known: it was decided before"), "{said}");
     }
 }

@@ -40,6 +40,7 @@ pub mod latency;
 pub mod links;
 pub mod lists;
 pub mod log_level;
+mod moments;
 pub mod network;
 mod new_file;
 pub mod operate;
@@ -71,6 +72,7 @@ pub mod topology;
 pub mod trace;
 pub mod view;
 pub mod watch;
+mod why_not;
 pub mod worth;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};

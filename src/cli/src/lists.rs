@@ -2,6 +2,7 @@
 
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
+use super::moments::{WhenArgs, moment};
 use super::output::{self, Output};
 use super::sorting::{Column, SortArgs};
 use super::view::ViewArgs;
@@ -36,14 +37,22 @@ pub struct FilterArgs {
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Examples:\n  hintctl decisions\n  hintctl decisions --queue etl --limit 10 -o wide\n  hintctl decisions --sort -gain\n  \
+    hintctl decisions --at 04:35          what was decided about then, in UTC\n  hintctl decisions --since 10m --refused\n  \
     hintctl --json decisions | jq -r '.decisions[] | select(.outcome == \"refused\") | .reason'\n\n\
     Recorded decisions and refusals, newest first: those since the daemon's start that records have room for. `hintctl explain`\n\
     tells all of one. A host is named by hints only. outcome: hinted; waits: no room, so that hints only say where to wait;\n\
-    withheld or refused, with the reason; shadow: would have been hinted, in a queue whose mode is that; off, likewise."
+    withheld or refused, with the reason; shadow: would have been hinted, in a queue whose mode is that; off, likewise.\n\
+    followed: how many of the hinted containers came to their host, 3/12; `awaited`: containers that were not seen yet; -: no hints,\n\
+    or too long ago. -o wide has the moment of each, in UTC, as the daemon's log has it."
 )]
 pub struct DecisionsArgs {
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    when: WhenArgs,
+    /// Only refusals
+    #[arg(long)]
+    refused: bool,
     #[command(flatten)]
     sort: SortArgs,
     #[command(flatten)]
@@ -90,12 +99,27 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
     let FilterArgs { application, queue, host, limit } = args.filter.clone();
     let order = args.sort.of(DECISION_COLUMNS, limit)?;
     check_queue(&queue, daemon)?;
-    let asked = v1::ListDecisionsRequest { application_id: application, queue, host, limit: order.asks(), attempt: 0 };
+    let (from_ms, until_ms) = args.when.bounds()?;
+    let all = application.is_empty() && queue.is_empty() && host.is_empty() && (from_ms, until_ms) == (0, 0);
+    let asked = v1::ListDecisionsRequest {
+        application_id: application,
+        queue,
+        host,
+        limit: order.asks(),
+        from_ms,
+        until_ms,
+        refused_only: args.refused,
+        ..v1::ListDecisionsRequest::default()
+    };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_decisions(asked.clone()).await;
         order.answer(found, |found| (&mut found.decisions, found.total))
     };
-    let text = |answer: &_, wide| decisions_text(answer, wide || order.is_wide(&DECISION_HEADER));
+    let text = |answer: &_, wide| {
+        let table = decisions_text(answer, wide || order.is_wide(&DECISION_HEADER));
+        // Of all applications, whatever the list is of: who asks for some looks for those.
+        if all { table + &refusals_text(&answer.refused) } else { table }
+    };
     args.view.show(daemon, output, ask, text)?;
     order.warn(output);
     Ok(())
@@ -187,6 +211,7 @@ fn known_or_named(queue: &str, known: &BTreeSet<String>) -> Result<(), Failure> 
 const DECISION_COLUMNS: &[Column<v1::DecisionView>] = &[
     ("decision", |row| (&*row.decision_id).into()),
     ("age", |row| row.age_ms.into()),
+    ("at", |row| row.decided_at_ms.into()),
     ("application", |row| (&*row.application_id).into()),
     ("attempt", |row| row.attempt.into()),
     ("request", |row| (&*row.request_id).into()),
@@ -197,6 +222,7 @@ const DECISION_COLUMNS: &[Column<v1::DecisionView>] = &[
     ("hosts", |row| row.hosts_total.into()),
     ("containers", |row| row.containers.into()),
     ("hinted", |row| row.hinted.into()),
+    ("followed", |row| row.followed.as_ref().map(followed_share).into()),
     ("gain", |row| row.expected_gain.into()),
 ];
 const LEASE_COLUMNS: &[Column<v1::LeaseView>] = &[
@@ -219,8 +245,11 @@ const APPLICATION_COLUMNS: &[Column<v1::ApplicationView>] = &[
     ("application", |row| (&*row.application_id).into()),
     ("queue", |row| (&*row.queue).into()),
     ("asked", |row| row.asked_ms.into()),
+    ("asked-at", |row| row.asked_at_ms.into()),
+    ("first-asked", |row| row.first_asked_at_ms.into()),
     ("last-decision", |row| row.last_decision.as_ref().map(|last| &*last.decision_id).into()),
     ("outcome", |row| (&*last_outcome(row)).into()),
+    ("followed", |row| row.last_decision.as_ref().and_then(|last| last.followed.as_ref()).map(followed_share).into()),
     ("policy", |row| row.last_decision.as_ref().map(|last| &*last.policy).into()),
     ("hosts", |row| row.last_decision.as_ref().map(|last| last.hosts_total).into()),
     ("attempt", |row| row.attempt.into()),
@@ -228,10 +257,10 @@ const APPLICATION_COLUMNS: &[Column<v1::ApplicationView>] = &[
     ("leases", |row| row.leases.into()),
 ];
 
-const DECISION_HEADER: [&str; 9] =
-    ["decision", "age", "application", "queue", "policy", "outcome", "hosts", "containers", "hinted"];
+const DECISION_HEADER: [&str; 10] =
+    ["decision", "age", "application", "queue", "policy", "outcome", "followed", "hosts", "containers", "hinted"];
 const LEASE_HEADER: [&str; 8] = ["lease", "host", "application", "queue", "group", "state", "MB", "ends in"];
-const APPLICATION_HEADER: [&str; 6] = ["application", "queue", "asked", "outcome", "requests", "leases"];
+const APPLICATION_HEADER: [&str; 7] = ["application", "queue", "asked", "outcome", "followed", "requests", "leases"];
 
 fn size(size: &Option<yarn::ResourceProto>) -> yarn::ResourceProto {
     size.clone().unwrap_or_default()
@@ -246,6 +275,7 @@ pub(super) fn decisions_text(answer: &v1::ListDecisionsResponse, wide: bool) -> 
         let header = [
             "decision",
             "age",
+            "at",
             "application",
             "attempt",
             "request",
@@ -253,16 +283,48 @@ pub(super) fn decisions_text(answer: &v1::ListDecisionsResponse, wide: bool) -> 
             "policy",
             "mode",
             "outcome",
+            "followed",
             "hosts",
             "containers",
             "hinted",
             "gain",
         ];
-        output::table(header, 10, decisions.iter().map(wide_decision))
+        output::table(header, 12, decisions.iter().map(wide_decision))
     } else {
-        output::table(DECISION_HEADER, 7, decisions.iter().map(decision))
+        output::table(DECISION_HEADER, 8, decisions.iter().map(decision))
     };
     format!("{table}\n{} of {} decisions; {}", decisions.len(), answer.total, answer.kept)
+}
+
+/// Refusals since the start, and where those are that the list can't have. Empty: none was refused.
+fn refusals_text(refused: &[v1::RefusedCount]) -> String {
+    let sum = |of: fn(&v1::RefusedCount) -> u64| refused.iter().map(of).sum::<u64>();
+    let (all, recorded) = (sum(|row| row.requests), sum(|row| row.recorded));
+    let left = |row: &v1::RefusedCount| row.requests.saturating_sub(row.recorded);
+    let mut others: Vec<&v1::RefusedCount> = refused.iter().filter(|row| left(row) > 0).collect();
+    others.sort_by_key(|row| std::cmp::Reverse(left(row)));
+    if all == 0 {
+        return String::new();
+    }
+    let first = format!("\n{all} requests were refused since the start, of which {recorded} are recorded");
+    if others.is_empty() {
+        return first;
+    }
+    let named = others.iter().map(|row| format!("{} {}", left(row), row.reason)).collect::<Vec<_>>().join(", ");
+    format!("{first}; the others ({named}) left no record, or it went to make room: hintctl status says whose they are")
+}
+
+/// `3/12`, `3/12, 9 awaited`; `-`: not known.
+fn followed(followed: Option<&v1::Followed>) -> String {
+    match followed {
+        None => "-".to_owned(),
+        Some(of) if of.awaited > 0 => format!("{}/{}, {} awaited", of.on_host, of.hinted, of.awaited),
+        Some(of) => format!("{}/{}", of.on_host, of.hinted),
+    }
+}
+
+fn followed_share(of: &v1::Followed) -> f64 {
+    of.on_host as f64 / of.hinted.max(1) as f64
 }
 
 fn ago(ms: u64) -> String {
@@ -301,7 +363,7 @@ fn hosts(decision: &v1::DecisionView) -> String {
     if hosts.is_empty() { "-".to_owned() } else { hosts }
 }
 
-fn decision(row: &v1::DecisionView) -> [String; 9] {
+fn decision(row: &v1::DecisionView) -> [String; 10] {
     [
         row.decision_id.clone(),
         ago(row.age_ms),
@@ -309,17 +371,19 @@ fn decision(row: &v1::DecisionView) -> [String; 9] {
         row.queue.clone(),
         row.policy.clone(),
         outcome(row),
+        followed(row.followed.as_ref()),
         hosts(row),
         row.containers.to_string(),
         row.hinted.to_string(),
     ]
 }
 
-fn wide_decision(row: &v1::DecisionView) -> [String; 13] {
+fn wide_decision(row: &v1::DecisionView) -> [String; 15] {
     let gain = row.expected_gain.map_or_else(|| "-".to_owned(), |gain| format!("{} %", output::digits(gain * 100.0)));
     [
         row.decision_id.clone(),
         ago(row.age_ms),
+        moment(row.decided_at_ms),
         row.application_id.clone(),
         row.attempt.to_string(),
         row.request_id.clone(),
@@ -327,6 +391,7 @@ fn wide_decision(row: &v1::DecisionView) -> [String; 13] {
         row.policy.clone(),
         row.mode.clone(),
         outcome(row),
+        followed(row.followed.as_ref()),
         hosts(row),
         row.containers.to_string(),
         row.hinted.to_string(),
@@ -407,9 +472,12 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
                 row.application_id.clone(),
                 row.queue.clone(),
                 asked(row.asked_ms, row.asked_before_start),
+                moment(row.asked_at_ms),
+                moment(row.first_asked_at_ms),
                 last(row).decision_id,
                 last(row).policy,
                 last_outcome(row),
+                followed(last(row).followed.as_ref()),
                 hosts(&last(row)),
                 row.attempt.to_string(),
                 requests(row),
@@ -420,15 +488,18 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
             "application",
             "queue",
             "asked",
+            "asked at",
+            "first asked",
             "last decision",
             "policy",
             "outcome",
+            "followed",
             "hosts",
             "attempt",
             "requests",
             "leases",
         ];
-        output::table(header, 7, rows)
+        output::table(header, 10, rows)
     } else {
         let rows = applications.iter().map(|row| {
             [
@@ -436,11 +507,12 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
                 row.queue.clone(),
                 asked(row.asked_ms, row.asked_before_start),
                 last_outcome(row),
+                followed(last(row).followed.as_ref()),
                 requests(row),
                 row.leases.to_string(),
             ]
         });
-        output::table(APPLICATION_HEADER, 4, rows)
+        output::table(APPLICATION_HEADER, 5, rows)
     };
     format!("{table}\n{} of {} applications", applications.len(), answer.total)
 }
@@ -480,12 +552,43 @@ mod tests {
 
     #[test]
     fn a_decision_says_what_came_of_it_why_and_how_many_hosts_are_not_named() {
-        let answer =
-            v1::ListDecisionsResponse { decisions: vec![decision()], total: 7, kept: "records go back 9 s".into() };
+        let answer = v1::ListDecisionsResponse {
+            decisions: vec![decision()],
+            total: 7,
+            kept: "records go back 9 s".into(),
+            refused: vec![],
+        };
         let text = decisions_text(&answer, false);
         assert!(text.contains("withheld: no_gain") && text.contains("a b c and 6 more"), "{text}");
         assert!(text.ends_with("1 of 7 decisions; records go back 9 s"), "{text}");
         assert!(decisions_text(&answer, true).contains("mode"), "wide has more columns");
+    }
+
+    #[test]
+    fn a_decision_says_how_many_of_its_hints_were_followed_and_when_it_was() {
+        let of = |on_host, awaited| Some(v1::Followed { on_host, hinted: 12, awaited, ..v1::Followed::default() });
+        let row = |followed| v1::DecisionView { followed, decided_at_ms: 1_795_843_810_000, ..decision() };
+        let rows = vec![row(of(3, 0)), row(of(3, 9)), row(None)];
+        let answer = v1::ListDecisionsResponse { decisions: rows, ..v1::ListDecisionsResponse::default() };
+        let text = decisions_text(&answer, false);
+        assert!(text.contains(" 3/12  ") && text.contains(" 3/12, 9 awaited"), "{text}");
+        assert!(decisions_text(&answer, true).contains("2026-11-28 05:30:10 UTC"));
+        let last = v1::ApplicationView { last_decision: Some(row(of(5, 0))), ..v1::ApplicationView::default() };
+        let answer = v1::ListApplicationsResponse { applications: vec![last], total: 1 };
+        assert!(applications_text(&answer, false).contains(" 5/12 "), "{}", applications_text(&answer, false));
+    }
+
+    #[test]
+    fn refusals_that_the_list_can_not_have_are_said_by_reason() {
+        let count = |reason: &str, requests, recorded| v1::RefusedCount { reason: reason.into(), requests, recorded };
+        assert_eq!(refusals_text(&[]), "");
+        assert_eq!(
+            refusals_text(&[count("unknown", 4, 4)]),
+            "\n4 requests were refused since the start, of which 4 are recorded"
+        );
+        let some = refusals_text(&[count("unknown", 4, 3), count("invalid", 7, 0), count("full", 2, 2)]);
+        assert!(some.starts_with("\n13 requests were refused since the start, of which 5 are recorded; "), "{some}");
+        assert!(some.contains("the others (7 invalid, 1 unknown) left no record"), "{some}");
     }
 
     #[test]

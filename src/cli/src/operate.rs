@@ -366,7 +366,8 @@ fn refused_table(refused: &[v1::RefusedClient]) -> String {
         let last = format!("{} ago", output::seconds(*since_ms as f64 / 1e3));
         [format!("{kind} {name}"), reason.clone(), requests.to_string(), last]
     });
-    output::table(["refused most", "reason", "requests", "last"], 2, rows)
+    let table = output::table(["refused most", "reason", "requests", "last"], 2, rows);
+    format!("{table}\n`hintctl decisions --refused` lists those that are recorded, and says why the others are not")
 }
 
 fn dispatch_text(status: &v1::StatusResponse) -> String {

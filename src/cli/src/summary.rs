@@ -4,15 +4,22 @@ use super::adherence;
 use super::answers;
 use super::cost_links;
 use super::output;
+use super::why_not;
 use hintd_client::wire::v1;
-use std::collections::BTreeMap;
 
 /// Hosts named in a sentence.
 const HOSTS_NAMED: usize = 3;
 
+/// What is known of what became of a decision: all of it, or how many were followed, which is kept for longer.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Outcome<'a> {
+    pub(super) all: Option<&'a v1::DecisionOutcome>,
+    pub(super) counts: Option<&'a v1::Followed>,
+}
+
 /// Where and why against YARN's own placement; followed or not.
 #[must_use]
-pub(super) fn sentences(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> String {
+pub(super) fn sentences(set: &v1::HintSet, outcome: Outcome<'_>) -> String {
     let (waiting, hinted): (Vec<_>, Vec<_>) =
         set.hints.iter().cloned().partition(|hint| answers::only_waits(set, hint));
     let [waits, leads] = [&waiting, &hinted].map(|hints| hints.iter().map(|hint| hint.count).sum::<u32>());
@@ -22,9 +29,9 @@ pub(super) fn sentences(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>
     if leads == 0 {
         let whole = if waits == 1 { "the container has" } else { "the containers have" };
         let first = format!("No lease: {}; {whole} only places to wait at.", answers::no_room(set));
-        return match outcome {
+        return match outcome.all {
             None => format!("{first}\nWhether these are used is not followed."),
-            some => format!("{first}\n{}", followed(set, some)),
+            Some(_) => format!("{first}\n{}", followed(set, outcome)),
         };
     }
     let more = match waits {
@@ -105,7 +112,7 @@ fn why(set: &v1::HintSet) -> String {
     }
 }
 
-fn followed(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> String {
+fn followed(set: &v1::HintSet, Outcome { all: outcome, counts }: Outcome<'_>) -> String {
     if set.mode() == v1::Mode::Shadow {
         let came = outcome.map_or_else(String::new, |outcome| {
             format!(" By itself it did this: {}.{}", came(outcome), adherence::by_group(outcome))
@@ -113,23 +120,40 @@ fn followed(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> String 
         return format!("YARN was not told, for the queue is in shadow.{came}");
     }
     match outcome {
-        None => "Whether they were followed is not known: nothing was seen of the containers, or it is no longer kept."
-            .to_owned(),
+        None => counted(counts),
         Some(outcome) => {
             let sum = |of: fn(&v1::HintOutcome) -> u64| outcome.hints.iter().map(of).sum::<u64>();
             let missed = sum(|hint| hint.in_rack) + sum(|hint| hint.elsewhere) + sum(|hint| hint.never);
-            let word = match (sum(|hint| hint.on_host), missed) {
-                (0, 0) => "Not known yet whether they are followed",
-                (_, 0) => "Followed",
-                (0, _) => "Not followed",
-                _ => "Followed in part",
-            };
-            format!("{word}: {}.{}", came(outcome), adherence::by_group(outcome))
+            let word = whether(sum(|hint| hint.on_host), missed);
+            format!("{word}: {}.{}{}", came(outcome), adherence::by_group(outcome), why_not::lines(outcome))
         }
     }
 }
 
-/// `3 of 6 came to their host, 1 elsewhere, 2 are awaited still (most often yarn_chose: 1)`
+const fn whether(on_host: u64, missed: u64) -> &'static str {
+    match (on_host, missed) {
+        (0, 0) => "Not known yet whether they are followed",
+        (_, 0) => "Followed",
+        (0, _) => "Not followed",
+        _ => "Followed in part",
+    }
+}
+
+/// Where only sums are kept.
+fn counted(counts: Option<&v1::Followed>) -> String {
+    let Some(v1::Followed { on_host, hinted, reason, .. }) = counts else {
+        return "Whether they were followed is not known: nothing was seen of the containers, or it is no longer kept."
+            .to_owned();
+    };
+    let missed = hinted.saturating_sub(*on_host);
+    let most = if reason.is_empty() { String::new() } else { format!(", most of the others for {reason}") };
+    format!(
+        "{}: {on_host} of {hinted} came to their host{most}; where the others came is no longer kept.",
+        whether(*on_host, missed)
+    )
+}
+
+/// `3 of 6 came to their host, 1 elsewhere, 2 are awaited still`
 fn came(outcome: &v1::DecisionOutcome) -> String {
     let sum = |of: fn(&v1::HintOutcome) -> u64| outcome.hints.iter().map(of).sum::<u64>();
     let on_host = sum(|hint| hint.on_host);
@@ -144,11 +168,7 @@ fn came(outcome: &v1::DecisionOutcome) -> String {
     for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
         said += &format!(", {count} {what}");
     }
-    let mut misses: BTreeMap<&str, u64> = BTreeMap::new();
-    let of_hints = outcome.hints.iter().flat_map(|hint| &hint.misses);
-    of_hints.for_each(|(reason, count)| *misses.entry(reason).or_default() += count);
-    let most = misses.into_iter().max_by_key(|(_, count)| *count);
-    said + &most.map_or_else(String::new, |(reason, count)| format!(" (most often {reason}: {count})"))
+    said
 }
 
 #[cfg(test)]
@@ -179,19 +199,27 @@ mod tests {
 
     #[test]
     fn two_sentences_say_where_why_and_whether_it_was_followed() {
-        let said = |outcome: Option<&v1::DecisionOutcome>| sentences(&set(), outcome);
+        let said = |all: Option<&v1::DecisionOutcome>| sentences(&set(), Outcome { all, counts: None });
         assert_eq!(
             said(Some(&outcome(10, 2, 0))),
             "12 containers are hinted: 5 on n1, 3 on n2, 2 on n3 and 2 on 2 other hosts; their busiest link is done after 12 s, \
              where YARN puts them by itself after 20 s.\n\
-             Followed in part: 10 of 12 came to their host, 2 elsewhere (most often yarn_chose: 2)."
+             Followed in part: 10 of 12 came to their host, 2 elsewhere.\n\
+             why not: 2, although their host had room when they came, by what its node told (yarn_chose): YARN did not wait for \
+             it for long enough (hintctl doctor: delays), or was not asked for it"
         );
         assert!(said(Some(&outcome(12, 0, 0))).ends_with("Followed: 12 of 12 came to their host."));
         assert!(said(Some(&outcome(0, 12, 0))).contains("\nNot followed: 0 of 12 came to their host, 12 elsewhere"));
         assert!(said(Some(&outcome(0, 0, 12))).contains("\nNot known yet whether they are followed: "));
         assert!(said(None).contains("\nWhether they were followed is not known"));
         let shadow = v1::HintSet { mode: v1::Mode::Shadow.into(), ..set() };
-        let said = sentences(&shadow, None);
+        let counts = v1::Followed { on_host: 3, hinted: 12, reason: "no_room".into(), ..v1::Followed::default() };
+        let kept = sentences(&set(), Outcome { all: None, counts: Some(&counts) });
+        assert!(
+            kept.contains("Followed in part: 3 of 12 came to their host, most of the others for no_room; "),
+            "{kept}"
+        );
+        let said = sentences(&shadow, Outcome::default());
         assert!(said.starts_with("12 containers would have been hinted (shadow): 5 on n1"), "{said}");
         assert!(said.ends_with("YARN was not told, for the queue is in shadow."), "{said}");
     }
@@ -223,7 +251,7 @@ mod tests {
     fn no_hints_have_their_reason() {
         let none = v1::HintSet { hints: vec![], ..set() };
         let withheld = v1::Withheld { reason: "nothing_known".into(), ..v1::Withheld::default() };
-        let said = sentences(&v1::HintSet { withheld: Some(withheld), ..none.clone() }, None);
+        let said = sentences(&v1::HintSet { withheld: Some(withheld), ..none.clone() }, Outcome::default());
         assert!(
             said.starts_with("No hints: neither input nor traffic is known") && said.ends_with("by itself."),
             "{said}"
@@ -234,7 +262,7 @@ mod tests {
             blocked: vec![v1::Blocked { group: "g".into(), count: 47, ..v1::Blocked::default() }],
             ..none.clone()
         };
-        let said = sentences(&gang, None);
+        let said = sentences(&gang, Outcome::default());
         assert!(
             said.starts_with(
                 "No lease: 79 containers find no room now: the gang is placed whole or not at all, and 32 of"
@@ -250,13 +278,13 @@ mod tests {
             ],
             ..set()
         };
-        let said = sentences(&part, None);
+        let said = sentences(&part, Outcome::default());
         assert!(said.starts_with("2 containers are hinted: 2 on n1; "), "{said}");
         assert!(
             said.contains(" Without a lease: 3 more, told only where to wait, for 4 containers find no room now."),
             "{said}"
         );
-        let off = sentences(&v1::HintSet { mode: v1::Mode::Off.into(), ..none }, None);
+        let off = sentences(&v1::HintSet { mode: v1::Mode::Off.into(), ..none }, Outcome::default());
         assert!(off.starts_with("No hints: the queue is off.\n"), "{off}");
     }
 }

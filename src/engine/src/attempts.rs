@@ -43,6 +43,8 @@ pub(crate) struct Attempt {
     replacements: BTreeSet<RequestId>,
     /// When it last showed that it is not over.
     touched: Timestamp,
+    /// When it asked first, or the daemon's start where that was before.
+    first: Timestamp,
     asked: Asked,
 }
 
@@ -80,6 +82,7 @@ impl Attempts {
             replaced: BTreeSet::new(),
             replacements: BTreeSet::new(),
             touched: now,
+            first: now,
             asked: Asked { at: now, before: false },
         };
         self.known.insert(attempt, new);
@@ -242,6 +245,11 @@ impl Attempt {
     /// The recurring-job key of its newest request that has one.
     pub(crate) fn recurring_key(&self) -> Option<&Arc<str>> {
         self.requests.iter().rev().find_map(|request| request.recurring_key.as_ref())
+    }
+
+    /// When it asked first, as far as is known.
+    pub(crate) const fn first_asked(&self) -> Timestamp {
+        self.first
     }
 
     /// When it last asked.

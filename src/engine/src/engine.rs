@@ -7,7 +7,7 @@
 //! Its state is private to this file. What happens to it happens in *handlers*, each of which borrows the parts that it
 //! may touch and says which in its documentation; here they are made, and called in their order.
 
-use super::adherence::{Adherence, AdherenceHandler, Tally, TallyKey};
+use super::adherence::{Adherence, AdherenceHandler};
 #[cfg(test)]
 use super::answers::Answer;
 use super::answers::{Answers, KeptLeases, runs};
@@ -51,7 +51,6 @@ use hintd_model::cluster::{Change, ModelError, NodeState, Overlay, SizeRules, Sn
 use hintd_model::network::chains::ChainsDocument;
 use hintd_model::units::{AttemptId, DecisionId, HostName, Micros, NodeIdx};
 use hintd_model::units::{RequestId, Timestamp};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The engine. Owned by one thread; every method takes the time and returns at once.
@@ -610,10 +609,10 @@ impl Engine {
         Promised { ledger, attempts, snapshot: &self.facts.snapshot }
     }
 
-    /// Whether hints were followed, and what came of it, by policy, queue and mode: since the start.
+    /// Whether hints were followed, and what came of it.
     #[must_use]
-    pub const fn adherence(&self) -> &BTreeMap<TallyKey, Tally> {
-        self.adherence.tallies()
+    pub const fn adherence(&self) -> &Adherence {
+        &self.adherence
     }
 
     /// How all watchers stand, by name: those whose stream broke and that may come back, and silent ones, included.

@@ -93,7 +93,8 @@ mod tests;
 pub mod worth;
 
 pub use adherence::{
-    DecisionOutcome, HintOutcome, Miss, Outcomes, PLACES_KEPT, Tally, TallyKey, Term, TermCompared, TermSums,
+    Adherence, DecisionOutcome, Followed, HintOutcome, Miss, Outcomes, PLACES_KEPT, Tally, TallyKey, Term,
+    TermCompared, TermSums,
 };
 pub use answers::Answer;
 pub use circuits::messages::{

@@ -108,6 +108,7 @@ impl Engine {
             requests: known.requests.len(),
             legacy: known.secrets.nonce.is_none(),
             queue: promised.queue(attempt).cloned(),
+            first: known.first_asked(),
             touched: known.asked().at,
             asked_before_start: known.asked().before,
         };

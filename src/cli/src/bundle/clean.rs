@@ -30,18 +30,56 @@ pub(super) struct Secrets {
 
 impl Secrets {
     /// A configuration without comments and without secrets, which are remembered. What is no TOML could have a secret
-    /// anywhere: it is left out, and only the place of the mistake is said.
+    /// anywhere: only the place of the mistake is said, and [`Self::leave_out_of_lines`] has what can be had.
     ///
     /// # Errors
     /// In words.
     pub(super) fn leave_out_of(&mut self, text: &str) -> Result<String, String> {
         let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            format!("it is no TOML (line {line}), and left out")
+            format!("it is no TOML (line {line})")
         })?;
         table.iter_mut().for_each(|(key, value)| self.leave_out(key, value));
         self.found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         toml::to_string(&table).map_err(|error| error.to_string())
+    }
+
+    /// The same of a text that is no TOML, with the lines where they were: names of sections, and keys that hintd has and that
+    /// hold no secret, each with a value on its own line. All else is left out, and what may be a secret is remembered.
+    pub(super) fn leave_out_of_lines(&mut self, text: &str) -> String {
+        let mut within = false;
+        let mut kept = String::new();
+        for line in text.lines() {
+            let was_within = within;
+            within ^= ["\"\"\"", "'''"].iter().map(|quotes| line.matches(quotes).count()).sum::<usize>() % 2 == 1;
+            let line = line.trim();
+            let said = if was_within || within { None } else { self.line_without(line) };
+            kept += &said.unwrap_or_else(|| {
+                quoted(line).for_each(|text| self.remember(text));
+                format!("# {LEFT_OUT}")
+            });
+            kept.push('\n');
+        }
+        self.found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        kept
+    }
+
+    /// A line that can't hold a secret, without its comment; `None`: it may.
+    fn line_without(&mut self, line: &str) -> Option<String> {
+        let name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+        if line.is_empty() {
+            return Some(String::new());
+        }
+        if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            return section.chars().all(|letter| name(letter) || "\"*".contains(letter)).then(|| line.to_owned());
+        }
+        let (key, value) = line.split_once('=').map(|(key, value)| (key.trim(), value.trim()))?;
+        let plain = !value.contains(['{', '#']) && !key.is_empty() && key.chars().all(name);
+        if is_secret(key) && !keys().contains(key) {
+            self.remember(value);
+        }
+        let known = plain && keys().contains(key) && !is_secret(key);
+        known.then(|| format!("{key} = {}", without_users(value, &mut |user| self.remember(user))))
     }
 
     fn leave_out(&mut self, key: &str, value: &mut toml::Value) {
@@ -106,6 +144,11 @@ impl Secrets {
         }
         text
     }
+}
+
+/// What stands in quotes of a line, whichever they are.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split(['"', '\'']).skip(1).step_by(2)
 }
 
 /// Whether values of keys with this name are secrets.
@@ -200,5 +243,22 @@ mod tests {
     fn of_a_file_that_is_no_toml_only_the_line_is_told() {
         let why = without_secrets("[a]\npassword = hunter2\n").unwrap_err();
         assert!(why.contains("line 2") && !why.contains("hunter2"), "{why}");
+    }
+
+    #[test]
+    fn of_a_file_that_is_no_toml_lines_that_can_hold_no_secret_are_kept_where_they_were() {
+        let text = "# hunter1\n[listen]\nmetrics = \"127.0.0.1:9470\" # hunter2\ngrpc = \"127.0.0.1:8470\"\n[sdn.ryu]\n\
+            url = \"http://ann:hunter3@ctl:8080\"\npassword = hunter4\npasswrd = \"hunter5\"\n\
+            [queues.\"*\"]\nmode = \"\"\"hunter6\ngrpc = \"hunter7\"\n\"\"\"\nmode = { secret = \"hunter8\" }\nhunter9\n";
+        let mut secrets = Secrets::default();
+        let kept = secrets.leave_out_of_lines(text);
+        assert!(!kept.contains("hunter"), "{kept}");
+        assert_eq!(kept.lines().count(), text.lines().count(), "lines have their numbers: {kept}");
+        for line in ["[listen]", "grpc = \"127.0.0.1:8470\"", "url = \"http://(left out)@ctl:8080\"", "[queues.\"*\"]"]
+        {
+            assert!(kept.lines().any(|has| has == line), "{line}: {kept}");
+        }
+        let log = secrets.lines("hunter4 hunter5 hunter7 hunter8 http://ann:hunter3@x\n");
+        assert!(!log.contains("hunter"), "the log does not say them either: {log}");
     }
 }

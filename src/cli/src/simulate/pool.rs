@@ -36,7 +36,7 @@ pub(crate) struct RunWatch<'a> {
 impl RunWatch<'_> {
     /// Notes how far the run is.
     pub(crate) fn note(&self, progress: Progress) -> ControlFlow<()> {
-        self.board.note(self.run, progress.done, progress.now);
+        self.board.note(self.run, (progress.submitted, progress.done), progress.now);
         if self.interrupt.came() || self.board.failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -28,6 +28,7 @@ pub(super) struct ProgressState {
 struct Run {
     begun: AtomicBool,
     ended: AtomicBool,
+    submitted: AtomicU64,
     done: AtomicU64,
     now_s: AtomicU64,
 }
@@ -39,10 +40,11 @@ impl ProgressState {
         Self { runs, jobs, failed: AtomicBool::new(false) }
     }
 
-    /// A run is so far.
-    pub(super) fn note(&self, run: usize, done: u64, now: Micros) {
+    /// A run is so far: jobs submitted, and those that ended.
+    pub(super) fn note(&self, run: usize, (submitted, done): (u64, u64), now: Micros) {
         let run = &self.runs[run];
         run.begun.store(true, Ordering::Relaxed);
+        run.submitted.store(submitted, Ordering::Relaxed);
         run.done.store(done, Ordering::Relaxed);
         run.now_s.store(now.0 / 1_000_000, Ordering::Relaxed);
     }
@@ -50,6 +52,7 @@ impl ProgressState {
     /// A run has ended, well or not.
     pub(super) fn ended(&self, run: usize, failed: bool) {
         self.runs[run].ended.store(true, Ordering::Relaxed);
+        self.runs[run].submitted.store(self.jobs, Ordering::Relaxed);
         self.runs[run].done.store(self.jobs, Ordering::Relaxed);
         self.failed.fetch_or(failed, Ordering::Relaxed);
     }
@@ -66,7 +69,7 @@ impl ProgressState {
         while !over() {
             std::thread::sleep(TICK);
             if let Some(bar) = &bar {
-                bar.set_position(self.done());
+                bar.set_position(self.steps());
                 bar.set_message(self.words(&name));
             } else if Instant::now() >= next {
                 next = Instant::now() + LINE_EVERY;
@@ -79,7 +82,7 @@ impl ProgressState {
     }
 
     fn bar(&self) -> ProgressBar {
-        let bar = ProgressBar::with_draw_target(Some(self.all()), ProgressDrawTarget::stderr());
+        let bar = ProgressBar::with_draw_target(Some(self.all().saturating_mul(2)), ProgressDrawTarget::stderr());
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {left}  {wide_msg}");
         // Until something is done nobody can say: the estimate is 0 then.
         let left = |state: &BarState, text: &mut dyn std::fmt::Write| {
@@ -92,6 +95,12 @@ impl ProgressState {
 
     fn done(&self) -> u64 {
         self.runs.iter().map(|run| run.done.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Of the two steps of each job, for the bar: jobs that all end late would leave it at 0 % to the end.
+    fn steps(&self) -> u64 {
+        let submitted: u64 = self.runs.iter().map(|run| run.submitted.load(Ordering::Relaxed)).sum();
+        submitted.saturating_add(self.done())
     }
 
     fn all(&self) -> u64 {
@@ -160,4 +169,22 @@ impl Interrupt {
 fn clock(span: Duration) -> String {
     let seconds = span.as_secs();
     format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_that_are_submitted_and_have_not_ended_move_the_bar_and_an_ended_run_fills_its_part() {
+        let board = ProgressState::new(2, 10);
+        assert_eq!((board.steps(), board.all()), (0, 20));
+        board.note(0, (6, 0), Micros(0));
+        assert_eq!((board.steps(), board.done()), (6, 0));
+        board.note(0, (10, 3), Micros(0));
+        assert_eq!(board.steps(), 13);
+        board.ended(0, false);
+        board.ended(1, false);
+        assert_eq!(board.steps(), 2 * board.all());
+    }
 }

@@ -74,6 +74,7 @@ struct Asked<'a> {
     attempt: u32,
     queue: &'a str,
     decided_at_ms: u64,
+    age_ms: u64,
     recorded: bool,
     params_toml: &'a str,
 }
@@ -87,6 +88,8 @@ struct Explained<'a> {
     ages: &'a [v1::SourceAge],
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_order")]
     outcome: Option<&'a v1::DecisionOutcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    followed: Option<&'a v1::Followed>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     input_homes: &'a [v1::HomedGroup],
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_order")]
@@ -194,6 +197,7 @@ impl Serialize for v1::ExplainResponse {
             attempt: self.attempt,
             queue: &self.queue,
             decided_at_ms: self.decided_at_ms,
+            age_ms: self.age_ms,
             recorded: self.recorded,
             params_toml: &self.params_toml,
         };
@@ -204,7 +208,8 @@ impl Serialize for v1::ExplainResponse {
         let (leases, ages, input_homes) = (&self.leases, &answer.ages, &self.input_homes);
         let (outcome, performance, moves) = (self.outcome.as_ref(), self.performance.as_ref(), &self.moves);
         let baseline_places = self.baseline_places.as_ref();
-        Explained { asked, leases, ages, outcome, input_homes, performance, moves, baseline_places, answer }
+        let followed = self.followed.as_ref();
+        Explained { asked, leases, ages, outcome, followed, input_homes, performance, moves, baseline_places, answer }
             .serialize(serializer)
     }
 }

@@ -22,6 +22,7 @@ struct Adherence<'a> {
     terms: &'a [v1::TermAdherence],
     locality: Option<Locality>,
     objective_gain: Option<f64>,
+    objective_gains: u64,
 }
 
 /// Share of input that is read from the own host, 0 to 1.
@@ -57,6 +58,7 @@ impl Serialize for v1::AdherenceView {
             terms: &self.terms,
             locality: locality(self),
             objective_gain: self.objective_gain,
+            objective_gains: self.objective_gains,
         };
         view.serialize(serializer)
     }

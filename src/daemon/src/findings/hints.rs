@@ -1,10 +1,8 @@
-//! Checks of hints: whether anybody asks, whether they are followed and what they are worth, who is refused.
+//! Checks of hints: whether anybody asks, what they are worth, who is refused.
 
 use super::check::{Check, count, page, some};
 use super::quantities;
-use hintd_client::view;
 use hintd_client::wire::v1;
-use hintd_engine::Mode;
 use std::collections::BTreeMap;
 
 /// Time after a start in which silence says nothing yet.
@@ -14,8 +12,6 @@ const REFUSED_MANY: u64 = 20;
 /// A larger share of refused requests is no few clients' mistakes.
 const REFUSED_SHARE: f64 = 0.1;
 const REFUSED_ADVICE: &str = "Common refusals in docs/operations.md says what each reason means.";
-/// Containers on their host below this share: hints are made in vain.
-const FOLLOWED: f64 = 0.5;
 
 /// Whether anybody asks for hints, and gets some.
 #[must_use]
@@ -90,49 +86,6 @@ fn many_refused(status: &v1::StatusResponse) -> bool {
     let counter = |name: &str| status.counters.get(name).copied().unwrap_or(0) as f64;
     let (answered, refused) = (counter("requests_answered"), counter("requests_refused"));
     refused > REFUSED_SHARE * (answered + refused)
-}
-
-/// Whether hints are followed, of decisions under mode `on`.
-#[must_use]
-pub fn followed(status: &v1::StatusResponse) -> Check {
-    const NAME: &str = "followed";
-    let on: Vec<&v1::AdherenceView> =
-        status.adherence.iter().filter(|row| view::mode(row.mode()) == Mode::On.as_str()).collect();
-    let sum = |of: fn(&v1::AdherenceView) -> u64| on.iter().map(|row| of(row)).sum::<u64>();
-    let on_host = sum(|row| row.on_host);
-    let all = on_host + sum(|row| row.in_rack) + sum(|row| row.elsewhere) + sum(|row| row.never);
-    if all == 0 {
-        let awaited = count(status.decisions_watched, "decision");
-        return Check::not_checked(
-            NAME,
-            page::FOLLOWED,
-            format!("No hint's containers were all seen yet; {awaited} are watched."),
-        );
-    }
-    let mut misses: BTreeMap<&str, u64> = BTreeMap::new();
-    on.iter().flat_map(|row| &row.misses).for_each(|(reason, count)| *misses.entry(reason).or_default() += count);
-    let most = misses.into_iter().max_by_key(|(_, count)| *count);
-    let why = most.map(|(reason, count)| format!("; most often for {reason} ({count})")).unwrap_or_default();
-    let share = on_host as f64 / all as f64;
-    let finding = format!(
-        "Since the start {} % of {all} hinted containers came to their host{why}.",
-        quantities::digits(share * 100.0)
-    );
-    if share >= FOLLOWED {
-        return Check::ok(NAME, page::FOLLOWED, finding);
-    }
-    Check::warning(NAME, page::FOLLOWED, finding, remedy(most.map_or("", |(reason, _)| reason)))
-}
-
-fn remedy(reason: &str) -> &'static str {
-    match reason {
-        "yarn_chose" => "Send YARN the whole table of the answer; see yarn.scheduler.capacity.node-locality-delay.",
-        "no_room" => "Others take the room first: heartbeats that come sooner, fewer applications without hints.",
-        "expired" | "withdrawn" => "Containers come later than leases.time_to_live, or others take the room.",
-        "late_hint" => "Ask for hints before asking YARN.",
-        "node_not_running" => "Nodes fail or fall silent: see the finding on nodes.",
-        _ => "Feed heartbeats that name containers, or task events, so that hintd sees where they run.",
-    }
 }
 
 /// What hints are worth, and keys that get none any more.

@@ -4,11 +4,12 @@
 //! - `check`: one finding, and the pages that explain it.
 //! - `cluster`: feeds, servers, nodes, racks, the network; `links`: links that are down, and what is left of racks.
 //! - `setup`: the ResourceManager's clock, its scheduler's delays, hintd's processor in it.
-//! - `hints`: requests, adherence, holdouts, refusals, the log.
+//! - `hints`: requests, holdouts, refusals, the log; `followed`: adherence and gains by queue.
 //! - `quantities`: figures as people write them.
 
 mod check;
 pub mod cluster;
+mod followed;
 pub mod hints;
 mod links;
 pub mod quantities;
@@ -34,7 +35,9 @@ pub fn all(
     found.extend(cluster::nodes(status));
     found.push(cluster::racks(status, racks));
     found.extend(cluster::network(status, network, down));
-    found.extend([hints::asked(status), hints::followed(status)]);
+    found.push(hints::asked(status));
+    found.extend(followed::followed(status));
+    found.extend(followed::gain(status));
     found.extend(hints::worth(status));
     found.push(cluster::plan(status));
     found.extend(hints::refused(status));

@@ -11,8 +11,8 @@ use hintd_engine::holding::wish::{ShuffleWish, WishTurn};
 use hintd_engine::prediction::Runs;
 use hintd_engine::worth::book::WorthView;
 use hintd_engine::{
-    Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, EngineCounts, EngineSettings,
-    ImmediateRequest, LearnedRun, LeaseFilter, LeaseHeld, MoveNote, PackedAnswer, PackedExplained, PlanView,
+    Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, Engine, EngineCounts, EngineSettings,
+    Followed, ImmediateRequest, LearnedRun, LeaseFilter, LeaseHeld, MoveNote, PackedAnswer, PackedExplained, PlanView,
     PlannedRun, Proof, Proposal, Refusal, Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token, ValidatedPlan,
     WatchScope, WatchedPair, WatcherState,
 };
@@ -87,18 +87,8 @@ pub(super) enum Command {
         attempt: AttemptId,
         reply: Reply<Result<bool, Refusal>>,
     },
-    /// Attempts that asked and are not over, and what each holds.
-    AttemptsHeld(Reply<Vec<AttemptHeld>>),
-    /// Live leases, newest first, and how many there are in all.
-    LeasesHeld {
-        filter: LeaseFilter,
-        reply: Reply<(Vec<LeaseHeld>, usize)>,
-    },
-    /// Applications with such a lease.
-    ApplicationsWithLeases {
-        filter: LeaseFilter,
-        reply: Reply<BTreeSet<ApplicationId>>,
-    },
+    /// Something that operators list.
+    List(ListCall),
     /// A finished run of a recurring job, as a history server tells it.
     Learned {
         key: Arc<str>,
@@ -185,6 +175,33 @@ pub(super) enum Command {
     Run(Box<dyn FnOnce() + Send>),
 }
 
+/// What operators list.
+pub(super) enum ListCall {
+    /// Attempts that asked and are not over, and what each holds.
+    Attempts(Reply<Vec<AttemptHeld>>),
+    /// Live leases, newest first, and how many there are in all.
+    Leases { filter: LeaseFilter, reply: Reply<(Vec<LeaseHeld>, usize)> },
+    /// Applications with such a lease.
+    Applications { filter: LeaseFilter, reply: Reply<BTreeSet<ApplicationId>> },
+    /// How many containers of each of these decisions came to their host, in their order.
+    Followed { decisions: Vec<DecisionId>, reply: Reply<Vec<Option<Followed>>> },
+}
+
+impl ListCall {
+    /// Who asked may be gone by now.
+    pub(super) fn answer(self, engine: &Engine) {
+        match self {
+            Self::Attempts(reply) => drop(reply.send(engine.attempts_held())),
+            Self::Leases { filter, reply } => drop(reply.send(engine.leases_held(&filter))),
+            Self::Applications { filter, reply } => drop(reply.send(engine.applications_with_leases(&filter))),
+            Self::Followed { decisions, reply } => {
+                let of = |decision: &DecisionId| engine.adherence().followed(*decision);
+                drop(reply.send(decisions.iter().map(of).collect()));
+            }
+        }
+    }
+}
+
 /// Something with plans of recurring jobs.
 pub(super) enum PlanCall {
     /// Keep one: name, whether to replace another of that name, where it is from.
@@ -232,8 +249,8 @@ pub struct EngineReport {
     pub unknown_names_total: u64,
     /// Who watches routes, by name.
     pub watchers: Vec<WatcherState>,
-    /// Whether hints were followed.
-    pub adherence: Vec<(TallyKey, Tally)>,
+    /// Whether hints were followed: since the start, and of the last hour.
+    pub adherence: [BTreeMap<TallyKey, Tally>; 2],
     /// The plan in force, and how it is followed.
     pub plan: Option<PlanView>,
     /// What hints are worth, by queue.

@@ -2,7 +2,7 @@
 
 use super::answered_requests::AnsweredRequests;
 use super::clock::Clock;
-use super::command::{Command, EngineHandle, EngineReport, gone};
+use super::command::{Command, EngineHandle, EngineReport, ListCall, gone};
 use super::engine_exit::EngineExitNotifier;
 use super::engine_thread::{EngineThread, Shared};
 use super::input_homes::ToldHomes;
@@ -477,7 +477,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn attempts_held(&self) -> Result<Vec<AttemptHeld>, Refusal> {
-        self.0.engine_handle.ask(Command::AttemptsHeld).await
+        self.0.engine_handle.ask(|reply| Command::List(ListCall::Attempts(reply))).await
     }
 
     /// Takes a task event in; one that names an unknown host, or whose teller does not show that it may tell of the

@@ -205,11 +205,7 @@ impl EngineThread {
                 self.changed = true;
                 self.effects(None, Box::new(move |result| drop(reply.send(result.map(|()| known)))));
             }
-            Command::AttemptsHeld(reply) => drop(reply.send(self.engine.attempts_held())),
-            Command::LeasesHeld { filter, reply } => drop(reply.send(self.engine.leases_held(&filter))),
-            Command::ApplicationsWithLeases { filter, reply } => {
-                drop(reply.send(self.engine.applications_with_leases(&filter)));
-            }
+            Command::List(call) => call.answer(&self.engine),
             Command::Event(event, proof) => self.event(event, &proof, now),
             Command::Learned { key, run } => {
                 self.engine.learnt(&key, &run, now);
@@ -372,7 +368,7 @@ impl EngineThread {
     fn engine_report(&mut self, now: Timestamp) -> EngineReport {
         let (unknown_names, unknown_names_total) = self.engine.unknown_names();
         let watchers = self.engine.watchers();
-        let adherence = self.engine.adherence().iter().map(|(key, tally)| (key.clone(), *tally)).collect();
+        let adherence = [self.engine.adherence().tallies().clone(), self.engine.adherence().last_hour(now)];
         let (counts, plan, worth) = (self.engine.counts(), self.engine.plan_in_force(now), self.engine.worth_view());
         EngineReport { counts, unknown_names, unknown_names_total, watchers, adherence, plan, worth }
     }

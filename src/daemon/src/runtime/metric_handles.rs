@@ -220,6 +220,11 @@ impl MetricHandles {
         self.refused.applications()
     }
 
+    /// Refusals since the start, by reason.
+    pub(crate) fn refused_reasons(&self) -> BTreeMap<&'static str, u64> {
+        self.refused.reasons()
+    }
+
     /// Who was refused most: at most so many applications and so many peers.
     pub(crate) fn refused_most(&self, most: usize) -> Vec<RefusedClient> {
         self.refused.top(most)

@@ -1,11 +1,11 @@
 //! What operators list and set on a running daemon.
 
-use super::command::Command;
+use super::command::{Command, ListCall};
 use super::daemon::Daemon;
 use crate::telemetry::logs::LogLevel;
 use hintd_engine::records::{Record, RecordFilter};
-use hintd_engine::{LeaseFilter, LeaseHeld, Refusal};
-use hintd_model::units::{ApplicationId, Micros};
+use hintd_engine::{Followed, LeaseFilter, LeaseHeld, Refusal};
+use hintd_model::units::{ApplicationId, DecisionId, Micros};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -22,12 +22,23 @@ impl Daemon {
         self.0.recorder.listed(filter, most, self.0.clock.now()).await
     }
 
+    /// Refusals since the start, and of these those that are recorded, by their tokens.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn refusals(&self) -> Result<Vec<(&'static str, u64, u64)>, Refusal> {
+        let recorded = self.0.recorder.refusals().await?;
+        // Counted after the records, so that no more of them are recorded than there were.
+        let all = self.metrics().refused_reasons();
+        Ok(all.into_iter().map(|(reason, count)| (reason, count, *recorded.get(reason).unwrap_or(&0))).collect())
+    }
+
     /// Live leases, newest first, and how many there are in all.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn leases_held(&self, filter: LeaseFilter) -> Result<(Vec<LeaseHeld>, usize), Refusal> {
-        self.0.engine_handle.ask(|reply| Command::LeasesHeld { filter, reply }).await
+        self.0.engine_handle.ask(|reply| Command::List(ListCall::Leases { filter, reply })).await
     }
 
     /// Applications with such a live lease.
@@ -35,7 +46,15 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
     pub async fn applications_with_leases(&self, filter: LeaseFilter) -> Result<BTreeSet<ApplicationId>, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::ApplicationsWithLeases { filter, reply }).await
+        self.0.engine_handle.ask(|reply| Command::List(ListCall::Applications { filter, reply })).await
+    }
+
+    /// How many containers of each of these decisions came to their host, in their order.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] when the daemon shuts down.
+    pub async fn followed(&self, decisions: Vec<DecisionId>) -> Result<Vec<Option<Followed>>, Refusal> {
+        self.0.engine_handle.ask(|reply| Command::List(ListCall::Followed { decisions, reply })).await
     }
 
     /// Lets operators set the process's log level. The first one set stays.

@@ -6,7 +6,7 @@
 use hintd_engine::records::{DecidedRequest, Kept, Record, RecordFilter, Records};
 use hintd_engine::{RecordSettings, Refusal};
 use hintd_model::units::{ApplicationId, DecisionId, Micros, Timestamp};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,7 @@ enum RecorderCommand {
     DecidedRequest(Box<DecidedRequest>),
     Get { decision: DecisionId, now: Timestamp, reply: oneshot::Sender<Result<Arc<Record>, Refusal>> },
     Kept(oneshot::Sender<Kept>),
+    Refusals(oneshot::Sender<BTreeMap<&'static str, u64>>),
     Listed { filter: RecordFilter, most: usize, now: Timestamp, reply: oneshot::Sender<Listed> },
     Reload { settings: RecordSettings, done: oneshot::Sender<()> },
 }
@@ -152,6 +153,14 @@ impl Recorder {
         self.ask(|reply| RecorderCommand::Listed { filter, most, now, reply }).await
     }
 
+    /// Refusals that are recorded, by their tokens.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`] where the thread has ended.
+    pub(super) async fn refusals(&self) -> Result<BTreeMap<&'static str, u64>, Refusal> {
+        self.ask(RecorderCommand::Refusals).await
+    }
+
     /// New settings.
     pub(super) async fn reload(&self, settings: RecordSettings) {
         // A thread that has ended keeps nothing.
@@ -179,6 +188,7 @@ fn keep(settings: RecordSettings, envelopes: &mpsc::Receiver<Envelope>) {
             RecorderCommand::DecidedRequest(seen) => records.take(*seen),
             RecorderCommand::Get { decision, now, reply } => drop(reply.send(records.get(decision, now))),
             RecorderCommand::Kept(reply) => drop(reply.send(records.kept())),
+            RecorderCommand::Refusals(reply) => drop(reply.send(records.refusals())),
             RecorderCommand::Listed { filter, most, now, reply } => {
                 let (found, total) = records.listed(&filter, most);
                 let _ = reply.send((found, total, records.kept_text(now)));

@@ -44,6 +44,8 @@ pub struct RefusedTable {
     applications: Mutex<Rows<ApplicationId>>,
     /// Names of applications can be made up, one for each request; a peer's address can't.
     peers: Mutex<Rows<IpAddr>>,
+    /// All of them, whether somebody has a row or not.
+    reasons: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 type Rows<Name> = BTreeMap<(Name, &'static str), (u64, Instant)>;
@@ -52,6 +54,7 @@ impl RefusedTable {
     /// A request was refused to an application, on a connection of a peer, as far as they are known.
     pub(super) fn count(&self, reason: &'static str, application: Option<ApplicationId>, peer: Option<IpAddr>) {
         let now = Instant::now();
+        *self.reasons.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
         if let Some(application) = application {
             count(&self.applications, (application, reason), now);
         }
@@ -68,6 +71,12 @@ impl RefusedTable {
             RefusedApplication { application, reason, requests, since: last.elapsed() }
         };
         rows.iter().map(row).collect()
+    }
+
+    /// All that were refused, by reason.
+    #[must_use]
+    pub fn reasons(&self) -> BTreeMap<&'static str, u64> {
+        self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// At most so many of each kind, those with the most refusals first.
@@ -130,6 +139,7 @@ mod tests {
         assert_eq!(named(1), ("application", "application_1_0007", "invalid", 5));
         assert_eq!(found[2].requests, 1, "a name that was made up");
         assert_eq!(table.applications.lock().unwrap().len(), ROWS_MAX);
+        assert_eq!(table.reasons(), [("bad_token", 10_000), ("invalid", 5)].into());
     }
 
     #[test]

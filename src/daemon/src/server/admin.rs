@@ -313,7 +313,11 @@ impl Admin for AdminService {
         request: Request<v1::ListApplicationsRequest>,
     ) -> Result<Response<v1::ListApplicationsResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
-        let found = async { self.list(listing::applications(&self.daemon, wire).await?).await };
+        let found = async {
+            let mut found = self.list(listing::applications(&self.daemon, wire).await?).await?;
+            listing::add_followed(&self.daemon, &mut found).await?;
+            Ok(found)
+        };
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 

@@ -47,7 +47,8 @@ pub(super) async fn explain(
                 Err(refusal) => {
                     // It gave no token: the attempt has one where another request of it was answered.
                     daemon.may_tell(record.request().attempt, proof.clone()).await?;
-                    return Ok(Response::new(refused(&record, refusal)));
+                    let age_ms = daemon.clock().now().since(record.at()).as_millis();
+                    return Ok(Response::new(v1::ExplainResponse { age_ms, ..refused(&record, refusal) }));
                 }
             }
         }
@@ -56,6 +57,7 @@ pub(super) async fn explain(
     explained.answer.may_be_seen_by(proof, daemon.settings().engine.legacy_clients)?;
     let (performance, turn) = performance(daemon, record.as_ref().ok(), turn).await?;
     let decision = &explained.answer.decision;
+    let followed = daemon.followed(vec![decision.id]).await?.pop().flatten().map(convert::followed);
     let moves = daemon.moves_told(decision.attempt).await?.iter().map(convert::proposed_move).collect();
     let mut response = Response::new(v1::ExplainResponse {
         decision: Some(convert::hint_set(decision)),
@@ -72,6 +74,8 @@ pub(super) async fn explain(
         performance,
         moves,
         baseline_places: decision.baseline_places.as_deref().map(convert::baseline_places),
+        age_ms: daemon.clock().now().since(decision.at).as_millis(),
+        followed,
     });
     response.extensions_mut().insert(turn);
     Ok(response)
@@ -137,6 +141,8 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
         performance: None,
         moves: Vec::new(),
         baseline_places: None,
+        age_ms: 0,
+        followed: None,
     }
 }
 

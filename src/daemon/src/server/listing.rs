@@ -7,8 +7,8 @@ use crate::runtime::refused_table::RefusedApplication;
 use crate::times::micros;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
-use hintd_engine::{AttemptHeld, LeaseFilter, LeaseHeld, Mode, Refusal};
-use hintd_model::units::{ApplicationId, Timestamp};
+use hintd_engine::{AttemptHeld, Followed, LeaseFilter, LeaseHeld, Mode, Refusal};
+use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,13 +40,29 @@ pub(super) async fn decisions(
         attempt: wire.attempt,
         queue: wire.queue,
         host: wire.host,
+        from: moment(wire.from_ms),
+        until: moment(wire.until_ms),
+        refused_only: wire.refused_only,
     };
     let (records, total, kept) = daemon.records_listed(filter, most(wire.limit)).await?;
+    let refused = daemon.refusals().await?.into_iter().map(refused_count).collect();
+    let followed = daemon.followed(records.iter().map(|record| record.decision()).collect()).await?;
     let now = daemon.clock().now();
     Ok(move || {
-        let decisions = records.iter().map(|record| decision_view(record, now)).collect();
-        v1::ListDecisionsResponse { decisions, total: total as u64, kept }
+        let rows = records.iter().zip(followed);
+        let decisions = rows.map(|(record, followed)| decision_view(record, followed, now)).collect();
+        v1::ListDecisionsResponse { decisions, total: total as u64, kept, refused }
     })
+}
+
+/// A moment of the wire; 0: none.
+fn moment(ms: u64) -> Option<Timestamp> {
+    (ms > 0).then(|| Timestamp(ms.saturating_mul(1_000)))
+}
+
+/// Refusals of one reason since the start, and those of them that are recorded.
+pub(super) fn refused_count((reason, requests, recorded): (&'static str, u64, u64)) -> v1::RefusedCount {
+    v1::RefusedCount { reason: reason.to_owned(), requests, recorded }
 }
 
 /// Live leases.
@@ -113,15 +129,32 @@ pub(super) async fn applications(
             attempt: asked.attempt(),
             queue: asked.queue().to_owned(),
             asked_ms: asked.last.map_or(0, |last| now.since(last).as_millis()),
+            asked_at_ms: asked.last.filter(|_| !asked.before_start).map_or(0, Timestamp::as_millis),
+            first_asked_at_ms: asked.first().map_or(0, Timestamp::as_millis),
             asked_before_start: asked.before_start,
             leases: asked.attempts.iter().map(|held| held.leases as u64).sum(),
             requests: asked.attempts.iter().map(|held| held.requests as u64).sum(),
-            last_decision: last.remove(&asked.id).map(|record| decision_view(&record, now)),
+            last_decision: last.remove(&asked.id).map(|record| decision_view(&record, None, now)),
             refused: asked.refused.as_ref().map(|refused| refused.reason.to_owned()).unwrap_or_default(),
             refused_requests: asked.refused.map_or(0, |refused| refused.requests),
         };
         v1::ListApplicationsResponse { applications: found.into_iter().map(view).collect(), total }
     })
+}
+
+/// How many containers of each application's last decision came to their host.
+///
+/// # Errors
+/// [`Refusal::Unavailable`] when the daemon shuts down.
+pub(super) async fn add_followed(daemon: &Daemon, found: &mut v1::ListApplicationsResponse) -> Result<(), Refusal> {
+    let last = found.applications.iter_mut().filter_map(|row| row.last_decision.as_mut());
+    // Each is an id that this daemon has just written.
+    let (ids, rows): (Vec<_>, Vec<_>) =
+        last.filter_map(|row| Some((row.decision_id.parse::<DecisionId>().ok()?, row))).unzip();
+    for (row, followed) in rows.into_iter().zip(daemon.followed(ids).await?) {
+        row.followed = followed.map(convert::followed);
+    }
+    Ok(())
 }
 
 /// An application that asked.
@@ -156,6 +189,12 @@ impl Asked {
     fn attempt(&self) -> u32 {
         let refused = self.refused.as_ref().map_or(0, |refused| refused.attempt);
         self.attempts.last().map_or(refused, |newest| newest.attempt.attempt)
+    }
+
+    /// When its first attempt that is held asked first; `None`: before the daemon's start, or none is held.
+    fn first(&self) -> Option<Timestamp> {
+        let first = self.attempts.iter().min_by_key(|held| held.first)?;
+        (!self.before_start).then_some(first.first)
     }
 
     fn queue(&self) -> &str {
@@ -244,7 +283,7 @@ fn last_decisions(
     newest.collect()
 }
 
-fn decision_view(record: &Record, now: Timestamp) -> v1::DecisionView {
+fn decision_view(record: &Record, followed: Option<Followed>, now: Timestamp) -> v1::DecisionView {
     let request = record.request();
     let mut view = v1::DecisionView {
         decision_id: record.decision().to_string(),
@@ -257,6 +296,7 @@ fn decision_view(record: &Record, now: Timestamp) -> v1::DecisionView {
         policy: record.policy().0.to_string(),
         mode: record.mode().as_str().to_owned(),
         containers: request.groups.iter().map(|group| u64::from(group.count)).sum(),
+        followed: followed.map(convert::followed),
         ..v1::DecisionView::default()
     };
     let answer = match record.answered() {
@@ -328,6 +368,7 @@ mod tests {
             requests: 1,
             legacy: false,
             queue: None,
+            first: Timestamp(0),
             touched: Timestamp(0),
             asked_before_start: false,
         };
@@ -351,6 +392,7 @@ mod tests {
             requests: 1,
             legacy: false,
             queue: queue.map(Into::into),
+            first: Timestamp(touched),
             touched: Timestamp(touched),
             asked_before_start: false,
         };
@@ -372,6 +414,7 @@ mod tests {
             requests: 0,
             legacy: false,
             queue: None,
+            first: Timestamp(touched),
             touched: Timestamp(touched),
             asked_before_start,
         };

@@ -12,6 +12,7 @@ pub use plans::{PagePlan, PagePlans, page_plan, page_plans};
 use super::admin::{node_view, policy_view};
 use super::convert::{self, PathsNow};
 use super::explain;
+use super::listing::refused_count;
 use super::status_report::status_report;
 use super::while_awaited::while_awaited;
 use crate::findings::{self, Check};
@@ -20,7 +21,7 @@ use crate::runtime::registries::FeedRegistries;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
 use hintd_engine::{
-    AttemptHeld, Generation, LinkUse, LoadSource, Mode, Proof, Refusal, Tally, TallyKey, Term, link_uses,
+    AttemptHeld, Followed, Generation, LinkUse, LoadSource, Mode, Proof, Refusal, Tally, TallyKey, Term, link_uses,
 };
 use hintd_model::cluster::Source;
 use hintd_model::network::Network;
@@ -34,6 +35,8 @@ use std::time::{Duration, Instant};
 const APPLICATIONS_MAX: usize = 500;
 /// Decisions shown: the latest.
 const DECISIONS_MAX: usize = 200;
+/// And the latest refusals, where these are older: what is counted is to be found.
+const REFUSALS_MAX: usize = 50;
 /// Links between switches shown: by id. More than 10,000 hosts have in racks of 40.
 const LINKS_MAX: usize = 4_096;
 /// Switches shown, by name.
@@ -54,6 +57,8 @@ pub struct PageDocument {
     applications_total: usize,
     applications: Vec<ApplicationRow>,
     decisions: Vec<DecisionRow>,
+    /// Requests refused since the start by reason, and of these those that are recorded.
+    refused: Vec<v1::RefusedCount>,
 }
 
 /// Switches and what joins them; hosts' links are counted by rack.
@@ -122,6 +127,8 @@ struct DecisionRow {
     withheld: Option<&'static str>,
     refused: Option<String>,
     degraded: Vec<String>,
+    /// How many of its containers came to their host; absent: it has no hints, or that is not kept.
+    followed: Option<v1::Followed>,
 }
 
 #[derive(Debug, Serialize)]
@@ -199,7 +206,9 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
     let status = status_report(daemon).await?;
     let heard = daemon.last_heard().await?;
     let attempts = daemon.attempts_held().await?;
-    let (records, _, _) = daemon.records_listed(RecordFilter::default(), DECISIONS_MAX).await?;
+    let records = latest(daemon).await?;
+    let followed = daemon.followed(records.iter().map(|record| record.decision()).collect()).await?;
+    let refused = daemon.refusals().await?.into_iter().map(refused_count).collect();
     let (generation, now) = (daemon.generation(), daemon.clock().now());
     let (registries, recent, of) = (Arc::clone(daemon.registries()), Arc::clone(recent), daemon.clone());
     let age = move |node: NodeIdx| heard.get(node.at()).copied().flatten().map(|heard| now.since(heard).as_millis());
@@ -225,10 +234,21 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
                     && link.source == LoadSource::Measured
                     && measured.is_some_and(|at| looked.saturating_duration_since(at) <= LOAD_OLD)
             }),
-            decisions: records.iter().map(|record| decision(record)).collect(),
+            decisions: records.iter().zip(followed).map(|(record, followed)| decision(record, followed)).collect(),
+            refused,
         }
     };
     tokio::task::spawn_blocking(work).await.map_err(|_| ended())
+}
+
+/// The latest decisions, and after them the latest refusals that are older.
+async fn latest(daemon: &Daemon) -> Result<Vec<Arc<Record>>, Refusal> {
+    let (mut records, _, _) = daemon.records_listed(RecordFilter::default(), DECISIONS_MAX).await?;
+    let refused = RecordFilter { refused_only: true, ..RecordFilter::default() };
+    let (refused, _, _) = daemon.records_listed(refused, REFUSALS_MAX).await?;
+    let oldest = records.last().map(|record| record.decision());
+    records.extend(refused.into_iter().filter(|record| oldest.is_some_and(|oldest| record.decision() < oldest)));
+    Ok(records)
 }
 
 fn ended() -> Refusal {
@@ -378,7 +398,7 @@ fn applications(
     attempts.into_iter().take(APPLICATIONS_MAX).map(row).collect()
 }
 
-fn decision(record: &Record) -> DecisionRow {
+fn decision(record: &Record, followed: Option<Followed>) -> DecisionRow {
     let request = record.request();
     let (answered, refused) = match record.answered() {
         Ok(answer) => (Some(&answer.decision), None),
@@ -403,6 +423,7 @@ fn decision(record: &Record) -> DecisionRow {
         withheld: answered.and_then(|decision| decision.withheld).map(|withheld| withheld.reason.as_str()),
         refused,
         degraded: answered.map(|decision| decision.degraded.clone()).unwrap_or_default(),
+        followed: followed.map(convert::followed),
     }
 }
 
@@ -480,7 +501,7 @@ pub const GAIN_TERMS: [Term; 2] = [Term::CrossRackBytes, Term::RemoteBytes];
 /// Of each of [`GAIN_TERMS`] the sums over compared decisions whose hints were given, since the start: as YARN would have placed
 /// them by itself, as hinted, and as they came to be. A sum is of one term, so that differences of sums are, too.
 #[must_use]
-pub fn gain_sums(tallies: &[(TallyKey, Tally)]) -> [[f64; 3]; 2] {
+pub fn gain_sums(tallies: &BTreeMap<TallyKey, Tally>) -> [[f64; 3]; 2] {
     GAIN_TERMS.map(|term| {
         let given = tallies.iter().filter(|(key, _)| key.mode == Mode::On).map(|(_, tally)| tally.term(term));
         given.fold([0.0; 3], |all, of| [all[0] + of.default, all[1] + of.beside_hinted, all[2] + of.beside_realised])

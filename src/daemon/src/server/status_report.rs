@@ -9,8 +9,9 @@ use crate::runtime::refused_table::RefusedClient;
 use crate::telemetry::process;
 use hintd_client::wire::v1;
 use hintd_engine::decision::AgeOf;
-use hintd_engine::{Generation, Refusal};
+use hintd_engine::{Generation, Refusal, Tally, TallyKey};
 use hintd_model::cluster::Source;
+use std::collections::BTreeMap;
 
 /// Applications, and peers, shown of those who were refused most.
 const REFUSED_SHOWN: usize = 5;
@@ -78,7 +79,8 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
         flows: Some(flow_counts(&generation)),
         waiting_tasks: survey.counts.waiting,
-        adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect(),
+        adherence: adherence(&survey.adherence[0]),
+        adherence_last_hour: adherence(&survey.adherence[1]),
         decisions_watched: survey.counts.watched as u64,
         notices: notices.iter().map(ToString::to_string).collect(),
         notices_told: notices.iter().map(notice).collect(),
@@ -89,6 +91,10 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         completions_awaited: survey.worth.under_way as u64,
         watchers: survey.watchers.iter().map(|watcher| convert::watcher_view(watcher, daemon.clock().now())).collect(),
     })
+}
+
+fn adherence(tallies: &BTreeMap<TallyKey, Tally>) -> Vec<v1::AdherenceView> {
+    tallies.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect()
 }
 
 fn notice(notice: &Notice) -> v1::Notice {
@@ -130,7 +136,7 @@ fn degraded(ages: &[AgeOf], silent: &[&'static str]) -> Vec<String> {
 }
 
 /// The engine's and the request path's counters, and what feeds brought.
-fn counters(daemon: &Daemon) -> std::collections::BTreeMap<String, u64> {
+fn counters(daemon: &Daemon) -> BTreeMap<String, u64> {
     let mut counters = daemon.metrics().all();
     let feeds = daemon.registries().counts();
     for (source, count) in &feeds.taken {

@@ -182,15 +182,19 @@ pub(super) struct Group {
     pub(super) rows: Vec<Row>,
     /// Once a container appeared.
     index: Option<Box<Index>>,
+    count: u32,
     open: u32,
+    /// Came to their host, as far as containers are known by name.
+    on_host: u32,
 }
 
 impl Group {
     pub(super) const fn new(name: Arc<str>, key: SchedulerKey, size: Resource) -> Self {
-        Self { name, key, size, rows: Vec::new(), index: None, open: 0 }
+        Self { name, key, size, rows: Vec::new(), index: None, count: 0, open: 0, on_host: 0 }
     }
 
     pub(super) fn push(&mut self, row: Row) {
+        self.count += row.count;
         self.open += row.count;
         self.rows.push(row);
     }
@@ -198,6 +202,11 @@ impl Group {
     /// Containers that were not seen yet.
     pub(super) const fn open(&self) -> u32 {
         self.open
+    }
+
+    /// All that are hinted, and of these those that came to their host.
+    pub(super) const fn followed(&self) -> (u32, u32) {
+        (self.count, self.on_host)
     }
 
     /// Open ones whose leases were given back.
@@ -230,6 +239,7 @@ impl Group {
                 let at = self.of_host(spot.node, look).expect("it was just found");
                 let displaced = (self.rows[at].open() == 0).then(|| self.pull(at));
                 self.rows[at].on_host += 1;
+                self.on_host += 1;
                 if let Some(displaced) = displaced {
                     self.find_other_row(displaced, look);
                 }

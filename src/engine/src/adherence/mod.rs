@@ -7,6 +7,7 @@
 //!
 //! # Code map
 //! - `seen`: which containers were heard of; `group`: which container takes which hint; `record`: one decision; `trial`: costs; `tally`: figures that add up.
+//! - `lately`: the same of the last hour, and counts by decision that are kept for longer.
 //! - `hooks`: what adherence hears of, by its handler.
 //!
 //! # Invariants
@@ -17,6 +18,7 @@
 
 mod group;
 mod hooks;
+mod lately;
 mod record;
 mod seen;
 mod tally;
@@ -31,6 +33,8 @@ use group::{ContainerSighting, HintProximity};
 use hintd_model::cluster::{Overlay, Snapshot};
 use hintd_model::units::{AttemptId, ContainerId, DecisionId, Micros, NodeIdx, QueueName, Timestamp};
 pub(crate) use hooks::{AdherenceHandler, ToldOf};
+pub use lately::Followed;
+use lately::{LastHour, SettledCounts};
 pub(crate) use record::KeptOutcome;
 pub use record::{DecisionOutcome, HintOutcome, PLACES_KEPT, TermCompared};
 use record::{Kind, Record, Stage};
@@ -55,11 +59,13 @@ const WORK_A_TICK: usize = 50_000;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Adherence {
+pub struct Adherence {
     /// Those that are not counted yet.
     records: BTreeMap<DecisionId, Record>,
     /// What came of the counted ones whose answer is kept, packed.
     settled: BTreeMap<DecisionId, Box<[u8]>>,
+    /// How many containers of each came to their host, whether the answer is kept or not.
+    settled_counts: SettledCounts,
     attempts: BTreeMap<AttemptId, Watched>,
     /// Containers that were heard of.
     seen: Seen,
@@ -72,6 +78,7 @@ pub(crate) struct Adherence {
     tallies: BTreeMap<TallyKey, Tally>,
     /// What was counted since it was last told.
     fresh: BTreeMap<TallyKey, Tally>,
+    lately: LastHour,
 }
 
 /// An attempt with hints.
@@ -109,7 +116,7 @@ impl Adherence {
         let decision = &answer.decision;
         if decision.mode == Mode::Off {
             let key = TallyKey { policy: Arc::clone(&decision.policy), queue: decision.queue.clone(), mode: Mode::Off };
-            return self.count(key, &Tally { decisions: 1, ..Tally::default() });
+            return self.count(key, &Tally { decisions: 1, ..Tally::default() }, now);
         }
         if rows.is_empty() {
             return; // all of it waits for a dispatcher, which decides again
@@ -183,6 +190,7 @@ impl Adherence {
         }
         self.records.remove(&decision);
         self.settled.remove(&decision);
+        self.settled_counts.remove(decision);
     }
 
     /// Nobody will ask for it by its answer any more.
@@ -207,7 +215,8 @@ impl Adherence {
             let Some(mut record) = self.records.remove(&id) else { continue };
             work += record.work();
             let tally = record.finalize(snapshot, leases);
-            self.count(record.key(), &tally);
+            self.count(record.key(), &tally, now);
+            self.settled_counts.keep(id, Followed::settled(&tally));
             if !record.orphan {
                 self.settled.insert(id, record.outcome().pack());
             }
@@ -225,8 +234,23 @@ impl Adherence {
         open.or_else(|| Some(KeptOutcome::Settled(self.settled.get(&decision)?.clone())))
     }
 
+    /// How many of a decision's containers came to their host so far; `None`: it had no hints, is of before the last start, or
+    /// too many were settled since.
+    #[must_use]
+    pub fn followed(&self, decision: DecisionId) -> Option<Followed> {
+        let open = self.records.get(&decision).map(Record::followed);
+        open.or_else(|| self.settled_counts.of(decision))
+    }
+
+    /// Figures of the last hour.
+    #[must_use]
+    pub fn last_hour(&self, now: Timestamp) -> BTreeMap<TallyKey, Tally> {
+        self.lately.sums(now)
+    }
+
     /// Figures since the start.
-    pub(super) const fn tallies(&self) -> &BTreeMap<TallyKey, Tally> {
+    #[must_use]
+    pub const fn tallies(&self) -> &BTreeMap<TallyKey, Tally> {
         &self.tallies
     }
 
@@ -235,10 +259,11 @@ impl Adherence {
         self.due.len() + self.closed.len()
     }
 
-    fn count(&mut self, mut key: TallyKey, tally: &Tally) {
+    fn count(&mut self, mut key: TallyKey, tally: &Tally, now: Timestamp) {
         if self.tallies.len() >= TALLIES_MAX && !self.tallies.contains_key(&key) {
             key.queue = QueueName::from(OTHER_QUEUES);
         }
+        self.lately.add(&key, tally, now);
         self.tallies.entry(key.clone()).or_default().add(tally);
         self.fresh.entry(key).or_default().add(tally);
     }

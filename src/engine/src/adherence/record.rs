@@ -1,6 +1,7 @@
 //! One decision that is watched: its groups, until when, and what came of it.
 
 use super::group::{ContainerSighting, Group, HintProximity, Look, Row};
+use super::lately::Followed;
 use super::tally::{Miss, Outcomes, Tally, TallyKey, Term, TermRow, TermSums};
 use super::trial::{self, Trial};
 use crate::answers::Answer;
@@ -246,6 +247,13 @@ impl Record {
     /// Containers that were not seen yet.
     pub(super) fn open(&self) -> u32 {
         self.groups.iter().map(Group::open).sum()
+    }
+
+    /// How many came to their host so far, without a look at each hint.
+    pub(super) fn followed(&self) -> Followed {
+        let sum = |of: fn(&Group) -> u32| self.groups.iter().map(|group| u64::from(of(group))).sum();
+        let (hinted, on_host) = (sum(|group| group.followed().0), sum(|group| group.followed().1));
+        Followed { on_host, hinted, awaited: sum(Group::open), settled: false, why: None }
     }
 
     /// What keeping it takes, in rows and blocks.

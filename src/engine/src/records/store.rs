@@ -52,6 +52,12 @@ pub struct RecordFilter {
     pub queue: String,
     /// Only those with a hint for a host whose name contains this.
     pub host: String,
+    /// Only those decided from then on.
+    pub from: Option<Timestamp>,
+    /// Only those decided up to then.
+    pub until: Option<Timestamp>,
+    /// Only refusals.
+    pub refused_only: bool,
 }
 
 impl RecordFilter {
@@ -64,6 +70,9 @@ impl RecordFilter {
             && (self.attempt == 0 || record.request().attempt.attempt == self.attempt)
             && (self.queue.is_empty() || record.request().queue.as_str() == self.queue)
             && (self.host.is_empty() || on_host())
+            && self.from.is_none_or(|from| record.at() >= from)
+            && self.until.is_none_or(|until| record.at() <= until)
+            && (!self.refused_only || record.answered().is_err())
     }
 }
 
@@ -185,6 +194,15 @@ impl Records {
     pub fn listed(&self, filter: &RecordFilter, most: usize) -> (Vec<Arc<Record>>, usize) {
         let meant = || self.by_decision.values().rev().filter(|record| filter.means(record));
         (meant().take(most).cloned().collect(), meant().count())
+    }
+
+    /// Refusals that are recorded, by their tokens.
+    #[must_use]
+    pub fn refusals(&self) -> BTreeMap<&'static str, u64> {
+        let mut refusals = BTreeMap::new();
+        let refused = self.by_decision.values().filter_map(|record| record.answered().err());
+        refused.for_each(|refusal| *refusals.entry(refusal.token()).or_default() += 1);
+        refusals
     }
 
     fn frame(&mut self, seen: &DecidedRequest) -> Arc<Frame> {

@@ -19,7 +19,7 @@ fn outcome(harness: &EngineHarness, answer: &Answer) -> DecisionOutcome {
 
 /// All figures of the dispatcher instance's only policy, queue and mode.
 fn tally(harness: &EngineHarness) -> Tally {
-    let all: Vec<&Tally> = harness.engine.adherence().values().collect();
+    let all: Vec<&Tally> = harness.engine.adherence().tallies().values().collect();
     assert_eq!(all.len(), 1, "{all:?}");
     *all[0]
 }
@@ -71,6 +71,29 @@ fn a_container_told_of_by_node_and_application_counts_once_and_the_decision_is_s
         let told = harness.out.iter().filter(|effect| matches!(effect, Effect::AdherenceFinalized(_))).count();
         assert_eq!(told, 1, "and is told once");
     }
+}
+
+#[test]
+fn how_many_are_followed_is_known_before_a_decision_is_settled_and_after_its_answer_is_forgotten() {
+    let mut harness = plain(2, 4096);
+    let answer = harness.ask(maps("a", 2));
+    let (id, host) = (answer.decision.id, hosts(&answer)[0].to_string());
+    let followed = |harness: &EngineHarness| {
+        let of = harness.engine.adherence().followed(id).unwrap();
+        (of.on_host, of.hinted, of.awaited, of.settled, of.why.is_some())
+    };
+    assert_eq!(followed(&harness), (0, 2, 2, false, false));
+    harness.allocated(&host, container(ONE(), 2), None);
+    assert_eq!(followed(&harness), (1, 2, 1, false, false));
+    assert_eq!(harness.engine.adherence().last_hour(Timestamp(0)).len(), 0, "nothing is settled yet");
+    harness.event(ONE(), "", TaskWhat::Done { failed: false });
+    harness.pass(Micros::from_secs(6));
+    assert_eq!(followed(&harness), (1, 2, 0, true, true));
+    assert_eq!(harness.engine.adherence().last_hour(harness.now).len(), 1);
+    harness.pass(Micros::from_secs(2 * 3_600));
+    assert!(harness.engine.explain(id).is_none(), "its answer is forgotten");
+    assert_eq!(followed(&harness), (1, 2, 0, true, true));
+    assert_eq!(harness.engine.adherence().last_hour(harness.now).len(), 0);
 }
 
 /// A request of one container that only `host` of the dispatcher instance's four can be hinted for.
@@ -237,10 +260,10 @@ fn what_was_undone_or_let_through_is_no_miss() {
     let answer = harness.ask(maps("a", 2));
     harness.engine.undo(answer.decision.id, harness.now);
     harness.pass(Micros::from_secs(600));
-    assert!(harness.engine.adherence().is_empty());
+    assert!(harness.engine.adherence().tallies().is_empty());
     harness.mode = Mode::Off;
     harness.ask(maps("b", 2));
-    let (key, off) = harness.engine.adherence().iter().next().unwrap();
+    let (key, off) = harness.engine.adherence().tallies().iter().next().unwrap();
     assert_eq!((key.mode, off.decisions, off.outcomes), (Mode::Off, 1, Outcomes::default()));
 }
 

@@ -148,7 +148,7 @@ fn terms_and_gain_are_said_to_be_of_the_whole_and_counted_once() {
         let gains: Vec<f64> = answers.iter().filter_map(|answer| answer.decision.expected_gain).collect();
         assert_eq!(gains.len(), parts.len(), "each part says a gain: {parts:?}");
         job.harness.pass(Micros::from_secs(600));
-        let tally = job.harness.engine.adherence().values().next().unwrap();
+        let tally = job.harness.engine.adherence().tallies().values().next().unwrap();
         assert_eq!((tally.decisions, tally.objective_gains), (parts.len() as u64, 1), "{parts:?}");
         assert!((tally.objective_gain - gains[0]).abs() < 1e-9, "{gains:?}, counted {}", tally.objective_gain);
     }

@@ -23,7 +23,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Turns of the loop between two calls of the watch.
-const WATCH_EVERY: u64 = 16_384;
+const WATCH_EVERY: u64 = 1_024;
+/// Turns between two looks at whether all adds up, which take long.
+const CHECK_EVERY: u64 = 16_384;
 
 /// Jobs, read one ahead.
 pub(super) type Trace<'a> = &'a mut dyn Iterator<Item = Result<TraceJob, TraceError>>;
@@ -154,11 +156,11 @@ impl<'a> Sim<'a> {
                 Next::Beat(node) => self.beat(node)?,
             }
             self.turns += 1;
-            if self.turns.is_multiple_of(WATCH_EVERY) {
+            if self.turns.is_multiple_of(CHECK_EVERY) {
                 self.check()?;
-                if watch.progress(self.progress()).is_break() {
-                    return Ok(());
-                }
+            }
+            if self.turns.is_multiple_of(WATCH_EVERY) && watch.progress(self.progress()).is_break() {
+                return Ok(());
             }
         }
         self.check()?;

@@ -2,7 +2,7 @@
 
 use super::wire_mode;
 use hintd_client::wire::v1;
-use hintd_engine::{DecisionOutcome, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared};
+use hintd_engine::{DecisionOutcome, Followed, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared};
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::NodeIdx;
 use std::collections::BTreeMap;
@@ -38,7 +38,14 @@ pub(in crate::server) fn adherence_view(key: &TallyKey, tally: &Tally) -> v1::Ad
         terms: terms.collect(),
         input_bytes: tally.input_bytes,
         objective_gain: (tally.objective_gains > 0).then(|| tally.objective_gain / tally.objective_gains as f64),
+        objective_gains: tally.objective_gains,
     }
+}
+
+/// How many of a decision's containers came to their host.
+pub(in crate::server) fn followed(followed: Followed) -> v1::Followed {
+    let Followed { on_host, hinted, awaited, settled, why } = followed;
+    v1::Followed { on_host, hinted, awaited, settled, reason: why.map(Miss::as_str).unwrap_or_default().to_owned() }
 }
 
 /// What became of one decision.

@@ -25,7 +25,7 @@ mod shuffle_turn;
 mod training;
 mod worth;
 
-pub(super) use adherence::{adherence_view, outcome};
+pub(super) use adherence::{adherence_view, followed, outcome};
 pub(super) use answer::age;
 pub use answer::{baseline_places, hint_set, lease_states, refused, terms, wire_mode};
 pub use digest::digest;

@@ -5,6 +5,8 @@ import { Replay, Terms } from './replay.mjs';
 
 const groups = (row) => row.groups.map((group) => `${group.count} × ${group.name}`).join(', ');
 const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? (row.without_room > 0 && !row.hinted ? 'waits: no room' : 'hinted') : row.mode === 'shadow' ? 'shadow: would have been hinted' : row.mode);
+/** `3/12`: containers that came to their host, of those that were hinted. */
+const followed = ({ followed: of }) => (of ? `${of.on_host}/${of.hinted}${of.awaited ? `, ${of.awaited} awaited` : ''}` : '–');
 const kind = (row) => (row.refused ? 'state bad' : row.withheld ? 'state warn' : 'state good');
 
 function Decided({ caption, rows, name, filter, application = true }) {
@@ -17,6 +19,7 @@ function Decided({ caption, rows, name, filter, application = true }) {
     ['Policy', (row) => row.policy, '', (row) => row.policy],
     ['Outcome', (row) => html`<span class=${kind(row)}>${came(row)}</span>`, '', came],
     ['Hinted', (row) => row.hinted, 'n', (row) => row.hinted],
+    ['Followed', followed, 'n', (row) => row.followed && row.followed.on_host / Math.max(1, row.followed.hinted)],
     ['No room', (row) => row.without_room, 'n', (row) => row.without_room],
     ['Expected gain', (row) => percent(row.expected_gain), 'n', (row) => row.expected_gain],
   ].filter(Boolean)} />`;
@@ -67,7 +70,17 @@ export function Decisions() {
   return html`
     ${chosen && html`<${Explained} id=${chosen} />`}
     <${Filter} id="with" label="Only with" by=${filter} hint="application, queue, policy, outcome" />
-    <${Decided} caption=${`${rows.length} of the latest ${decisions.length} decisions`} name="decisions" filter=${['with', filter]} rows=${rows} />`;
+    <${Decided} caption=${`${rows.length} of the latest ${decisions.length} decisions and refusals`} name="decisions" filter=${['with', filter]} rows=${rows} />
+    <${Unrecorded} />`;
+}
+
+/** Refusals that no row above is of: they left no record, or it is not among the latest. */
+function Unrecorded() {
+  const { refused } = doc.value;
+  const [all, recorded] = [refused.reduce((sum, row) => sum + row.requests, 0), refused.reduce((sum, row) => sum + row.recorded, 0)];
+  const others = refused.filter((row) => row.requests > row.recorded).map((row) => `${row.requests - row.recorded} ${words(row.reason)}`).join(', ');
+  if (!all) return null;
+  return html`<p class="note" id="unrecorded">${all} requests were refused since the start, of which ${recorded} are recorded; above are the latest.${others && html` The others (${others}) left no record, or it went to make room: <a href="#/configuration">who was refused most</a>.`}</p>`;
 }
 
 const seconds = (value) => (value == null ? '–' : number(value) + ' s');
@@ -191,7 +204,7 @@ function Outcome({ found }) {
   const figure = (name) => (row) => row.became?.[name] ?? '–';
   return html`<h3>${found.mode === 'shadow' ? 'What would have been hinted, and what YARN did' : 'Hints, and whether they were followed'}</h3>
     <${Instead} found=${found} />
-    ${!found.outcome && found.hints.length > 0 && html`<p class="empty">What became of it is not kept, or no longer: the daemon keeps it for leases.answers_kept (10 min, if not configured) after its containers were seen. Sums by queue since the start still have it: <a href="#/queues">queues and policies</a>.</p>`}
+    ${!found.outcome && found.hints.length > 0 && html`<p class="empty">${found.followed && `${found.followed.on_host} of ${found.followed.hinted} came to their host. `}What else became of it is not kept, or no longer: the daemon keeps it for leases.answers_kept (10 min, if not configured) after its containers were seen. Sums by queue since the start still have it: <a href="#/queues">queues and policies</a>.</p>`}
     ${found.outcome_at && html`<p class="note">As this page saw it last, at ${clock(found.outcome_at)}: the daemon no longer keeps what became of it.</p>`}
     <${Table} caption=${`${found.hints.length} containers${found.outcome ? (found.outcome.settled ? ', settled' : ', awaited still') : ''}`} empty=${found.mode === 'shadow' ? 'nothing would have been hinted.' : 'no hint was given.'} by=${(row) => row.group + row.host} rows=${rows} columns=${[
     ['Host', (row) => row.host], ['Rack', (row) => row.racks[0] ?? '–'], ['Group', (row) => row.group], ['Containers', (row) => row.count, 'n'], ['Came to', places],

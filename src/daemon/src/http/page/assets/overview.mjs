@@ -1,6 +1,6 @@
 // Health, rates, the busiest links, what hints were worth.
 import { Bar, Chart, Facts, Load, Table, bits, bytes, fills, hottest, html, nobody, number, percent, span, term, topUser, unknown, words } from './parts.mjs';
-import { doc, history, rates, since, to } from './state.mjs';
+import { doc, filter, history, rates, since, to } from './state.mjs';
 
 export function Overview() {
   const { status, network, racks, applications_total: applications } = doc.value;
@@ -19,7 +19,7 @@ export function Overview() {
     ['Applications with hints', String(applications)],
     ['Leases', String(status.leases)],
     ['Requests answered', number(now.answered) + ' /s'],
-    ['Requests refused', number(now.refused) + ' /s', now.refused > 0 ? 'warn' : ''],
+    ['Requests refused', refused(now.refused), now.refused > 0 ? 'warn' : ''],
     ['Containers hinted', number(now.hinted) + ' /s'],
     ['Containers withheld', number(now.withheld) + ' /s'],
     ['Daemon', `up ${span(status.uptime_ms)}, ${bytes(status.resident_bytes)}, ${percent(now.cpu)} of a core`],
@@ -42,6 +42,14 @@ export function Overview() {
         <${Chart} title="Containers a second" unit=" /s" at=${hour.at_ms} series=${[['hinted', hour.rates.hinted, '--one'], ['withheld', hour.rates.withheld, '--two']]} /></figure></div>`}
     </section>
     <${Worth} status=${status} />`;
+}
+
+/** Rate and count since the start, and where these are: in the list of decisions, or, without a record, by who was refused. */
+function refused(rate) {
+  const { refused: reasons } = doc.value;
+  const sum = (of) => reasons.reduce((all, row) => all + of(row), 0);
+  const [all, recorded] = [sum((row) => row.requests), sum((row) => row.recorded)];
+  return html`${number(rate)} /s, ${all} since the start${all > 0 && html`: <a href="#/decisions" onClick=${() => { filter.value = 'refused'; }}>${recorded} recorded</a>${all > recorded && html`, <a href="#/configuration">${all - recorded} without a record</a>`}`}`;
 }
 
 /** What hintctl doctor would warn of, as far as the daemon knows it, and alerts that fire. */

@@ -1,0 +1,124 @@
+//! What was counted of the last hour, and how many containers of each decision came to their host: few bytes a decision, so that
+//! lists have it for longer than all of its outcome is kept.
+
+use super::tally::{Miss, Tally, TallyKey};
+use hintd_model::units::{DecisionId, Micros, Timestamp};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Sums are kept by so much time.
+const STEP: Micros = Micros::from_secs(5 * 60);
+/// So many of them, with the one under way: an hour, and what has passed of a step.
+const STEPS: u64 = 13;
+/// Settled decisions whose counts are kept: about 2 MB.
+const COUNTS_KEPT: usize = 20_000;
+
+/// Of a decision's hinted containers, those that came to their host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Followed {
+    /// Came to their host.
+    pub on_host: u64,
+    /// Hinted.
+    pub hinted: u64,
+    /// Not seen yet.
+    pub awaited: u64,
+    /// Nothing more is expected.
+    pub settled: bool,
+    /// The most frequent reason of those that are not on their host, once it is settled.
+    pub why: Option<Miss>,
+}
+
+impl Followed {
+    /// Of a decision that is counted.
+    pub(super) fn settled(tally: &Tally) -> Self {
+        let outcomes = &tally.outcomes;
+        let why = Miss::ALL.into_iter().filter(|why| outcomes.missed(*why) > 0);
+        Self {
+            on_host: outcomes.on_host,
+            hinted: outcomes.all(),
+            awaited: 0,
+            settled: true,
+            why: why.max_by_key(|why| outcomes.missed(*why)),
+        }
+    }
+}
+
+/// Counts of the newest settled decisions.
+#[derive(Debug, Default)]
+pub(super) struct SettledCounts(BTreeMap<DecisionId, Followed>);
+
+impl SettledCounts {
+    pub(super) fn keep(&mut self, decision: DecisionId, followed: Followed) {
+        self.0.insert(decision, followed);
+        if self.0.len() > COUNTS_KEPT {
+            self.0.pop_first();
+        }
+    }
+
+    pub(super) fn of(&self, decision: DecisionId) -> Option<Followed> {
+        self.0.get(&decision).copied()
+    }
+
+    pub(super) fn remove(&mut self, decision: DecisionId) {
+        self.0.remove(&decision);
+    }
+}
+
+/// Figures by steps of time, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct LastHour(VecDeque<(u64, BTreeMap<TallyKey, Tally>)>);
+
+impl LastHour {
+    pub(super) fn add(&mut self, key: &TallyKey, tally: &Tally, now: Timestamp) {
+        let step = now.0 / STEP.0;
+        // A clock that is set back counts into the newest step.
+        if self.0.back().is_none_or(|(newest, _)| *newest < step) {
+            self.0.push_back((step, BTreeMap::new()));
+        }
+        while self.0.front().is_some_and(|(oldest, _)| oldest + STEPS <= step) {
+            self.0.pop_front();
+        }
+        if let Some((_, sums)) = self.0.back_mut() {
+            sums.entry(key.clone()).or_default().add(tally);
+        }
+    }
+
+    pub(super) fn sums(&self, now: Timestamp) -> BTreeMap<TallyKey, Tally> {
+        let step = now.0 / STEP.0;
+        let mut sums: BTreeMap<TallyKey, Tally> = BTreeMap::new();
+        for (_, of_step) in self.0.iter().filter(|(at, _)| at + STEPS > step) {
+            of_step.iter().for_each(|(key, tally)| sums.entry(key.clone()).or_default().add(tally));
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decision::Mode;
+
+    #[test]
+    fn what_was_counted_more_than_an_hour_ago_is_no_longer_among_the_sums_of_the_last_hour() {
+        let key = TallyKey { policy: "joint".into(), queue: "etl".into(), mode: Mode::On };
+        let minute = |at: u64| Timestamp(at * 60_000_000);
+        let mut lately = LastHour::default();
+        let one = Tally { decisions: 1, ..Tally::default() };
+        [0, 30, 59, 90].into_iter().for_each(|at| lately.add(&key, &one, minute(at)));
+        let sums = |at| lately.sums(minute(at)).get(&key).map_or(0, |tally| tally.decisions);
+        assert_eq!([90, 95, 119, 149, 155].map(sums), [3, 2, 2, 1, 0]);
+    }
+
+    #[test]
+    fn the_most_frequent_reason_is_told_and_the_oldest_counts_go() {
+        let mut tally = Tally { decisions: 1, ..Tally::default() };
+        (tally.outcomes.on_host, tally.outcomes.elsewhere) = (3, 9);
+        tally.outcomes.miss(Miss::NoRoom, 2);
+        tally.outcomes.miss(Miss::YarnChose, 7);
+        let followed = Followed::settled(&tally);
+        assert_eq!((followed.on_host, followed.hinted, followed.why), (3, 12, Some(Miss::YarnChose)));
+        assert_eq!(Followed::settled(&Tally::default()).why, None);
+        let mut counts = SettledCounts::default();
+        (0..=COUNTS_KEPT as u64).for_each(|id| counts.keep(DecisionId::of(id), followed));
+        assert_eq!((counts.of(DecisionId::of(0)), counts.of(DecisionId::of(1))), (None, Some(followed)));
+    }
+}
