@@ -49,8 +49,7 @@ use super::worth::book::Worth;
 use super::worth::serve::WorthHandler;
 use hintd_model::cluster::{Change, ModelError, NodeState, Overlay, SizeRules, Snapshot, Source};
 use hintd_model::network::chains::ChainsDocument;
-use hintd_model::units::{AttemptId, DecisionId, HostName, Micros, NodeIdx};
-use hintd_model::units::{RequestId, Timestamp};
+use hintd_model::units::{AttemptId, DecisionId, HostName, Micros, NodeIdx, RequestId, Timestamp};
 use std::sync::Arc;
 
 /// The engine. Owned by one thread; every method takes the time and returns at once.

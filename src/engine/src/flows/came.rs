@@ -1,7 +1,7 @@
 //! Flows follow containers: where those of a job came elsewhere than hinted, what they send goes from there and to there.
 
 use super::Flows;
-use super::job::{self, Job};
+use super::job::{self, Job, Move, Moves};
 use super::registry::Wanted;
 use super::settings::RouteSettings;
 use crate::arrivals::{Arrived, ArrivedView};
@@ -15,17 +15,6 @@ use std::sync::Arc;
 /// Pairs of nodes that one look may work out anew; the rest is for the next one. Jobs of more pairs are looked at as much less
 /// often.
 const PAIRS_MAX: usize = 20_000;
-
-/// Tasks that came to another node than the one hinted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Move {
-    pub(super) group: GroupIdx,
-    pub(super) from: NodeIdx,
-    pub(super) to: NodeIdx,
-}
-
-/// How many tasks moved.
-pub(super) type Moves = BTreeMap<Move, u32>;
 
 impl Flows {
     /// Brings jobs up to date with where their containers came.

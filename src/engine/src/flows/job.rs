@@ -1,6 +1,5 @@
 //! One job's traffic: what a request said of its groups, and where decisions placed their tasks.
 
-use super::came::{Move, Moves};
 use super::chained::{self, Found, Sent};
 use super::pairs::Difference;
 use crate::arrivals::Arrived;
@@ -47,6 +46,17 @@ pub(super) struct Job {
     /// Its entry in generations is another one.
     pub(super) stale: bool,
 }
+
+/// Tasks that came to another node than the one hinted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Move {
+    pub(super) group: GroupIdx,
+    pub(super) from: NodeIdx,
+    pub(super) to: NodeIdx,
+}
+
+/// How many tasks moved.
+pub(super) type Moves = BTreeMap<Move, u32>;
 
 /// What a decision wants to be kept track of.
 #[derive(Debug, Clone)]

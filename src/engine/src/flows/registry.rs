@@ -1,10 +1,9 @@
 //! Jobs come and go, and with them pairs; a pair's first route.
 
 use super::Flows;
-use super::came::Moves;
 use super::chained::{self, Found};
 use super::choose::RoutingContext;
-use super::job::{self, Job, NewJob, Sends};
+use super::job::{self, Job, Moves, NewJob, Sends};
 use super::pairs::{ForwardingMode, Links, PairUpdate};
 use super::settings::RouteSettings;
 use super::work::{Want, is_free};
