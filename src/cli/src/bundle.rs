@@ -59,7 +59,7 @@ struct Bundle<'a> {
     manifest: Manifest,
     /// What the configuration has of them: no document repeats one.
     secrets: Secrets,
-    /// The configuration could be read, sound or not.
+    /// The configuration could be read as TOML, sound or not.
     read: bool,
 }
 
@@ -173,8 +173,10 @@ impl Bundle<'_> {
                 return Ok(());
             }
         };
-        self.read = true;
-        let without = self.secrets.leave_out_of(&text).unwrap_or_else(|why| {
+        let without = self.secrets.leave_out_of(&text);
+        // Of what is no TOML not every secret is known.
+        self.read = without.is_ok();
+        let without = without.unwrap_or_else(|why| {
             self.manifest.missing.push(missing(format!("{why}: lines that may hold a secret are left out")));
             self.secrets.leave_out_of_lines(&text)
         });

@@ -22,8 +22,8 @@ use hintd_client::wire::v1;
     are always modelled: the link is measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user\n\
     above what is measured does not send yet, or no longer, or the model is wrong there. Users come by the bytes of their flows\n\
     in the direction that is more loaded, and the table names only those that send that way. Unknown is what is\n\
-    measured and is nobody's flow: files that are read or written, and who did not ask for hints. Flows are where containers came, and\n\
-    until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
+    measured and is nobody's flow: files that are read or written, and who did not ask for hints. Flows are where task events say that\n\
+    containers came, and until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
     stock MapReduce, are told by the bytes of earlier runs, on hosts' links and racks' uplinks; what is measured and not of\n\
     flows is divided among them.\n\n\
     Of a link that is down hintctl links ID names the applications whose routes it carried when it went down, and whether these\n\

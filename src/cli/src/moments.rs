@@ -81,7 +81,7 @@ fn of_day_ms(text: &str) -> Option<u64> {
         [hour, minute, second] => (hour, minute, second),
         _ => return None,
     };
-    (hour < 24 && minute < 60 && second < 60).then_some((hour * 3_600 + minute * 60 + second) * 1_000)
+    (hour < 24 && minute < 60 && second < 60).then(|| (hour * 3_600 + minute * 60 + second) * 1_000)
 }
 
 fn day_ms(text: &str) -> Option<u64> {

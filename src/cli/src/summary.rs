@@ -141,14 +141,15 @@ const fn whether(on_host: u64, missed: u64) -> &'static str {
 
 /// Where only sums are kept.
 fn counted(counts: Option<&v1::Followed>) -> String {
-    let Some(v1::Followed { on_host, hinted, reason, .. }) = counts else {
+    let Some(v1::Followed { on_host, hinted, awaited, reason, .. }) = counts else {
         return "Whether they were followed is not known: nothing was seen of the containers, or it is no longer kept."
             .to_owned();
     };
-    let missed = hinted.saturating_sub(*on_host);
+    let missed = hinted.saturating_sub(*on_host).saturating_sub(*awaited);
+    let awaited = if *awaited > 0 { format!(", {awaited} are awaited still") } else { String::new() };
     let most = if reason.is_empty() { String::new() } else { format!(", most of the others for {reason}") };
     format!(
-        "{}: {on_host} of {hinted} came to their host{most}; where the others came is no longer kept.",
+        "{}: {on_host} of {hinted} came to their host{awaited}{most}; where the others came is no longer kept.",
         whether(*on_host, missed)
     )
 }
@@ -206,7 +207,7 @@ mod tests {
              where YARN puts them by itself after 20 s.\n\
              Followed in part: 10 of 12 came to their host, 2 elsewhere.\n\
              why not: 2, although their host had room when they came, by what its node told (yarn_chose): YARN did not wait for \
-             it for long enough (hintctl doctor: delays), or was not asked for it"
+             it for long enough (hintctl doctor: processor), or was not asked for it"
         );
         assert!(said(Some(&outcome(12, 0, 0))).ends_with("Followed: 12 of 12 came to their host."));
         assert!(said(Some(&outcome(0, 12, 0))).contains("\nNot followed: 0 of 12 came to their host, 12 elsewhere"));

@@ -4,7 +4,8 @@ use hintd_client::wire::v1;
 use std::collections::BTreeMap;
 
 /// What is known where YARN had a choice.
-const BY_DELAYS: &str = ": YARN did not wait for it for long enough (hintctl doctor: delays), or was not asked for it";
+const BY_DELAYS: &str =
+    ": YARN did not wait for it for long enough (hintctl doctor: processor), or was not asked for it";
 
 /// A line a reason, the most frequent first; empty where all is as hinted.
 pub(super) fn lines(outcome: &v1::DecisionOutcome) -> String {

@@ -139,7 +139,12 @@ fn not_followed((name, queue): (&&str, &Queue<'_>)) -> Check {
     let most = queue.most();
     let why = most.map(|(reason, count)| format!("; most often for {reason} ({count})")).unwrap_or_default();
     let finding = format!("Hints of queue {name} are not followed: {}{why}.", shares(queue));
-    let advice = format!("{} hintctl decisions --queue {name} shows whose.", remedy(most.map_or("", |(why, _)| why)));
+    let remedy = remedy(most.map_or("", |(why, _)| why));
+    // Queues beyond those that are told apart are no queue of that name.
+    let advice = match *name {
+        "(other)" => remedy.to_owned(),
+        name => format!("{remedy} hintctl decisions --queue '{name}' shows whose."),
+    };
     Check::warning("followed", page::FOLLOWED, finding, advice)
 }
 
@@ -179,12 +184,12 @@ fn remedy(reason: &str) -> &'static str {
 #[must_use]
 pub(super) fn gain(status: &v1::StatusResponse) -> Vec<Check> {
     const NAME: &str = "gain";
-    let compared = |queue: &Queue<'_>| {
-        queue.objective().is_some_and(|(_, decisions)| decisions >= DECISIONS_ENOUGH)
-            || COSTS.iter().filter_map(|(term, _)| queue.gain(term)).any(|(.., of)| of >= DECISIONS_ENOUGH)
+    let lately = by_queue(&status.adherence_last_hour, v1::Mode::On, true);
+    let of = |(name, since_the_start): (&&str, &Queue<'_>)| {
+        let last_hour = lately.get(name).and_then(|queue| gain_of(name, queue));
+        last_hour.or_else(|| gain_of(name, since_the_start))
     };
-    let queues = queues(status, compared);
-    let found: Vec<Check> = queues.iter().filter_map(|(name, queue)| gain_of(name, queue)).collect();
+    let found: Vec<Check> = by_queue(&status.adherence, v1::Mode::On, false).iter().filter_map(of).collect();
     if found.is_empty() {
         let none = "Too few decisions were compared with YARN's own placement to say what hints gain.";
         return vec![Check::not_checked(NAME, page::FOLLOWED, none)];

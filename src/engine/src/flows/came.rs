@@ -21,13 +21,14 @@ impl Flows {
     pub(crate) fn follow_containers(&mut self, arrived: &ArrivedView, at: (&Snapshot, &RouteSettings)) {
         let mut work = 0;
         self.looks = self.looks.wrapping_add(1);
+        let due = self.next_followed; // whose turn it was when the last look ended
         for attempt in self.attempts_in_turn() {
             let Some(now) = arrived.get(&attempt) else { continue };
             if work > PAIRS_MAX {
                 self.next_followed = Some(attempt);
                 return;
             }
-            work += self.follow_attempt(attempt, now, at);
+            work += self.follow_attempt(attempt, now, due == Some(attempt), at);
         }
     }
 
@@ -40,8 +41,14 @@ impl Flows {
         }
     }
 
-    /// Pairs that were worked out anew.
-    fn follow_attempt(&mut self, attempt: AttemptId, now: &Arc<Arrived>, at: (&Snapshot, &RouteSettings)) -> usize {
+    /// Pairs that were worked out anew, and rows that were looked at.
+    fn follow_attempt(
+        &mut self,
+        attempt: AttemptId,
+        now: &Arc<Arrived>,
+        due: bool,
+        at: (&Snapshot, &RouteSettings),
+    ) -> usize {
         let of_it = self.by_attempt.get(&attempt).into_iter().flatten();
         let jobs: Vec<(DecisionId, &Job)> =
             of_it.filter_map(|id| self.jobs.get_key_value(id)).map(|(id, job)| (*id, job)).collect();
@@ -49,14 +56,15 @@ impl Flows {
             return 0;
         }
         let pairs: usize = jobs.iter().map(|(_, job)| job.traffic.flows.len()).sum();
-        if !self.looks.is_multiple_of(1 + pairs / PAIRS_MAX) {
+        let rows = jobs.len() * now.rows();
+        if !due && !self.looks.is_multiple_of(1 + (pairs + rows) / PAIRS_MAX) {
             return 0;
         }
         let is_there = |node: NodeIdx| at.0.state.get(node.at()).is_some_and(|state| !state.gone());
         let alone: Vec<&Job> = jobs.iter().map(|(_, job)| *job).collect();
         let moves = moves(&alone, now, is_there);
         let moves: Vec<(DecisionId, Moves)> = jobs.iter().map(|(id, _)| *id).zip(moves).collect();
-        moves.into_iter().map(|(decision, moves)| self.follow_job(decision, moves, now, at)).sum()
+        rows + moves.into_iter().map(|(decision, moves)| self.follow_job(decision, moves, now, at)).sum::<usize>()
     }
 
     fn follow_job(
@@ -81,6 +89,14 @@ impl Flows {
             self.by_node.entry(to).or_default().insert(decision);
         }
         let sends = job.reckon();
+        let is_on = |node: NodeIdx| {
+            job.moves.keys().any(|of| of.to == node)
+                || job.parts.values().flatten().flatten().any(|share| share.node == node)
+        };
+        let left: Vec<NodeIdx> = before.keys().map(|of| of.to).filter(|node| !is_on(*node)).collect();
+        for node in left {
+            self.forget_node(node, decision);
+        }
         self.sends(decision, sends, Wanted::NONE, &Cause::new("came", decision.to_string()), at);
         self.enforce_limit(decision, at);
         pairs

@@ -124,12 +124,8 @@ impl Job {
             }
         }
         for (Move { group, from, to }, count) in &self.moves {
-            let count = take(shares[group.at()].iter_mut(), *from, *count);
-            if count > 0 {
-                shares[group.at()].push(Share { node: *to, count });
-            }
+            send(&mut shares[group.at()], (*from, *to), *count);
         }
-        shares.iter_mut().for_each(|of| of.retain(|share| share.count > 0));
         shares
     }
 
@@ -177,12 +173,13 @@ impl Job {
         for (Move { group, from, .. }, count) in moved_to {
             left |= self.remove(group, from, count) > 0;
         }
+        for (Move { group, from, to }, mut count) in self.moves.extract_if(.., |of, _| of.from == node) {
+            for part in self.parts.values_mut() {
+                count -= send(&mut part[group.at()], (from, to), count);
+            }
+        }
         for group in (0..self.groups.len()).map(GroupIdx::new) {
-            let on_it = self.parts.values().flat_map(|part| &part[group.at()]).filter(|share| share.node == node);
-            let on_it: u32 = on_it.map(|share| share.count).sum();
-            let elsewhere: u32 =
-                self.moves.iter().filter(|(of, _)| of.group == group && of.from == node).map(|(_, count)| count).sum();
-            left |= self.remove(group, node, on_it.saturating_sub(elsewhere)) > 0;
+            left |= self.remove(group, node, u32::MAX) > 0;
         }
         left
     }
@@ -195,6 +192,27 @@ impl Job {
         }
         removed
     }
+}
+
+/// Sends up to `count` tasks of a node to another one, each in its place: edges from one to one go by the order. How many there
+/// were.
+fn send(shares: &mut Vec<Share>, (from, to): (NodeIdx, NodeIdx), count: u32) -> u32 {
+    let (mut sent, mut at) = (0, 0);
+    while at < shares.len() && sent < count {
+        if shares[at].node == from {
+            let many = shares[at].count.min(count - sent);
+            sent += many;
+            if many == shares[at].count {
+                shares[at].node = to;
+            } else {
+                shares[at].count -= many;
+                shares.insert(at, Share { node: to, count: many });
+                at += 1;
+            }
+        }
+        at += 1;
+    }
+    sent
 }
 
 /// Takes up to `count` tasks of a node; how many there were.

@@ -317,7 +317,7 @@ impl Flows {
         }
     }
 
-    fn forget_node(&mut self, node: NodeIdx, decision: DecisionId) {
+    pub(super) fn forget_node(&mut self, node: NodeIdx, decision: DecisionId) {
         if let Some(jobs) = self.by_node.get_mut(&node) {
             jobs.remove(&decision);
             if jobs.is_empty() {

@@ -40,19 +40,22 @@ pub struct LinkUse {
 }
 
 impl LinkUse {
-    /// What is measured beside flows goes to applications of which only bytes are known, in proportion to these.
+    /// What is measured beside flows goes to applications of which only bytes are known, in proportion to these, and no more
+    /// than they fill for a second.
     fn share_the_rest(&mut self, sent: BTreeMap<ApplicationId, [Bytes; 2]>) {
         let mut rest = [0.0; 2];
         if self.source == LoadSource::Measured {
             rest = std::array::from_fn(|way| (self.load[way] - self.modelled[way]).max(0.0));
         }
         let all: [f64; 2] = std::array::from_fn(|way| sent.values().map(|bytes| bytes[way].0 as f64).sum());
+        self.unaccounted = rest;
         for (application, bytes) in sent {
             let part = |way: usize| if bytes[way].0 > 0 { bytes[way].0 as f64 / all[way] } else { 0.0 };
-            let each: [f64; 2] = std::array::from_fn(|way| rest[way] * part(way));
+            let most = |way: usize| bytes[way].0 as f64 * 8.0 / AT_LEAST_S;
+            let each: [f64; 2] = std::array::from_fn(|way| (rest[way] * part(way)).min(most(way)));
+            self.unaccounted = std::array::from_fn(|way| (self.unaccounted[way] - each[way]).max(0.0));
             self.users.push(LinkUser { application, bits_per_s: each.iter().sum(), each, bytes });
         }
-        self.unaccounted = std::array::from_fn(|way| if all[way] > 0.0 { 0.0 } else { rest[way] });
         let full = self.full();
         let filling = |user: &LinkUser| (0..2).filter(|way| full[*way]).map(|way| user.bytes[way].0).max();
         self.users.sort_by_key(|user| Reverse((filling(user), user.bytes[0].0.max(user.bytes[1].0))));

@@ -191,4 +191,10 @@ fn a_stock_jobs_shuffle_is_on_access_links_and_uplinks_by_its_earlier_runs() {
     let full = usize::from(*link.ends[0] != *from); // maps send
     assert_eq!((link.users[0].each[full], link.unaccounted[full]), (3e8, 0.0), "what is measured is its");
     assert_eq!((link.users[0].each[1 - full], link.unaccounted[1 - full]), (0.0, 3e8), "nobody sends there");
+    // A run of a few bytes fills nothing: the rest is nobody's.
+    assert!(harness.engine.learnt(&key, &LearnedRun { finished: Timestamp(2), ..earlier_run(66) }, harness.now));
+    harness.publish();
+    let uses = link_uses(&harness.engine.generation());
+    let link = uses.iter().find(|now| now.link == link.link).unwrap();
+    assert_eq!((link.users[0].each[full], link.unaccounted[full]), (66.0 * 8.0, 3e8 - 66.0 * 8.0));
 }
