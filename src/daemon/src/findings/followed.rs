@@ -268,7 +268,7 @@ mod tests {
             "Hints of queue etl are not followed: 10 % of 100 hinted containers in the last hour came to their host, 19 % there \
              or to its rack; most often for yarn_chose (90)."
         );
-        assert!(etl.advice.contains("node-locality-delay") && etl.advice.contains("--queue etl"), "{etl:?}");
+        assert!(etl.advice.contains("node-locality-delay") && etl.advice.contains("--queue 'etl'"), "{etl:?}");
         let well = followed(&status(since_the_start, vec![row("etl", 1, 0, 9)]));
         assert_eq!(well[0].verdict, Verdict::Ok, "ten of the last hour say nothing: {well:?}");
     }
