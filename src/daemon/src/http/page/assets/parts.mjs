@@ -76,7 +76,7 @@ export const nobody = (link) => NOBODY[link.users_reason] ?? '–';
 export const modelled = (rate) => (rate ? '~' : '') + bits(rate);
 /** The directions that are most loaded: one that is nearly as full as the other is one of them. */
 const fullWays = (link) => { const [there, back] = shares(link); return [0, 1].filter((way) => (way ? back >= 0.9 * there : there >= 0.9 * back)); };
-const WAYS = ['a to b', 'b to a'];
+const DIRECTIONS = ['a to b', 'b to a'];
 const bytesOf = (user) => [user.a_to_b_bytes, user.b_to_a_bytes];
 const ratesOf = (of) => [of.a_to_b_bits_per_s, of.b_to_a_bits_per_s];
 /** Who sends most in these; a user with less than a hundredth of a measured load does not make it. */
@@ -84,11 +84,11 @@ export const topUser = (link) => link.users.find((user) => fullWays(link).some((
 /** Of what is measured in these the part that is no user's. */
 export const unknown = (link) => {
   const rest = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s];
-  const told = fullWays(link).filter((way) => rest[way] > 0 && rest[way] >= 0.1 * ratesOf(link)[way]).map((way) => `${bits(rest[way])} ${WAYS[way]}`);
+  const told = fullWays(link).filter((way) => rest[way] > 0 && rest[way] >= 0.1 * ratesOf(link)[way]).map((way) => `${bits(rest[way])} ${DIRECTIONS[way]}`);
   return told.length ? `unknown ${told.join(' + ')} (files read or written, or others)` : '';
 };
 /** What a user of a link sends in these. */
-export const fills = (link, user) => fullWays(link).filter((way) => bytesOf(user)[way] > 0).map((way) => `${bytes(bytesOf(user)[way])} ${WAYS[way]} (${ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'rate unknown'}${user.above_measured ? ', above measured' : ''})`).join(' + ');
+export const fills = (link, user) => fullWays(link).filter((way) => bytesOf(user)[way] > 0).map((way) => `${bytes(bytesOf(user)[way])} ${DIRECTIONS[way]} (${ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'rate unknown'}${user.above_measured ? ', above measured' : ''})`).join(' + ');
 /** That a link is down; since when and by whose word, where the daemon says so. */
 export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_by ? `, as ${link.down_by} said` : '');
 /** A link's state in a word or two; new routes avoid one that flaps until it was quiet. */
