@@ -43,8 +43,8 @@ pub(crate) struct Attempt {
     replacements: BTreeSet<RequestId>,
     /// When it last showed that it is not over.
     touched: Timestamp,
-    /// When it asked first, or the daemon's start where that was before.
-    first: Timestamp,
+    /// When it asked first; `None`: before the daemon's start.
+    first: Option<Timestamp>,
     asked: Asked,
 }
 
@@ -82,7 +82,7 @@ impl Attempts {
             replaced: BTreeSet::new(),
             replacements: BTreeSet::new(),
             touched: now,
-            first: now,
+            first: Some(now),
             asked: Asked { at: now, before: false },
         };
         self.known.insert(attempt, new);
@@ -247,8 +247,8 @@ impl Attempt {
         self.requests.iter().rev().find_map(|request| request.recurring_key.as_ref())
     }
 
-    /// When it asked first, as far as is known.
-    pub(crate) const fn first_asked(&self) -> Timestamp {
+    /// When it asked first; `None`: before the daemon's start.
+    pub(crate) const fn first_asked(&self) -> Option<Timestamp> {
         self.first
     }
 
@@ -259,6 +259,7 @@ impl Attempt {
 
     /// It is of before the daemon's start; `decided`: its last answer, as far as one is kept.
     pub(crate) fn asked_before(&mut self, decided: Option<Timestamp>) {
+        self.first = None;
         self.asked = Asked { at: decided.unwrap_or(self.asked.at), before: decided.is_none() };
     }
 

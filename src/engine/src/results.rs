@@ -55,8 +55,8 @@ pub struct AttemptHeld {
     pub legacy: bool,
     /// Of its last request that is remembered.
     pub queue: Option<QueueName>,
-    /// When it asked first; where that was before the daemon's start, the start or its last answer that is kept.
-    pub first: Timestamp,
+    /// When it asked first; `None`: before the daemon's start.
+    pub first: Option<Timestamp>,
     /// When it last asked.
     pub touched: Timestamp,
     /// That was before the daemon's start, and nothing is kept that says when: `touched` is the start.

@@ -193,8 +193,8 @@ impl Asked {
 
     /// When its first attempt that is held asked first; `None`: before the daemon's start, or none is held.
     fn first(&self) -> Option<Timestamp> {
-        let first = self.attempts.iter().min_by_key(|held| held.first)?;
-        (!self.before_start).then_some(first.first)
+        // Of one that asked before the start nobody knows when: it is least.
+        self.attempts.iter().map(|held| held.first).min().flatten()
     }
 
     fn queue(&self) -> &str {
@@ -368,7 +368,7 @@ mod tests {
             requests: 1,
             legacy: false,
             queue: None,
-            first: Timestamp(0),
+            first: Some(Timestamp(0)),
             touched: Timestamp(0),
             asked_before_start: false,
         };
@@ -392,7 +392,7 @@ mod tests {
             requests: 1,
             legacy: false,
             queue: queue.map(Into::into),
-            first: Timestamp(touched),
+            first: Some(Timestamp(touched)),
             touched: Timestamp(touched),
             asked_before_start: false,
         };
@@ -414,7 +414,7 @@ mod tests {
             requests: 0,
             legacy: false,
             queue: None,
-            first: Timestamp(touched),
+            first: Some(Timestamp(touched)),
             touched: Timestamp(touched),
             asked_before_start,
         };

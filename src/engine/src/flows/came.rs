@@ -89,12 +89,8 @@ impl Flows {
             self.by_node.entry(to).or_default().insert(decision);
         }
         let sends = job.reckon();
-        let is_on = |node: NodeIdx| {
-            job.moves.keys().any(|of| of.to == node)
-                || job.parts.values().flatten().flatten().any(|share| share.node == node)
-        };
-        let left: Vec<NodeIdx> = before.keys().map(|of| of.to).filter(|node| !is_on(*node)).collect();
-        for node in left {
+        let on: BTreeSet<NodeIdx> = job.nodes().collect();
+        for node in before.keys().map(|of| of.to).filter(|node| !on.contains(node)) {
             self.forget_node(node, decision);
         }
         self.sends(decision, sends, Wanted::NONE, &Cause::new("came", decision.to_string()), at);

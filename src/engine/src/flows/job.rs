@@ -129,6 +129,12 @@ impl Job {
         shares
     }
 
+    /// Where tasks were placed or came; one may come twice.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeIdx> + '_ {
+        let placed = self.parts.values().flatten().flatten().map(|share| share.node);
+        placed.chain(self.moves.keys().map(|of| of.to))
+    }
+
     /// What all parts send: where tasks are missing, so are the bytes that they would send.
     pub(super) fn reckon(&self) -> Sends {
         let shares = self.shares();

@@ -300,9 +300,7 @@ impl Flows {
         for part in job.parts.keys() {
             self.job_of.remove(part);
         }
-        for node in
-            job.parts.values().flatten().flatten().map(|share| share.node).chain(job.moves.keys().map(|of| of.to))
-        {
+        for node in job.nodes() {
             self.forget_node(node, decision);
         }
         // Another attempt may have taken the name meanwhile.

@@ -65,6 +65,7 @@ fn an_age_after_a_restart_is_that_of_its_answer_or_said_to_be_unknown() {
     harness.restart();
     let held = |harness: &EngineHarness| {
         let held = harness.engine.attempts_held().remove(0);
+        assert_eq!(held.first, None, "it asked before the start, whatever is kept of it");
         (held.touched, held.asked_before_start)
     };
     assert_eq!(held(&harness), (then, false), "its answer says when");
