@@ -17,13 +17,12 @@ fn loaded(admitted: usize) -> Load {
 #[test]
 fn of_jobs_that_nobody_waits_for_the_newest_runs_and_one_place_is_enough_for_all() {
     let pool = Pool::start(&PoolOptions { threads: 1, queue: 1 }).unwrap();
-    let (open, gate) = mpsc::channel::<()>();
+    let ((open, gate), (begin, began)) = (mpsc::channel::<()>(), mpsc::channel());
     pool.run_newest(move || {
+        begin.send(()).unwrap();
         let _ = gate.recv();
     });
-    while !pool.queue.0.lock().jobs.is_empty() {
-        thread::yield_now(); // until the one thread has it
-    }
+    began.recv().unwrap(); // out of the queue is not enough: another would take its place until it runs
     let (ran, runs) = mpsc::channel();
     for number in 0..100 {
         let ran = ran.clone();
