@@ -2,7 +2,7 @@
 //! the whole annealing of the routing level, from random routes, over all pairs of the new job.
 //!
 //! It has the same index, candidates and draws as the policy, so that what differs is the search alone. What the
-//! paper leaves open is set as for the policy: cooling by 0.95·t on utility in units of the start's.
+//! paper leaves open is set as for the policy: cooling by 0.95·t on utility in units of what the new job has at the start.
 
 use super::candidates::{Candidates, Links, mix, tie_of};
 use super::params::CrossLayerParams;
@@ -10,7 +10,7 @@ use super::routing::{K, Movable, towards_first, worst_first};
 use super::world::{self, World};
 use crate::baselines::random::Random;
 use crate::dataflow::traffic;
-use crate::flow_index::FlowIndex;
+use crate::flow_index::{FlowIndex, JobSlot};
 use crate::place::{ChosenRoute, Share};
 use crate::{Budget, Ended, Objective, Place, PlaceProblem, Placement};
 use hintd_model::cluster::{EdgePattern, NodePair, Resource};
@@ -59,7 +59,7 @@ pub fn nested(problem: &PlaceProblem<'_>, params: &NestedParams, watch: Watch<'_
         let start = Random::default().place(&other, &mut Budget::new(u64::MAX, &mut never)).ok()?;
         let mut tasks = tasks_of(&start.groups);
         let mut now = search.routed(&tasks)?;
-        let unit = now.utility.max(1.0);
+        let unit = search.unit(now.own, &tasks);
         let mut temperature = CrossLayerParams::default().initial_temperature;
         for _ in 0..params.steps {
             if best.as_ref().is_none_or(|best| now.utility > best.utility) {
@@ -127,7 +127,7 @@ impl Search<'_, '_> {
         }
         let mut best: Option<(f64, Vec<Links>)> = None;
         for _ in 0..self.params.routing_restarts {
-            let found = self.routing_run(&pairs);
+            let found = self.routing_run(&pairs, slot, tasks);
             if best.as_ref().is_none_or(|best| found.0 > best.0) {
                 best = Some(found);
             }
@@ -145,7 +145,7 @@ impl Search<'_, '_> {
     }
 
     /// Algorithm 1 at the routing level: from random routes.
-    fn routing_run(&mut self, pairs: &[Movable]) -> (f64, Vec<Links>) {
+    fn routing_run(&mut self, pairs: &[Movable], slot: JobSlot, tasks: &Tasks) -> (f64, Vec<Links>) {
         let start: Vec<Links> = pairs
             .iter()
             .map(|pair| {
@@ -155,7 +155,7 @@ impl Search<'_, '_> {
             .collect();
         self.lay(pairs, &start);
         let mut now = self.index.utility();
-        let (mut best, unit) = ((now, start.clone()), now.max(1.0));
+        let (mut best, unit) = ((now, start.clone()), self.unit(self.index.job_utility(slot), tasks));
         let (mut routes, mut order) = (start, Vec::new());
         let mut temperature = CrossLayerParams::default().initial_temperature;
         let open = if pairs.is_empty() { 0 } else { self.params.routing_steps };
@@ -183,6 +183,13 @@ impl Search<'_, '_> {
             }
         }
         best
+    }
+
+    /// What changes of utility are held against, as the policy's own search does: what the new job has, at least the
+    /// least NIC of its hosts. In units of all jobs' utility a busy cluster would take any step.
+    fn unit(&self, own: f64, tasks: &Tasks) -> f64 {
+        let nics = tasks.iter().flatten().map(|node| self.index.nic(*node));
+        own.max(nics.fold(f64::INFINITY, f64::min)).max(1.0)
     }
 
     fn set(&mut self, row: u32, links: &Links) {
