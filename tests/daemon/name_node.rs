@@ -1,7 +1,7 @@
 //! Blocks of paths from NameNodes that answer as real ones do, and as broken ones do. Beside a real one: tests/hadoop.
 
 use crate::hadoop_server::{Said, Server, asked, http, tls};
-use crate::world::{World, request};
+use crate::world::{SOON, World, request};
 use hintd::hadoop::{NameNodeOptions, PathCacheSettings, ServerOptions, start_name_node};
 use hintd::telemetry::metrics::Metrics;
 use hintd_client::wire::v1;
@@ -263,7 +263,7 @@ async fn an_answer_that_is_none_leaves_what_was_known_and_says_how_old_it_is() {
         if said(&found).is_empty() {
             break;
         }
-        assert!(began.elapsed() < Duration::from_secs(5), "it is asked again: {:?}", said(&found));
+        assert!(began.elapsed() < SOON, "it is asked again: {:?}", said(&found));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -304,6 +304,8 @@ async fn a_name_node_behind_tls_is_believed_if_its_signer_is_trusted() {
     let wait = Duration::from_millis(300);
     let doubting = NameNodeOptions { wait, ..trusting(tls("other-ca.pem")) };
     start_name_node(doubting, &second.running().daemon, &Metrics::new()).unwrap();
+    let silent = |status: &v1::StatusResponse| status.degraded.contains(&"name_node_silent".to_owned());
+    second.until("it is not believed", silent).await;
     let found = hints(&second, "two", 2, "/in/a").await;
     assert_eq!(said(&found), ["no_blocks", "locations_not_known_yet: /in/a", "name_node_silent"]);
 }
@@ -333,7 +335,7 @@ async fn block_tokens_are_neither_logged_nor_passed_on() {
     let _guard = tracing::subscriber::set_default(subscriber.finish());
     let server = Server::start(name_node(INPUT)).await;
     let world = world().await;
-    let wait = Duration::from_millis(500);
+    let wait = Duration::from_secs(2);
     start_name_node(NameNodeOptions { wait, ..options(&[&server]) }, &world.running().daemon, &Metrics::new()).unwrap();
     let answer = world.hints(asks("one", 1, "/in/a")).await;
     assert_eq!(said(answer.hints.as_ref().unwrap()), [""; 0], "the token came with the blocks");
