@@ -611,6 +611,7 @@ fn a_dataflow_gets_hosts_and_routes_and_operators_see_who_uses_which_link() {
     assert_eq!(across["vertices"].as_array().unwrap().len(), across["links"].as_array().unwrap().len() + 1);
     let explained = daemon.document(&["explain", answer["decision_id"].as_str().unwrap()]);
     assert_eq!(explained["routes"], answer["routes"]);
+    terminal::until("the flow is published", || daemon.document(&["status"])["flows"]["jobs"] == 1);
     let flows = daemon.document(&["status"])["flows"].clone();
     assert_eq!((&flows["jobs"], flows["installed"].as_u64()), (&json!(1), Some(routes.len() as u64)), "{flows}");
 
