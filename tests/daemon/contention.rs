@@ -45,9 +45,7 @@ impl Account {
         self.leases.values().for_each(|node| by_node[*node] += 1);
         assert!(by_node.iter().all(|held| *held <= SLOTS), "more than {SLOTS} slots: {by_node:?}");
     }
-}
 
-impl Account {
     /// What is asserted once all is at rest.
     fn agrees(&self, status: &v1::StatusResponse, foreign: &[i64; NODES]) -> bool {
         let mut by_node = *foreign;

@@ -101,8 +101,7 @@ mod tests {
             let status = status.clone();
             async move { Err(status) }
         });
-        let found: Result<(), _> =
-            tokio::time::timeout(Duration::ZERO, calls).await.expect("it does not wait in vain");
+        let found: Result<(), _> = tokio::time::timeout(Duration::ZERO, calls).await.expect("it does not wait in vain");
         let Err(ClientError::OutOfTime { last, cause, .. }) = found else { panic!("{found:?}") };
         assert_eq!((last.as_str(), cause), ("full", Cause::Overload));
     }
