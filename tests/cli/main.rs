@@ -126,7 +126,7 @@ fn started(files: &Files, more: &str) -> (Runtime, Running, String) {
     let [socket, journal] = ["admin.sock", "journal.redb"].map(|name| text_of(&files.path(name)));
     let text = format!(
         "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = \"{socket}\"\nmetrics = \"\"\ndrain = \"1s\"\n\
-         [store]\npath = \"{journal}\"\n{more}"
+         [store]\npath = \"{journal}\"\n[model]\nstale_after = \"1h\"\nlost_after = \"2h\"\n{more}"
     );
     let config = Config::from_text(&text, "test").unwrap();
     let running = runtime.block_on(hintd::server::start(&config.options, Metrics::new())).unwrap();
@@ -477,14 +477,14 @@ struct Daemon {
 
 impl Daemon {
     fn start(files: &Files) -> Self {
-        let (runtime, running, socket) = started(files, "[placer]\nguard = false\n");
+        let (runtime, running, socket) = started(files, "[placer]\nguard = false\ndeadline_default = \"30s\"\n");
         let sources = runtime.block_on(async {
             let client = hintd_client::Client::connect(&running.grpc.to_string()).await.unwrap();
             let cluster = Cluster::build(ClusterShape { nodes: 8, racks: 4, ..ClusterShape::default() }).unwrap();
             let mut namespace = Namespace::new(1);
             namespace.create("/in", Bytes(4 * BLOCK.0), &cluster);
             let facts = Facts::new(cluster, namespace);
-            Sources::open(&client, &facts, Duration::from_secs(10)).await.unwrap()
+            Sources::open(&client, &facts, Duration::from_secs(60)).await.unwrap()
         });
         let address = running.grpc.to_string();
         let daemon = Self { runtime, running: Some(running), _sources: sources, address, socket };
@@ -611,6 +611,7 @@ fn a_dataflow_gets_hosts_and_routes_and_operators_see_who_uses_which_link() {
     assert_eq!(across["vertices"].as_array().unwrap().len(), across["links"].as_array().unwrap().len() + 1);
     let explained = daemon.document(&["explain", answer["decision_id"].as_str().unwrap()]);
     assert_eq!(explained["routes"], answer["routes"]);
+    terminal::until("the flow is published", || daemon.document(&["status"])["flows"]["jobs"] == 1);
     let flows = daemon.document(&["status"])["flows"].clone();
     assert_eq!((&flows["jobs"], flows["installed"].as_u64()), (&json!(1), Some(routes.len() as u64)), "{flows}");
 

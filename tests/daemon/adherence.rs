@@ -93,7 +93,7 @@ async fn a_queue_in_shadow_shows_what_following_would_have_saved() {
     let mut namespace = Namespace::new(1);
     let span = Duration::from_secs(2);
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, 0.3).unwrap();
-    let behaviour = Behavior { foreign_per_s: 2.0, limit: Duration::from_secs(30), ..Behavior::default() };
+    let behaviour = Behavior { foreign_per_s: 2.0, limit: Duration::from_secs(120), ..Behavior::default() };
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let client = crate::world::connect(&running.grpc.to_string()).await.unwrap();
     let cluster_timestamp = u64::try_from(millis).unwrap();

@@ -51,9 +51,7 @@ async fn duplicate_late_and_out_of_order_heartbeats_change_nothing() {
     let ack = feed.await_acknowledged().await.unwrap();
     assert_eq!((ack.through, ack.refused.len()), (mark, 1), "{ack:?}");
     assert_eq!((ack.refused[0].number, ack.refused[0].reason.as_str()), (2, "out_of_order"));
-    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
-    let nodes = world.admin.clone().nodes(v1::NodesRequest::default()).await.unwrap().into_inner();
-    assert_eq!(nodes.nodes[0].used.as_ref().unwrap().memory(), 2_048);
+    world.until_used("r0n0", 2_048).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,7 +156,16 @@ async fn a_block_report_means_nothing_before_its_path_is_known_and_is_asked_for_
     wire.input_paths = vec!["/data/a".into()];
     wire.policy = "capacity".into();
     world.until("the block is known", |status| status.blocks == 1).await;
-    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    // Where it lies is in the report, which is acknowledged and may not be published yet.
+    let began = std::time::Instant::now();
+    loop {
+        let found = world.admin.clone().what_if(wire.clone()).await.unwrap().into_inner();
+        if found.hints[0].host == "r0n0" {
+            break;
+        }
+        assert!(began.elapsed() < crate::world::SOON, "{found:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
     let answer = world.hints(wire).await.hints.unwrap();
     assert_eq!(answer.hints[0].host, "r0n0", "where the block lies");
 }

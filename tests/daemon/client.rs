@@ -1,5 +1,6 @@
 //! The client library against a daemon that is not there, breaks off, is slow, overloaded, or started anew.
 
+use crate::program::free_port;
 use crate::streams::follow_start;
 use crate::world::{SOON, World, heartbeat, hello, leased, register, request};
 use hintd_client::wire::v1;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tonic::Code;
+use tonic::{Code, Status};
 use v1::follow_message::Advice as Told;
 
 /// Long enough for any answer of a daemon that is there, short enough to be waited for in vain.
@@ -17,11 +18,6 @@ const BRIEF: Duration = Duration::from_millis(200);
 
 /// As long as a client leaves a daemon alone after failures; no two steps of a test are further apart on a busy machine.
 const REST: Duration = Duration::from_secs(2);
-
-/// A port that nobody listens on.
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 /// A daemon on this port, that keeps it over restarts.
 async fn on_port(port: u16) -> World {
@@ -122,7 +118,7 @@ async fn without_a_daemon_there_are_default_asks_in_time_then_at_once_and_hints_
     let port = free_port();
     let client = lazy_resting(port, REST);
     for _ in 0..2 {
-        let none = unhinted(soon(client.hints_or_none(request("r1", 1, 3, 1_024), 5 * BRIEF)).await);
+        let none = unhinted(soon(client.hints_or_none(request("r1", 1, 3, 1_024), 10 * BRIEF)).await);
         assert_eq!((none.because, none.asked), (Cause::Unreachable, true), "{none}");
         assert!(none.message.contains("refused"), "{none}");
         assert_eq!((none.asks[0].resource_name(), none.asks[0].num_containers()), ("*", 3));
@@ -183,7 +179,7 @@ async fn an_overloaded_daemon_is_asked_again_in_vain_and_counts_as_there() {
     let _feed = world.cluster(1, 2, 8_192).await;
     let client = lazy(world.running().grpc.port());
     for _ in 0..3 {
-        let none = unhinted(soon(client.hints_or_none(request("r1", 1, 2, 1_024), 5 * BRIEF)).await);
+        let none = unhinted(soon(client.hints_or_none(request("r1", 1, 2, 1_024), 10 * BRIEF)).await);
         assert_eq!((none.because, none.asked), (Cause::Overload, true), "{none}");
         assert!(none.message.contains("limits.leases"), "in the daemon's words: {none}");
     }
@@ -207,42 +203,68 @@ async fn a_refusal_is_told_with_code_and_field_and_is_not_repeated() {
 }
 
 /// Asks by `client` until `stop`, one request after another; every one is to be answered, however late on a busy machine.
-async fn ask_on(client: Client, app: u32, stop: watch::Receiver<bool>) -> u32 {
+async fn ask_on(client: Client, app: u32, stop: watch::Receiver<bool>, told: watch::Sender<u32>) {
     let mut answered = 0;
     while !*stop.borrow() {
-        let asked = client.request_hints(request(&format!("a{app}r{answered}"), app, 1, 1_024), 6 * SOON).await;
+        let asked = client.request_hints(request(&format!("a{app}r{answered}"), app, 1, 1_024), 2 * SOON).await;
         match asked {
-            Ok(_) => answered += 1,
+            Ok(_) => {
+                answered += 1;
+                told.send_replace(answered);
+            }
             // The nodes have not told the new life of the daemon yet that they are there.
             Err(ClientError::Refused { code: Code::FailedPrecondition, .. }) => tokio::time::sleep(BRIEF / 10).await,
             Err(error) => panic!("request {answered} of application {app}: {error}"),
         }
     }
-    answered
+}
+
+/// Waits until each of them has had one more answer.
+async fn one_more_each(answered: &mut [watch::Receiver<u32>]) {
+    for answered in answered {
+        let before = *answered.borrow();
+        let more = answered.wait_for(|answered| *answered > before);
+        tokio::time::timeout(2 * SOON, more).await.expect("it goes on").expect("it asks on");
+    }
+}
+
+/// Asks until it is refused, all the time: that refusal, and whether no two rounds were as far apart as a connection may be
+/// quiet before it is closed (100 ms).
+async fn refused_at_last(mut raw: v1::placement_client::PlacementClient<tonic::transport::Channel>) -> (Status, bool) {
+    let (mut before, mut steadily) = (Instant::now(), true);
+    loop {
+        let began = Instant::now();
+        let explain =
+            v1::ExplainRequest { decision_id: "0000000000000001".into(), token: String::new(), nonce: Vec::new() };
+        raw.explain(explain).await.unwrap_err(); // other calls go on, and say that somebody is there
+        let asked = raw.request_hints(request("r1", 1, 1, 1_024)).await;
+        steadily &= before.elapsed() < Duration::from_millis(100);
+        if let Err(status) = asked {
+            return (status, steadily);
+        }
+        before = began;
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_all_the_time_hears_in_the_daemons_words_that_it_stops() {
-    let mut world = World::start().await;
-    let _feed = world.cluster(1, 2, 8_192).await;
-    let address = format!("http://{}", world.running().grpc);
-    let mut raw = v1::placement_client::PlacementClient::connect(address).await.unwrap();
-    let asking = tokio::spawn(async move {
-        loop {
-            let explain =
-                v1::ExplainRequest { decision_id: "0000000000000001".into(), token: String::new(), nonce: Vec::new() };
-            raw.explain(explain).await.unwrap_err(); // other calls go on, and say that somebody is there
-            if let Err(status) = raw.request_hints(request("r1", 1, 1, 1_024)).await {
-                return status;
-            }
-            tokio::time::sleep(Duration::from_millis(30)).await;
+    for _ in 0..20 {
+        let mut world = World::start().await;
+        let _feed = world.cluster(1, 2, 8_192).await;
+        let address = format!("http://{}", world.running().grpc);
+        let raw = v1::placement_client::PlacementClient::connect(address).await.unwrap();
+        let asking = tokio::spawn(refused_at_last(raw));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        world.stop().await;
+        let (status, steadily) = asking.await.unwrap();
+        if (status.code(), status.message()) == (Code::Unavailable, "the daemon is shutting down") {
+            assert!(status.metadata().contains_key("retry-after-ms"), "{status:?}");
+            return;
         }
-    });
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    world.stop().await;
-    let status = asking.await.unwrap();
-    assert_eq!((status.code(), status.message()), (Code::Unavailable, "the daemon is shutting down"));
-    assert!(status.metadata().contains_key("retry-after-ms"), "{status:?}");
+        assert!(!steadily, "it asked all the time, and hears {status:?}");
+    }
+    panic!("a machine that halts all the time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -250,18 +272,23 @@ async fn over_restarts_in_order_every_request_is_answered() {
     let mut world = on_port(free_port()).await;
     let (stop, stopped) = watch::channel(false);
     let feed = world.cluster(1, 2, 1 << 20).await;
-    let clients: Vec<_> =
-        (1..=6).map(|app| tokio::spawn(ask_on(lazy(world.running().grpc.port()), app, stopped.clone()))).collect();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    let (mut clients, mut answered) = (Vec::new(), Vec::new());
+    for app in 1..=6 {
+        let (tell, told) = watch::channel(0);
+        let client = lazy(world.running().grpc.port());
+        clients.push(tokio::spawn(ask_on(client, app, stopped.clone(), tell)));
+        answered.push(told);
+    }
+    one_more_each(&mut answered).await;
     drop(feed);
     for _ in 0..2 {
         world.restart().await;
         let _feed = world.cluster(1, 2, 1 << 20).await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        one_more_each(&mut answered).await;
     }
     stop.send(true).unwrap();
     for client in clients {
-        assert!(client.await.unwrap() > 2);
+        client.await.unwrap();
     }
 }
 

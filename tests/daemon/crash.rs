@@ -25,7 +25,9 @@ async fn after_kill_nine_every_answered_lease_is_there_and_none_twice() {
     for round in 0..kills {
         let program = Program::start(folder.path(), port).await;
         account.check(&program, round.saturating_sub(1)).await;
+        let before = account.counts().0;
         let clients = account.load(&program.client, CLIENTS, round, &Stop::default());
+        account.until_answered(before + 8).await;
         tokio::time::sleep(Duration::from_millis(rng.random_range(5..150))).await;
         drop(program); // SIGKILL
         joined(clients).await;

@@ -4,21 +4,25 @@ use crate::program::{Program, write_config};
 use crate::streams::{follow_start, two_ways};
 use crate::world::{SOON, World, first_said, heartbeat, hello, leased, register, resource};
 use hintd_client::wire::v1;
-use hintd_client::{Client, FeedSender, Following};
+use hintd_client::{AdminClient, Client, FeedSender, Following};
 use std::time::{Duration, Instant};
 use v1::follow_message::Advice;
 
 const GIB: u64 = 1 << 30;
 
-/// A file with one block on each of these hosts.
-async fn file(client: &Client, path: &str, hosts: &[&str], bytes: u64) {
+/// A file with one block on each of these hosts, the only one that is known; requests see it.
+async fn file((client, admin): (&Client, &AdminClient), path: &str, hosts: &[&str], bytes: u64) {
     let mut datasets: FeedSender<v1::DatasetItem> = client.feed(hello()).await.unwrap();
     let block = |(id, host): (u64, &&str)| v1::DatasetBlock { block_id: id, bytes, hosts: vec![(*host).to_owned()] };
     let blocks = (1..).zip(hosts).map(block).collect();
     let put = v1::dataset_item::Item::Put(v1::Dataset { path: path.to_owned(), blocks });
     datasets.send(v1::DatasetItem { number: 0, item: Some(put) }).await.unwrap();
     assert!(datasets.await_acknowledged().await.unwrap().refused.is_empty());
-    tokio::time::sleep(Duration::from_millis(30)).await; // more than one publish
+    let began = Instant::now();
+    while admin.clone().status(v1::StatusRequest {}).await.unwrap().into_inner().blocks != hosts.len() as u64 {
+        assert!(began.elapsed() < SOON, "the file is not known");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// A job of application 1 that follows; 1 GB a task.
@@ -81,7 +85,7 @@ fn event(group: &str, task: &str, what: v1::task_event::What) -> v1::TaskEvent {
 async fn tasks_are_launched_where_their_input_lies_as_its_node_gets_room() {
     let world = World::start().await;
     let mut feed = world.cluster(2, 2, 2_048).await;
-    file(&world.client, "/in", &["r0n0", "r0n0", "r0n0"], 1 << 20).await;
+    file((&world.client, &world.admin), "/in", &["r0n0", "r0n0", "r0n0"], 1 << 20).await;
     let answer = world.hints(job("r1", "delay", (3, 0), "/in")).await;
     let hints = answer.hints.clone().unwrap();
     assert_eq!(
@@ -114,7 +118,7 @@ async fn tasks_are_launched_where_their_input_lies_as_its_node_gets_room() {
 async fn who_does_not_follow_is_answered_at_once_and_a_what_if_leases_nothing() {
     let world = World::start().await;
     let _feed = world.cluster(2, 2, 2_048).await;
-    file(&world.client, "/in", &["r0n0", "r0n0", "r0n0"], 1 << 20).await;
+    file((&world.client, &world.admin), "/in", &["r0n0", "r0n0", "r0n0"], 1 << 20).await;
     let preview = world.admin.clone().what_if(job("w", "delay", (3, 0), "/in")).await.unwrap().into_inner();
     assert_eq!(preview.pending.len(), 1, "{preview:?}");
     let status = world.status().await;
@@ -132,7 +136,7 @@ async fn who_does_not_follow_is_answered_at_once_and_a_what_if_leases_nothing() 
 async fn who_waits_for_longer_than_the_bound_is_placed_as_by_an_ordinary_request() {
     let world = World::with(&[("dispatch", "max_wait = \"300ms\"")]).await;
     let _feed = world.cluster(2, 2, 2_048).await;
-    file(&world.client, "/in", &["r0n0", "r0n0", "r0n0"], 1 << 20).await;
+    file((&world.client, &world.admin), "/in", &["r0n0", "r0n0", "r0n0"], 1 << 20).await;
     let began = Instant::now();
     let answer = world.hints(job("r1", "delay", (3, 0), "/in")).await;
     let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
@@ -155,6 +159,20 @@ async fn load(world: &World, links: &[&str], bits_per_s: u64) {
             .unwrap();
     }
     assert!(counters.await_acknowledged().await.unwrap().refused.is_empty());
+    // Until requests see it.
+    let began = Instant::now();
+    loop {
+        let known = world.admin.clone().links(v1::LinksRequest::default()).await.unwrap().into_inner().links;
+        let carries = |link: &&v1::LinkView| {
+            link.load_source() == v1::LoadSource::Measured && link.a_to_b_bits_per_s == bits_per_s
+        };
+        let told = known.iter().filter(|link| links.contains(&link.id.as_str())).filter(carries).count();
+        if told == links.len() {
+            return;
+        }
+        assert!(began.elapsed() < SOON, "{known:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,7 +183,7 @@ async fn racks_that_link_counters_show_congested_get_no_heavy_reduces_until_they
     network.send(two_ways()).await.unwrap();
     network.await_acknowledged().await.unwrap();
     world.until("the network is there", |status| status.links == 7).await;
-    file(&world.client, "/in", &["r0n0"], GIB).await;
+    file((&world.client, &world.admin), "/in", &["r0n0"], GIB).await;
     load(&world, &["u00", "u01", "u10", "u11"], 0).await;
     let answer = world.hints(job("r1", "nas", (1, 1), "/in")).await;
     let hints = answer.hints.clone().unwrap();
@@ -180,27 +198,26 @@ async fn racks_that_link_counters_show_congested_get_no_heavy_reduces_until_they
     load(&world, &["u00", "u01", "u10", "u11"], 900_000_000).await;
     let what = [v1::task_event::What::Allocated(allocated), v1::task_event::What::Finished(finished)];
     follow.tell(what.into_iter().map(|what| event("map", "m-0", what)).collect()).await.unwrap();
-    let mut told = None;
-    for id in 2..60 {
-        beat(&mut feed, "r0n0", id, &[]).await;
-        beat(&mut feed, "r1n0", id, &[]).await;
+    let (began, mut last) = (Instant::now(), 1);
+    let told = loop {
+        last += 1;
+        beat(&mut feed, "r0n0", last, &[]).await;
+        beat(&mut feed, "r1n0", last, &[]).await;
         if let Ok(message) = tokio::time::timeout(Duration::from_millis(50), follow.next()).await {
-            told = Some(message.unwrap());
-            break;
+            break message.unwrap();
         }
-    }
-    let told = told.expect("its reason changed");
+        assert!(began.elapsed() < SOON, "its reason changed");
+    };
     let Some(Advice::NotYet(not_yet)) = &told.advice else { panic!("{told:?}") };
     assert_eq!((not_yet.group.as_str(), not_yet.reason.as_str()), ("reduce", "rack_congested"));
-    for id in 60..65 {
+    for id in last + 1..last + 6 {
         beat(&mut feed, "r0n0", id, &[]).await;
         let again = tokio::time::timeout(Duration::from_millis(20), follow.next()).await;
         assert!(again.is_err(), "neither launched nor told again: {again:?}");
     }
     load(&world, &["u10", "u11"], 100_000_000).await;
-    tokio::time::sleep(Duration::from_millis(30)).await; // more than one publish
-    beat(&mut feed, "r0n0", 65, &[]).await;
-    beat(&mut feed, "r1n0", 65, &[]).await;
+    beat(&mut feed, "r0n0", last + 6, &[]).await;
+    beat(&mut feed, "r1n0", last + 6, &[]).await;
     let pushed = next(&mut follow).await;
     let Some(Advice::Hints(later)) = &pushed.advice else { panic!("{pushed:?}") };
     let hint = &later.hints[0];
@@ -218,7 +235,7 @@ async fn what_was_pushed_holds_after_kill_nine_and_what_waited_is_asked_for_anew
     let stranger = vec![("container_1_0099_01_000001".to_owned(), full)];
     feed.send(register("r0n0", "/rack0", full)).await.unwrap();
     beat(&mut feed, "r0n0", 1, &stranger).await;
-    file(&program.client, "/in", &["r0n0", "r0n0"], 1 << 20).await;
+    file((&program.client, &program.admin), "/in", &["r0n0", "r0n0"], 1 << 20).await;
     let answer = program.client.request_hints(job("r1", "delay", (2, 0), "/in"), SOON).await.unwrap();
     assert_eq!(answer.hints.as_ref().unwrap().pending[0].count, 2, "{answer:?}");
     let mut follow = program.client.follow(follow_start(&answer, 0)).await.unwrap();
@@ -236,7 +253,7 @@ async fn what_was_pushed_holds_after_kill_nine_and_what_waited_is_asked_for_anew
     let mut follow = program.client.follow(follow_start(&answer, pushed.number)).await.unwrap();
     let gap = next(&mut follow).await;
     assert!(matches!(gap.advice, Some(Advice::Gap(_))), "{gap:?}");
-    file(&program.client, "/in", &["r0n0"], 1 << 20).await;
+    file((&program.client, &program.admin), "/in", &["r0n0"], 1 << 20).await;
     let anew = program.client.request_hints(job("r2", "delay", (1, 0), "/in"), SOON).await.unwrap();
     assert_eq!((leased(&anew)["r0n0"].len(), program.status().await.leases), (1, 2));
 }

@@ -1,13 +1,12 @@
 //! `hintctl doctor` and `hintctl top` at the real daemon: without nodes, with them, with a wrong configuration, with requests.
 
 use crate::flows::{MUCH, talk};
-use crate::program::{NODES, Program, command, page, rewrite_config, write_config_with};
+use crate::program::{NODES, Program, command, free_address, page, rewrite_config, write_config_with};
 use crate::streams::two_ways;
 use crate::world::{SOON, hello, register, request};
 use hintd_client::FeedSender;
 use hintd_client::wire::v1;
 use serde_json::{Value, json};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -199,7 +198,7 @@ async fn one_frame_has_links_applications_and_rates() {
 async fn a_link_that_goes_down_is_named_by_the_log_the_metrics_status_and_the_doctor() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let metrics = free_address();
     let port = write_config_with(at, &[LATER[0], LOG, ("listen", &format!("metrics = \"{metrics}\""))]);
     let program = Program::start(at, port).await;
     let mut feed: FeedSender<v1::TopologyItem> = program.client.feed(hello()).await.unwrap();
@@ -224,7 +223,8 @@ async fn a_link_that_goes_down_is_named_by_the_log_the_metrics_status_and_the_do
     program.until("it is down", |status| status.links_down == 1).await;
     until("hintd_links{state=\"down\"} 1").await;
     let line = |words: &str| program.log().lines().find(|line| line.contains(words)).map(str::to_owned);
-    let down = line("a link is down").expect("the log tells of it");
+    program.until_logged("a link is down").await;
+    let down = line("a link is down").unwrap();
     assert!(down.contains("WARN") && down.contains(UPLINK) && down.contains("said_by=test"), "{down}");
     assert!(down.contains("a link is down; carried no known route"), "nobody has asked yet: {down}");
     let status = said(&hintctl(at, &["status"]));
@@ -239,7 +239,8 @@ async fn a_link_that_goes_down_is_named_by_the_log_the_metrics_status_and_the_do
     turn(UPLINK, true).await;
     program.until("it is up", |status| status.links_down == 0).await;
     until("hintd_links{state=\"down\"} 0").await;
-    let up = line("a link is up again").expect("the log tells of it");
+    program.until_logged("a link is up again").await;
+    let up = line("a link is up again").unwrap();
     assert!(up.contains("INFO") && up.contains(UPLINK), "{up}");
     assert!(!said(&hintctl(at, &["doctor"])).contains("is down"));
 
@@ -252,6 +253,7 @@ async fn a_link_that_goes_down_is_named_by_the_log_the_metrics_status_and_the_do
     program.client.request_hints(request, SOON).await.unwrap();
     turn("h00", false).await;
     program.until("it is down", |status| status.links_down == 1).await;
+    program.until_logged("carried 1 route of 1 application").await;
     let down = line("a link is down; carried 1 route of 1 application: application_1_0001");
     assert!(down.is_some_and(|down| down.contains("h00")), "{}", program.log());
     let one = said(&hintctl(at, &["links", "h00"]));
@@ -279,7 +281,7 @@ async fn queues_that_nobody_knows_are_refused_and_a_configuration_without_a_star
     rewrite_config(at, port, &[LATER[0], LOG, ("queues.\"*\"", ""), ("queues.etl", "mode = \"off\"")]);
     let reloaded = said(&hintctl(at, &["reload"]));
     assert!(reloaded.contains("WARNING: the configuration names queues (etl) and no [queues.\"*\"]"), "{reloaded}");
-    assert!(program.log().contains("no [queues.\"*\"]"), "{}", program.log());
+    program.until_logged("no [queues.\"*\"]").await;
     assert!(program.status().await.notices.iter().any(|notice| notice.contains("queues (etl)")));
     for app in 2..6 {
         program.client.request_hints(request("r2", app, 1, 1_024), SOON).await.unwrap_err();

@@ -69,8 +69,10 @@ async fn clock_steps_make_leases_neither_immortal_nor_lost() {
     assert!(kept > last);
     drop(first);
     step(folder, "-30d");
+    let began = Instant::now();
     let second = program(folder, port, &library).await;
-    assert_eq!(second.status().await.leases, 1, "not lost by a clock that went back");
+    let status = second.status().await;
+    assert!(began.elapsed() >= LASTS || status.leases == 1, "not lost by a clock that went back: {status:?}");
     second.until("nor immortal", |status| status.leases == 0).await;
     let newer = lease(&second, "newer").await;
     assert!(newer > kept, "ids grow under a clock that went back: {newer} after {kept}");

@@ -1,11 +1,12 @@
 //! Logs that nobody reads, that a full disk refuses, and signals that come before the daemon stands: all else goes on.
 
 use crate::fault_store::Disk;
-use crate::program::{Program, command, page, rewrite_config, say, write_config_with};
+use crate::program::{Program, command, free_address, page, rewrite_config, say, write_config_with};
 use crate::world::{SOON, request};
 use hintd_client::ClientError;
+use hintd_client::wire::v1;
 use std::io::Read as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ const CLIENTS: u32 = 8;
 
 /// A daemon that logs a lot into a pipe, and its metrics' address.
 async fn into_pipe(folder: &Path) -> (Program, std::io::PipeReader, SocketAddr) {
-    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let metrics = free_address();
     let listen = format!("metrics = \"{metrics}\"");
     // Each call is some dozens of lines of HTTP/2's.
     let port = write_config_with(folder, &[("log", "level = \"debug\""), ALL_LINES, ("listen", &listen)]);
@@ -89,13 +90,13 @@ async fn a_log_that_nobody_reads_holds_up_nothing_and_says_later_what_is_missing
     let began = Instant::now();
     program.signal("-TERM");
     let status = program.ended(2 * SOON).await;
-    assert!(status.success() && began.elapsed() < SOON + Duration::from_secs(2), "{status} {:?}", began.elapsed());
+    assert!(status.success() && began.elapsed() < SOON, "{status} {:?}", began.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_on_a_full_disk_costs_lines_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let metrics = free_address();
     let listen = format!("metrics = \"{metrics}\"");
     let port = write_config_with(folder.path(), &[("log", "level = \"info\""), ALL_LINES, ("listen", &listen)]);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap(); // every write: ENOSPC
@@ -168,8 +169,9 @@ async fn too_few_descriptors_are_refused_by_number_and_few_bound_its_connections
     // More connections than descriptors: those beyond are closed, the daemon goes on.
     let flood: Vec<_> = (0..300).filter_map(|_| std::net::TcpStream::connect(&program.address).ok()).collect();
     program.client.request_hints(request("r", 1, 1, 1_024), SOON).await.unwrap();
-    let status = program.status().await;
-    assert!(status.ready && status.counters["connections_closed"] > 0, "{:?}", status.counters);
-    assert!(program.log().contains("more than open files allow"), "{}", program.log());
+    // The system takes connections before the daemon has looked at them.
+    let closed = |status: &v1::StatusResponse| status.counters.get("connections_closed").copied().unwrap_or(0) > 0;
+    assert!(program.until("some are closed", closed).await.ready);
+    program.until_logged("more than open files allow").await;
     drop(flood);
 }

@@ -4,7 +4,6 @@
 use crate::load::{Account, Stop, joined};
 use crate::program::{NODES, Program, command, say, write_config, write_config_with};
 use crate::world::{SOON, heartbeat, leased, refusal, request};
-use hintd_client::ClientError;
 use hintd_client::wire::v1;
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
@@ -60,15 +59,16 @@ async fn a_disk_that_fails_under_load_is_refused_for_and_comes_back_by_itself() 
     let program = disk.program(folder.path(), port).await;
     let account = Account::default();
     for (round, errno) in [5, 28, 30].into_iter().enumerate() {
+        let before = account.counts().0;
         let clients = account.load(&program.client, 4, round as u32, &Stop::default());
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        account.until_answered(before + 10).await;
         disk.be(&format!("fail {errno}")); // EIO, ENOSPC, EROFS
         let status = program.until("it is not ready", |status| !status.ready).await;
         assert!(status.not_ready_reason.contains("journal"), "{status:?}");
         joined(clients).await;
-        let refused = program.client.request_hints(request("no", 99, 1, 1_024), Duration::from_millis(50)).await;
-        let Err(ClientError::OutOfTime { last, .. }) = refused else { panic!("{refused:?}") };
-        assert!(last.contains("journal can't be written"), "{last}");
+        let refused = program.client.request_hints_once(request("no", 99, 1, 1_024)).await;
+        let (code, message) = refusal(refused.map(|_| ()));
+        assert!(code == Code::Unavailable && message.contains("journal can't be written"), "{code:?}: {message}");
         let promised = account.leases() as u64;
         program.until("what was not promised is not held", |status| status.leases == promised).await;
         disk.be("ok");
@@ -91,24 +91,28 @@ async fn a_slow_disk_delays_answers_and_nothing_else() {
     disk.be("slow 300");
     let (account, stop) = (Account::default(), Stop::default());
     let began = Instant::now();
-    let clients = account.load(&program.client, 16, 0, &stop);
-    let mut slowest = Duration::ZERO;
+    let clients = account.load_within(SOON, &program.client, 16, 0, &stop);
+    let mut slow = Vec::new();
     for id in 1..30 {
         let asked = Instant::now();
         program.status().await;
         feed.send(heartbeat("r0n0", id, 0, vec![])).await.unwrap();
         assert!(feed.await_acknowledged().await.unwrap().refused.is_empty());
-        slowest = slowest.max(asked.elapsed());
+        slow.extend(Some(asked.elapsed()).filter(|took| *took >= Duration::from_secs(1)));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+    account.until_answered(32).await;
     stop.set();
     joined(clients).await;
     let (answered, seconds) = (account.counts().0, began.elapsed().as_secs_f64());
     // Sixteen clients share each write: more than one answer a write, and none without one.
     assert!(answered >= 32 && (answered as f64) < 16.0 * (seconds / 0.3 + 2.0), "{answered} in {seconds} s");
-    assert!(slowest < Duration::from_secs(1), "feeds and status wait for no disk: {slowest:?}");
+    // A machine may halt for a second, and not each time that the disk, which is never idle here, is written to.
+    assert!(slow.len() <= 5, "feeds and status wait for no disk: {slow:?}");
     disk.be("slow 2000");
-    let late = program.client.request_hints(request("late", 51, 2, 1_024), Duration::from_millis(400)).await;
+    // The daemon's deadline, far before the client's own.
+    let hurried = v1::RequestHintsRequest { deadline_ms: 400, ..request("late", 51, 2, 1_024) };
+    let late = program.client.request_hints(hurried, SOON).await;
     assert_eq!(refusal(late.map(|_| ())).0, Code::DeadlineExceeded, "a deadline holds on a disk that hangs");
     assert!(program.status().await.ready, "slow is not broken");
     disk.be("ok");
@@ -186,7 +190,7 @@ async fn a_corrupt_journal_is_named_and_not_served_from() {
     let (account, stop) = (Account::default(), Stop::default());
     let program = Program::start(folder.path(), port).await;
     let clients = account.load(&program.client, CLIENTS, 0, &stop);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    account.until_answered(40).await;
     stop.set();
     joined(clients).await;
     drop(program);
@@ -249,7 +253,7 @@ async fn a_row_of_the_journal_that_reads_well_and_is_not_as_it_was_written_is_re
     let stop = Stop::default();
     let mut program = Program::start(folder.path(), port).await;
     let clients = account.load(&program.client, CLIENTS, 0, &stop);
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    account.until_answered(40).await;
     stop.set();
     joined(clients).await;
     // After an end in order the database checks none of its pages.
@@ -261,7 +265,8 @@ async fn a_row_of_the_journal_that_reads_well_and_is_not_as_it_was_written_is_re
         sound.windows(before.len()).enumerate().filter(|(_, text)| text == before).map(|(at, _)| at).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let (mut old, mut refused) = (0, 0);
-    for _ in 0..8 {
+    // By chance all of the first may lie in pages that are free again.
+    while old + refused < 8 || (refused == 0 && old < 64) {
         let at = places[rng.random_range(0..places.len())] + before.len();
         let mut bytes = sound.clone();
         bytes[at] = if bytes[at] == b'9' { b'1' } else { bytes[at] + 1 }; // another node
@@ -283,7 +288,7 @@ async fn a_row_of_the_journal_that_reads_well_and_is_not_as_it_was_written_is_re
         }
     }
     assert!(refused > 0, "of {} places {old} were of free pages", places.len());
-    say(&format!("of 8 journals with another host in one row {refused} were refused, {old} had it in a free page"));
+    say(&format!("of journals with another host in one row {refused} were refused, {old} had it in a free page"));
     std::fs::write(&journal, sound).unwrap();
     account.check(&Program::start(folder.path(), port).await, 0).await;
 }

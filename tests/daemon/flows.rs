@@ -4,7 +4,7 @@ use crate::streams::two_ways;
 use crate::world::{SOON, World, hello, refusal, resource};
 use hintd_client::FeedSender;
 use hintd_client::wire::v1;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tonic::{Code, Streaming};
 use v1::rule_change::Action;
 
@@ -244,7 +244,7 @@ async fn a_route_that_can_not_be_installed_goes_by_default_forwarding_and_is_nam
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_update_that_is_never_acknowledged_ends_in_silence_that_status_tells() {
-    let (world, _feed, _beats) = wired(&[("routes", "ack_timeout = \"150ms\""), ("routes", "ack_tries = 2")]).await;
+    let (world, _feed, _beats) = wired(&[("routes", "ack_timeout = \"2s\""), ("routes", "ack_tries = 2")]).await;
     let (mut updates, _) = two_jobs(&world).await;
     world.hints(talk(3, "r0n1", "r1n0", MUCH)).await;
     let unheard = next(&mut updates).await;
@@ -340,9 +340,16 @@ async fn links_say_what_they_carry_for_whom_and_where_that_is_from() {
     let load = v1::LinkLoad { id: "h00".into(), a_to_b_bits_per_s: 5, b_to_a_bits_per_s: 7 };
     counters.send(v1::LinkStatsItem { number: 0, item: Some(v1::link_stats_item::Item::Load(load)) }).await.unwrap();
     counters.await_acknowledged().await.unwrap();
-    tokio::time::sleep(QUIET).await; // more than one publish
-    let request = v1::LinksRequest { link: "h00".into(), ..v1::LinksRequest::default() };
-    let measured = links(request).await.unwrap().links.remove(0);
+    let began = Instant::now();
+    let measured = loop {
+        let request = v1::LinksRequest { link: "h00".into(), ..v1::LinksRequest::default() };
+        let found = links(request).await.unwrap().links.remove(0);
+        if found.load_source() == v1::LoadSource::Measured {
+            break found;
+        }
+        assert!(began.elapsed() < SOON, "{found:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
     assert_eq!((measured.a_to_b_bits_per_s, measured.b_to_a_bits_per_s), (5, 7));
     assert_eq!((measured.load_source(), measured.users_total), (v1::LoadSource::Measured, 2));
     let request = v1::LinksRequest { link: "h09".into(), ..v1::LinksRequest::default() };

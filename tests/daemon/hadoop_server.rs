@@ -113,7 +113,8 @@ pub(crate) fn asked<'a>(servers: impl IntoIterator<Item = &'a Server>, user: &st
         ca_file: None,
         user: user.into(),
         poll,
-        timeout: Duration::from_millis(500),
+        // A busy machine halts for a second: that is no answer that came too late.
+        timeout: Duration::from_secs(2),
         backoff: Duration::from_millis(100),
         answer_bytes: 1 << 20,
     }

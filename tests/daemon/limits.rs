@@ -59,6 +59,9 @@
 // routes.updates_keep: src/engine/tests/flows/watch.rs
 // sdn.ryu.answer_bytes: src/sdn/http.rs
 // listen.drain: tests/daemon/lifecycle.rs
+// leases.time_to_live: tests/daemon/lifecycle.rs
+// leases.answers_kept: tests/daemon/lifecycle.rs
+// leases.follow_kept: tests/daemon/lifecycle.rs
 
 use crate::streams::{follow_start, two_ways};
 use crate::world::{SOON, World, heartbeat, hello, refusal, register, request, resource};
@@ -213,7 +216,7 @@ async fn bytes_of_a_message() {
     let _feed = world.cluster(1, 2, 8_192).await;
     let padded = |id: &str, bytes: usize| {
         let mut wire = request(id, 1, 1, 1_024);
-        (wire.deadline_ms, wire.nonce) = (1_000, vec![1; 16]);
+        (wire.deadline_ms, wire.nonce) = (10_000, vec![1; 16]);
         wire.user = "u".repeat(bytes - wire.encoded_len() - 3); // its tag, and two bytes of length
         assert_eq!(wire.encoded_len(), bytes);
         wire
@@ -307,16 +310,20 @@ async fn ended(stream: &mut TcpStream) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn time_until_a_connection_speaks() {
-    let world = World::with(&[("limits", "greeting = \"400ms\""), ("limits", "connections = 3")]).await;
+    const GREETING: Duration = Duration::from_secs(3);
+    let world = World::with(&[("limits", "greeting = \"3s\""), ("limits", "connections = 3")]).await;
     let _feed = world.cluster(1, 2, 8_192).await;
     let began = Instant::now();
     let mut silent = TcpStream::connect(world.running().grpc).await.unwrap();
     let mut halfway = TcpStream::connect(world.running().grpc).await.unwrap();
     halfway.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r").await.unwrap();
     let fourth = another(&world).await;
-    assert_eq!(refusal(fourth.request_hints_once(request("r1", 1, 1, 1_024)).await).0, Code::Unavailable);
+    match fourth.request_hints_once(request("r1", 1, 1, 1_024)).await {
+        Ok(_) => assert!(began.elapsed() >= GREETING, "a seat was free: {:?}", began.elapsed()),
+        refused => assert_eq!(refusal(refused).0, Code::Unavailable),
+    }
     assert!(ended(&mut silent).await && ended(&mut halfway).await, "who never speaks does not keep a seat");
-    assert!(began.elapsed() >= Duration::from_millis(400), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= GREETING, "{:?}", began.elapsed());
     assert_eq!(world.counter("connections_silent").await, 2);
     fourth.request_hints(request("r1", 1, 1, 1_024), SOON).await.expect("it got a seat that became free");
     world.hints(request("r2", 1, 1, 1_024)).await; // over a connection that has spoken long ago
@@ -366,14 +373,25 @@ async fn requests_of_one_application_in_a_second() {
     let world = World::with(&[("limits", "requests_per_s = 3")]).await;
     let _feed = world.cluster(1, 2, 8_192).await;
     let once = async |id: &str, app| world.client.request_hints_once(request(id, app, 1, 1_024)).await;
-    for id in ["r1", "r2", "r2"] {
-        once(id, 1).await.expect("three in a second, repeats as well");
-    }
-    let (code, message) = refusal(once("r3", 1).await);
+    let mut app = 0;
+    let refused = loop {
+        app += 1;
+        let began = Instant::now();
+        for id in ["r1", "r2", "r2"] {
+            once(id, app).await.expect("three in a second, repeats as well");
+        }
+        match once("r3", app).await {
+            // A third of a second after the first one more is in order.
+            Ok(_) => assert!(began.elapsed() >= Duration::from_millis(333), "the fourth of application {app} at once"),
+            refused => break refused,
+        }
+        assert!(app < 100, "nobody is ever refused");
+    };
+    let (code, message) = refusal(refused);
     assert_eq!(code, Code::Unavailable);
     told(&message, "limits.requests_per_s", "allows, 3");
-    once("r4", 2).await.expect("another application");
-    world.hints(request("r3", 1, 1, 1_024)).await;
+    once("r4", app + 1).await.expect("another application");
+    world.hints(request("r3", app, 1, 1_024)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -625,31 +643,36 @@ async fn requests_that_wait_for_a_thread() {
     let ask = |app: u32| {
         let client = world.client.clone();
         let mut wire = endless(&format!("r{app}"), app);
-        wire.deadline_ms = 800;
+        wire.deadline_ms = 2_000;
         tokio::spawn(async move { client.request_hints_once(wire).await })
     };
     let mut sent_away = 0;
-    for asked in [1, 2, 3, 4].map(ask) {
+    for asked in [1, 2, 3, 4, 5, 6, 7, 8].map(ask) {
         match asked.await.unwrap() {
-            Err(ClientError::Refused { code: Code::Unavailable, message, .. }) => {
+            Err(ClientError::Refused { code: Code::Unavailable, message, .. }) if message.contains("placer.queue") => {
                 told(&message, "placer.queue", "1 requests");
                 sent_away += 1;
             }
-            // Who waited, or shared a busy machine, may have found that its time was over.
-            other => assert!(other.is_ok() || is_late(&other), "{other:?}"),
+            // Who waited, or shared a busy machine, may have found that its time was over, or would be.
+            other => assert!(other.is_ok() || is_late(&other) || is_sent_away(&other), "{other:?}"),
         }
     }
-    assert!((1..=2).contains(&sent_away), "one runs and one waits: {sent_away} of 4 were sent away");
+    // Some may come when the first two are over, on a machine that halted.
+    assert!((1..=6).contains(&sent_away), "one runs and one waits: {sent_away} of 8 were sent away");
 }
 
 fn is_late<T>(found: &Result<T, ClientError>) -> bool {
     found.as_ref().is_err_and(|error| error.cause() == Cause::Deadline)
 }
 
+fn is_sent_away<T>(found: &Result<T, ClientError>) -> bool {
+    found.as_ref().is_err_and(|error| error.cause() == Cause::Overload)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn deadlines_are_what_the_caller_says_up_to_the_longest() {
     let (world, _feed) =
-        searching(&[("placer", "deadline_default = \"200ms\""), ("placer", "deadline_max = \"1200ms\"")]).await;
+        searching(&[("placer", "deadline_default = \"200ms\""), ("placer", "deadline_max = \"4s\"")]).await;
     let mut took = Vec::new();
     for (id, asked) in [("default", 0), ("longest", 60_000)] {
         let mut wire = endless(id, 1);
@@ -661,40 +684,5 @@ async fn deadlines_are_what_the_caller_says_up_to_the_longest() {
         assert!(cut || is_late(&answer), "{id}: {answer:?}");
     }
     assert!(took[0] > Duration::from_millis(50) && took[0] < took[1], "{took:?}");
-    assert!(took[1] > Duration::from_millis(800) && took[1] < SOON, "{took:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn how_long_leases_answers_and_messages_are_kept() {
-    let world = World::with(&[
-        ("leases", "time_to_live = \"1s\""),
-        ("leases", "answers_kept = \"300ms\""),
-        ("leases", "follow_kept = \"100ms\""),
-        ("records", "bytes = \"0\""),
-    ])
-    .await;
-    let mut feed = world.cluster(1, 1, 8_192).await;
-    let answer = world.hints(request("r1", 1, 3, 2_048)).await;
-    let granted = Instant::now();
-    let stranger = ("container_1_0099_01_000002".to_owned(), 4_096);
-    feed.send(heartbeat("r0n0", 2, 4_096, vec![stranger])).await.unwrap();
-    world.until("one was withdrawn", |status| status.leases == 2).await;
-    let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
-    let message = tokio::time::timeout(SOON, follow.next()).await.unwrap().unwrap();
-    assert!(matches!(message.advice, Some(Advice::Withdraw(_))));
-    tokio::time::sleep(Duration::from_millis(400)).await;
-    let mut follow = world.client.follow(follow_start(&answer, message.number - 1)).await.unwrap();
-    let gap = tokio::time::timeout(SOON, follow.next()).await.unwrap().unwrap();
-    assert!(matches!(gap.advice, Some(Advice::Gap(_))), "it is not kept any more: {gap:?}");
-    assert_eq!(world.status().await.leases, 2, "they live for a second");
-    world.until("they ended", |status| status.leases == 0).await;
-    let lived = granted.elapsed();
-    assert!(lived > Duration::from_millis(900) && lived < SOON, "{lived:?}");
-    let kept = world.client.explain(decision(&answer)).await.is_ok();
-    assert!(kept || granted.elapsed() > Duration::from_millis(1_300), "it is kept for a while");
-    let began = Instant::now();
-    while world.client.explain(decision(&answer)).await.is_ok() {
-        assert!(began.elapsed() < SOON, "the answer is kept for ever");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    assert!(took[1] > Duration::from_millis(2_500) && took[1] < SOON, "{took:?}");
 }

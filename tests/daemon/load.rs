@@ -6,9 +6,11 @@ use hintd_client::Client;
 use hintd_client::wire::v1;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
+/// A program that halts for a second is there; one that was killed is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Memory of each container asked for, MB.
 const CONTAINER_MB: i64 = 1_024;
 
@@ -29,9 +31,9 @@ impl Account {
         self.0.lock().unwrap()
     }
 
-    /// Starts clients that ask one request after the other until the program does not answer within a second, or `stop`.
+    /// Starts clients that ask one request after the other until the program does not answer in time, or `stop`.
     pub(crate) fn load(&self, client: &Client, clients: u32, round: u32, stop: &Stop) -> Vec<JoinHandle<()>> {
-        self.load_within(Duration::from_secs(1), client, clients, round, stop)
+        self.load_within(PATIENCE, client, clients, round, stop)
     }
 
     /// The same where an answer may take longer.
@@ -97,11 +99,26 @@ impl Account {
             self.asked().insert((id, app), Some(answer));
         }
         assert_eq!(program.status().await.leases, leases.len() as u64, "all are there and no others");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        let nodes = program.admin.clone().nodes(v1::NodesRequest::default()).await.unwrap().into_inner().nodes;
-        for node in nodes {
-            let held = by_node.get(&node.host).copied().unwrap_or(0);
-            assert_eq!(node.leased.unwrap().memory(), held, "{}", node.host);
+        // Nodes are shown as of the last generation, which the engine publishes after it has answered.
+        let began = Instant::now();
+        loop {
+            let nodes = program.admin.clone().nodes(v1::NodesRequest::default()).await.unwrap().into_inner().nodes;
+            let held = |node: &v1::NodeView| (node.host.clone(), node.leased.as_ref().unwrap().memory());
+            let held: BTreeMap<_, _> = nodes.iter().map(held).filter(|(_, held)| *held > 0).collect();
+            if held == by_node {
+                return;
+            }
+            assert!(began.elapsed() < SOON, "nodes hold {held:?}, and {by_node:?} was answered");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until so many were answered: there is load.
+    pub(crate) async fn until_answered(&self, least: usize) {
+        let began = Instant::now();
+        while self.counts().0 < least {
+            assert!(began.elapsed() < 2 * SOON, "{least} are to be answered: {:?}", self.counts());
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 }

@@ -178,8 +178,11 @@ async fn a_file_that_is_gone_is_said_until_it_is_back() {
     assert!(said(&hintctl(at, &["network", "show"])).contains("what was read before stays"));
     // A reload by hand says it as well, and the log has it once as an error.
     assert_ne!(hintctl(at, &["reload"]).status.code(), Some(0));
-    std::fs::write(&file, FIRST).unwrap();
+    // By renaming: half a file would be refused, too.
+    std::fs::write(at.join("new.toml"), FIRST).unwrap();
+    std::fs::rename(at.join("new.toml"), &file).unwrap();
     program.until("that it is back", |status| status.config_refused.is_empty() && status.notices.is_empty()).await;
+    program.until_logged("the configuration stays as it was").await;
     assert_eq!(program.log().matches("the configuration stays as it was").count(), 1, "{}", program.log());
 }
 

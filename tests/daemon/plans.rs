@@ -300,7 +300,17 @@ async fn what_ran_here_is_planned_when_asked_and_by_the_daemon_itself() {
         finish(&world, app, "daily").await;
     }
     finish(&world, 4, "rare").await;
-    let (plan, forecast) = make(&world.admin, "corral").await.unwrap();
+    // A run is known once the engine has taken its last event in.
+    let began = std::time::Instant::now();
+    let (plan, forecast) = loop {
+        let made = make(&world.admin, "corral").await;
+        let runs = made.as_ref().map_or(0, |(_, forecast)| forecast.keys.iter().map(|key| key.runs).sum::<u32>());
+        if runs == 4 {
+            break made.unwrap();
+        }
+        assert!(began.elapsed() < SOON, "{made:?}");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
     assert_eq!((forecast.recurring, forecast.too_few, forecast.unsteady), (1, 1, 0));
     let by_key = |key: &v1::KeyForecast| (key.key.clone(), key.standing.clone(), key.runs, key.predicted_runs);
     let known: Vec<_> = forecast.keys.iter().map(by_key).collect();

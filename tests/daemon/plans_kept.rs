@@ -2,12 +2,12 @@
 
 use crate::fault_store::Disk;
 use crate::plans::{activate, named, now_us, plan, refused, roll_back, run, states, submit};
-use crate::program::{Program, command, rewrite_config, write_config, write_config_with};
+use crate::program::{Program, command, free_port, rewrite_config, write_config, write_config_with};
 use crate::world::{SOON, World};
 use hintd_client::AdminClient;
 use hintd_client::wire::v1::{ActivatePlanRequest, ListPoliciesRequest, ReloadRequest, RemovePlanRequest};
 use serde_json::json;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 use tonic::Code;
 
@@ -52,7 +52,7 @@ async fn the_log_tells_each_change_of_the_plan_in_force_once() {
     let port = write_config_with(folder.path(), &[("log", "level = \"info\"")]);
     let program = Program::start(folder.path(), port).await;
     let mut short = plan(&[("daily", "/rack0", 4)]);
-    short["until"] = json!(now_us() + 3_000_000);
+    short["until"] = json!(now_us() + 6_000_000);
     submit(&program.admin, "short", &short.to_string()).await.unwrap();
     assert_eq!(told(&program, "a plan was kept plan=short origin=\"operator\"").await.len(), 1);
     activate(&program.admin, "short", false).await.unwrap();
@@ -76,7 +76,7 @@ async fn the_log_tells_each_change_of_the_plan_in_force_once() {
     assert_eq!(told(&program, "the plan in force was rolled back from=short to=none").await.len(), 1);
     // Next week's plan under its name has an end of its own.
     program.admin.clone().remove_plan(RemovePlanRequest { name: "short".to_owned() }).await.unwrap();
-    short["until"] = json!(now_us() + 2_000_000);
+    short["until"] = json!(now_us() + 5_000_000);
     submit(&program.admin, "short", &short.to_string()).await.unwrap();
     activate(&program.admin, "short", false).await.unwrap();
     let began = Instant::now();
@@ -151,7 +151,7 @@ async fn slow_disk() -> (tempfile::TempDir, Disk, Program) {
     for (name, tasks) in [("monday", 4), ("tuesday", 5)] {
         submit(&program.admin, name, &plan(&[("daily", "/rack0", tasks)]).to_string()).await.unwrap();
     }
-    disk.be("slow 1500");
+    disk.be("slow 4000");
     (folder, disk, program)
 }
 
@@ -160,7 +160,7 @@ async fn a_change_of_plans_is_in_force_when_it_is_durable_and_the_next_waits_for
     let (_folder, disk, program) = slow_disk().await;
     let (first, second) = (program.admin.clone(), program.admin.clone());
     let first = tokio::spawn(async move { activate(&first, "monday", false).await });
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
     let second = tokio::spawn(async move { activate(&second, "tuesday", false).await });
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(
@@ -178,7 +178,7 @@ async fn a_change_of_plans_whose_caller_has_gone_while_it_waited_is_not_made() {
     let (_folder, disk, program) = slow_disk().await;
     let admin = program.admin.clone();
     let first = tokio::spawn(async move { activate(&admin, "monday", false).await });
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
     let mut second = tonic::Request::new(ActivatePlanRequest { name: "tuesday".to_owned(), replace: true });
     second.set_timeout(Duration::from_millis(300));
     let status = program.admin.clone().activate_plan(second).await.unwrap_err();
@@ -210,7 +210,7 @@ fn page(port: u16) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_tell_of_the_plan_in_force_right_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let metrics = free_port();
     let port = write_config_with(folder.path(), &[("listen", &format!("metrics = \"127.0.0.1:{metrics}\""))]);
     let program = Program::start(folder.path(), port).await;
     submit(&program.admin, "p", &plan(&[("daily", "/rack0", 4)]).to_string()).await.unwrap();

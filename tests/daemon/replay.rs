@@ -218,7 +218,9 @@ async fn a_full_cluster_says_what_blocks_and_which_node_comes_nearest() {
         feed.send(heartbeat(host, 2, used, vec![])).await.unwrap();
     }
     feed.await_acknowledged().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await; // more than one publish
+    for (host, used) in [("r0n0", 8_192), ("r0n1", 6_656), ("r0n2", 7_168)] {
+        world.until_used(host, used).await;
+    }
     let mut asked = request("full", 1, 1, 2_048);
     asked.when_full = v1::WhenFull::Fail.into();
     let refused = world.client.request_hints(asked.clone(), SOON).await.unwrap_err();

@@ -264,7 +264,7 @@ async fn only_attempts_that_are_listed_get_tokens() {
     server.says(manager(Knows { live: SECOND, ..NOTHING }));
     world.until("attempt 1 is over", |status| status.leases == 0).await;
     let stranger = hintd_client::Client::connect(&world.running().grpc.to_string()).await.unwrap();
-    let soon = Duration::from_secs(10);
+    let soon = SOON;
     let asked = Instant::now();
     while stranger.request_hints(next.clone(), soon).await.is_err() {
         assert!(asked.elapsed() < soon, "it is listed by now");
@@ -306,7 +306,7 @@ async fn leases_of_an_attempt_end_when_the_application_has_another() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_that_nobody_knows_is_over_after_its_time() {
     let server = Server::start(manager(Knows { live: FIRST, ..NOTHING })).await;
-    let world = leased(&server).await;
+    let world = leased_by(ResourceManagerOptions { absent_kept: Duration::from_secs(3), ..options(&server) }).await;
     server.says(manager(NOTHING));
     keeps_leases(&world, "a ResourceManager that has just started may still learn of it").await;
     world.until("it is over", |status| status.leases == 0).await;

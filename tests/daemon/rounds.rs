@@ -1,6 +1,6 @@
 //! Requests that are decided together (`placer.round`), over the wire.
 
-use crate::world::{SOON, World, first_said, leased, refusal, request, resource};
+use crate::world::{World, first_said, leased, refusal, request, resource};
 use hintd_client::wire::v1;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,6 +9,8 @@ use tonic::Code;
 
 /// Time enough for any test. A round begins when it is full, and after 10 s at the latest, the longest that may be configured.
 const LONG: Duration = Duration::from_secs(600);
+/// No longer than a round may take.
+const BRIEF: Duration = Duration::from_secs(10);
 
 /// A daemon that places by `nomora` in rounds of so many.
 async fn rounds_of(requests: &'static str) -> World {
@@ -106,7 +108,7 @@ async fn other_policies_and_what_if_do_not_wait_for_others() {
     let what_if = world.admin.clone().what_if(near("what-if", 3, 1, "r0n0")).await.unwrap().into_inner();
     assert_eq!((what_if.round, what_if.hints.len()), (None, 1));
     // A short deadline ends the wait of who waits with it.
-    let second = world.client.request_hints(near("second", 4, 1, "r0n0"), SOON).await.unwrap();
+    let second = world.client.request_hints(near("second", 4, 1, "r0n0"), BRIEF).await.unwrap();
     assert!(round(&second).is_none_or(|round| round.requests == 2));
     assert_eq!(leased(&first.await.unwrap()).len(), 1);
 }

@@ -135,6 +135,8 @@ async fn on(network: v1::TopologyItem) -> (World, FeedSender<v1::HeartbeatItem>,
         group.constraints = Some(v1::Constraints { avoid_hosts: others, ..v1::Constraints::default() });
     }
     let answer = world.client.request_hints(asked, Duration::from_secs(120)).await.unwrap();
+    // To publish a new job may search as well.
+    world.until("its flow is published", |status| status.flows.is_some_and(|flows| flows.jobs == 1)).await;
     (world, beats, answer.hints.unwrap().decision_id)
 }
 

@@ -23,6 +23,8 @@ use hintd_simulator::{ClusterShape, SimSettings};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use v1::follow_message::Advice;
@@ -111,6 +113,8 @@ struct Cluster {
     beats: u32,
     asked: u64,
     followers: BTreeMap<AttemptId, JoinHandle<Vec<Followed>>>,
+    /// Messages that the followers have got.
+    heard: Arc<AtomicUsize>,
 }
 
 fn container_of(attempt: AttemptId, id: u64) -> String {
@@ -165,8 +169,20 @@ impl Cluster {
         world.until("the network is there", |status| status.links == links).await;
         let rng = ChaCha8Rng::seed_from_u64(seed);
         let (recording, stands, followers) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let mut cluster =
-            Self { world, model, rng, heartbeats, events, recording, stands, used, beats: 0, asked: 0, followers };
+        let mut cluster = Self {
+            world,
+            model,
+            rng,
+            heartbeats,
+            events,
+            recording,
+            stands,
+            used,
+            beats: 0,
+            asked: 0,
+            followers,
+            heard: Arc::default(),
+        };
         for host in cluster.used.keys().cloned().collect::<Vec<_>>() {
             cluster.beat(&host).await;
         }
@@ -406,6 +422,7 @@ impl Cluster {
             nonce: Vec::new(),
         };
         let mut following = self.world.client.follow(start).await.unwrap();
+        let heard = Arc::clone(&self.heard);
         self.followers.insert(
             attempt,
             tokio::spawn(async move {
@@ -414,6 +431,7 @@ impl Cluster {
                     match message.advice {
                         Some(Advice::Withdraw(found)) => {
                             withdrawn.push((found.host, found.lease_ids.len(), found.reason));
+                            heard.fetch_add(1, Ordering::Relaxed);
                         }
                         other => panic!("told of what nobody expects: {other:?}"),
                     }
@@ -514,6 +532,15 @@ fn withdrawn(decided: &[Decided]) -> Withdrawn {
 async fn what_a_daemon_was_told_gives_the_same_in_the_simulators_shell() {
     let mut cluster = Cluster::start(7).await;
     cluster.run().await;
+    let (own, baseline) = (registry::with_defaults("joint").unwrap(), registry::with_defaults("capacity").unwrap());
+    let deployed = Deployed::new(&cluster.model, Some((&*own, &*baseline)), &SimSettings::default());
+    let decided = play(&deployed, &cluster.recording);
+    // A daemon that stops does not wait for messages that are on their way.
+    let (expected, began) = (withdrawn(&decided), Instant::now());
+    let messages: usize = expected.values().map(Vec::len).sum();
+    while cluster.heard.load(Ordering::Relaxed) < messages && began.elapsed() < SOON {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
     cluster.world.stop().await;
     let mut told = Withdrawn::new();
     for (attempt, follower) in std::mem::take(&mut cluster.followers) {
@@ -522,15 +549,12 @@ async fn what_a_daemon_was_told_gives_the_same_in_the_simulators_shell() {
             told.insert(attempt, found);
         }
     }
-    let (own, baseline) = (registry::with_defaults("joint").unwrap(), registry::with_defaults("capacity").unwrap());
-    let deployed = Deployed::new(&cluster.model, Some((&*own, &*baseline)), &SimSettings::default());
-    let decided = play(&deployed, &cluster.recording);
     let played = stands(&decided);
     assert_eq!(played.len(), cluster.stands.len());
     for (at, (daemon, simulator)) in cluster.stands.iter().zip(&played).enumerate() {
         assert_eq!(simulator, daemon, "question {at} of {}: simulator, daemon", played.len());
     }
-    assert_eq!(withdrawn(&decided), told, "Follow: simulator, daemon");
+    assert_eq!(expected, told, "Follow: simulator, daemon");
     // There was something to agree on.
     let all = |wanted: &dyn Fn(&Stand) -> bool| cluster.stands.iter().filter(|stand| wanted(stand)).count();
     let hinted = all(&|stand| !stand.hints.is_empty());

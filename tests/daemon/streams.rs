@@ -3,7 +3,7 @@
 use crate::world::{SOON, World, heartbeat, hello, leased, refusal, request};
 use hintd_client::wire::v1;
 use hintd_client::{FeedSender, Following};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tonic::Code;
 use v1::follow_message::Advice;
 
@@ -29,7 +29,7 @@ fn container(sequence: u32) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_a_lost_node_are_placed_again_once_and_pushed() {
-    let world = World::with(&[("model", "stale_after = \"300ms\""), ("model", "lost_after = \"700ms\"")]).await;
+    let world = World::with(&[("model", "stale_after = \"2s\""), ("model", "lost_after = \"4s\"")]).await;
     let mut feed = world.cluster(1, 3, 8_192).await;
     let answer = world.hints(request("r1", 1, 3, 2_048)).await;
     let mut follow = world.client.follow(follow_start(&answer, 0)).await.unwrap();
@@ -61,21 +61,21 @@ async fn tasks_of_a_lost_node_are_placed_again_once_and_pushed() {
     };
     beat(&mut feed, 2, "").await;
     world.until("leases are bound", |status| status.leases == 0).await;
-    let mut pushed = None;
-    for id in 3..80 {
+    let (began, mut id) = (Instant::now(), 2);
+    let pushed = loop {
+        id += 1;
         beat(&mut feed, id, &lost).await;
         if let Ok(message) = tokio::time::timeout(Duration::from_millis(50), follow.next()).await {
-            pushed = Some(message.unwrap());
-            break;
+            break message.unwrap();
         }
-    }
-    let pushed = pushed.expect("the node was lost and its tasks placed again");
+        assert!(began.elapsed() < SOON, "the node was lost and its tasks placed again");
+    };
     assert_eq!(pushed.cause, "node_lost");
     let Some(Advice::Hints(hints)) = pushed.advice else { panic!("{pushed:?}") };
     assert_eq!(hints.hints.iter().map(|hint| hint.count).sum::<u32>(), hit, "exactly what was hit");
     assert!(hints.hints.iter().all(|hint| hint.host != lost), "not where they were");
     assert_eq!(world.status().await.leases, u64::from(hit));
-    for id in 80..90 {
+    for id in id + 1..id + 11 {
         beat(&mut feed, id, &lost).await;
         let again = tokio::time::timeout(Duration::from_millis(20), follow.next()).await;
         assert!(again.is_err(), "once: {again:?}");

@@ -303,12 +303,15 @@ fn logs() -> Vec<String> {
     for level in ["error,hintd=info", "error,hintd::server=info", "error,hintd::runtime=debug"] {
         let daemon = Daemon::start(&format!("[log]\nlevel = \"{level}\"\nformat = \"json\""));
         let _ = daemon.document(&["status", "--live"]);
-        // Lines are written by a thread of their own: those of the start come soon.
-        let began = std::time::Instant::now();
-        while level.ends_with("info") && !daemon.log().ends_with('\n') && began.elapsed().as_secs() < 10 {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+        // Lines are written by a thread of their own: those of the start come soon, and not all at once.
+        let (began, mut logged) = (std::time::Instant::now(), daemon.log());
+        while began.elapsed().as_secs() < 60 {
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            let before = std::mem::replace(&mut logged, daemon.log());
+            if before == logged && logged.ends_with('\n') {
+                break;
+            }
         }
-        let logged = daemon.log();
         let whole = logged.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let records: Vec<Value> = whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         lines.push(format!(

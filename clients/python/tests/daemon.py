@@ -47,6 +47,8 @@ class Daemon:
         self._config.write_text(
             f'[listen]\ngrpc = "{self.address}"\nadmin_socket = "{folder}/admin.sock"\nmetrics = ""\n'
             f'[store]\npath = "{folder}/journal.redb"\n[policy]\ndefault = "spread"\n'
+            # Nodes report once; a machine may be as busy as it likes.
+            '[model]\nstale_after = "10m"\nlost_after = "20m"\n'
             '[queues."*"]\nmode = "on"\n[placer]\nguard = false\n'
         )
 
@@ -56,7 +58,7 @@ class Daemon:
         with open(Path(self._folder.name) / "log", "ab") as log:
             self._process = subprocess.Popen([found, "--config", self._config], stderr=log)
         with grpc.insecure_channel(self.address, options=OPTIONS) as channel:
-            grpc.channel_ready_future(channel).result(timeout=20)
+            grpc.channel_ready_future(channel).result(timeout=60)
 
     def kill(self) -> None:
         assert self._process is not None
@@ -116,8 +118,8 @@ class Nodes:
 
     def _wait(self) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: self._acknowledged >= self._number, timeout=10)
-        time.sleep(0.05)  # the next published model has it
+            assert self._changed.wait_for(lambda: self._acknowledged >= self._number, timeout=30)
+        time.sleep(0.3)  # the next published model has it, a few ms later where the machine does not halt
 
     def _listen(self) -> None:
         try:

@@ -72,7 +72,7 @@ mod tests {
     #[tokio::test]
     async fn unavailable_and_broken_connections_are_tried_again_and_other_refusals_are_not() {
         let mut calls = 0;
-        let found: Result<i32, _> = until(Instant::now() + Duration::from_secs(5), |_| {
+        let found: Result<i32, _> = until(Instant::now() + Duration::from_secs(30), |_| {
             calls += 1;
             let answer = match calls {
                 1 => Err(busy("busy")),
@@ -84,7 +84,7 @@ mod tests {
         .await;
         assert_eq!((found.unwrap(), calls), (7, 3));
         let mut calls = 0;
-        let found: Result<(), _> = until(Instant::now() + Duration::from_secs(5), |_| {
+        let found: Result<(), _> = until(Instant::now() + Duration::from_secs(30), |_| {
             calls += 1;
             async { Err(Status::not_found("policy")) }
         })
@@ -96,22 +96,20 @@ mod tests {
     #[tokio::test]
     async fn patience_ends_with_the_last_word_of_the_daemon() {
         let mut status = busy("full");
-        status.metadata_mut().insert(RETRY_AFTER, "500".parse().unwrap());
-        let began = Instant::now();
-        let found: Result<(), _> = until(began + Duration::from_millis(100), |_| {
+        status.metadata_mut().insert(RETRY_AFTER, "60000".parse().unwrap());
+        let calls = until(Instant::now() + LONGEST_PAUSE * 9 / 10, |_| {
             let status = status.clone();
             async move { Err(status) }
-        })
-        .await;
+        });
+        let found: Result<(), _> = tokio::time::timeout(Duration::ZERO, calls).await.expect("it does not wait in vain");
         let Err(ClientError::OutOfTime { last, cause, .. }) = found else { panic!("{found:?}") };
         assert_eq!((last.as_str(), cause), ("full", Cause::Overload));
-        assert!(began.elapsed() < Duration::from_millis(400), "it did not wait in vain");
     }
 
     #[tokio::test]
     async fn time_that_ends_within_a_repeat_ends_with_the_word_of_the_try_before() {
         let mut calls = 0;
-        let found: Result<(), _> = until(Instant::now() + Duration::from_secs(1), |_| {
+        let found: Result<(), _> = until(Instant::now() + Duration::from_secs(2), |_| {
             calls += 1;
             let first = calls == 1;
             async move { if first { Err(busy("full")) } else { std::future::pending().await } }
@@ -130,8 +128,8 @@ mod tests {
     #[tokio::test]
     async fn a_call_that_never_returns_is_given_up_in_time() {
         let began = Instant::now();
-        let found: Result<(), _> = until(began + Duration::from_millis(30), |_| std::future::pending()).await;
+        let found: Result<(), _> = until(began + Duration::from_millis(500), |_| std::future::pending()).await;
         assert!(matches!(found, Err(ClientError::OutOfTime { cause: Cause::Deadline, .. })));
-        assert!(began.elapsed() < Duration::from_secs(2));
+        assert!(began.elapsed() < Duration::from_secs(30));
     }
 }

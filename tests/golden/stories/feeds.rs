@@ -217,7 +217,7 @@ pub(crate) fn searches_are_cut_and_queues_are_full(notes: &Notes) {
     let net = network(&daemon, notes, (2, 2));
     let ask = |app: u32| {
         let hosts: &[&str] = &[];
-        let asked = talk(app, hosts, ("", ""), json!({ "policy": "cross_layer", "deadline_ms": 1_500 }));
+        let asked = talk(app, hosts, ("", ""), json!({ "policy": "cross_layer", "deadline_ms": 3_000 }));
         let mut asked = asked;
         for group in asked["groups"].as_array_mut().unwrap() {
             group["count"] = json!(3);

@@ -250,7 +250,7 @@ pub(crate) fn leases_are_withdrawn_and_lost_tasks_placed_anew(notes: &Notes) {
     }
     daemon.until("all run", |status| status.get("leases").is_none());
     // Only now are silent nodes declared lost, so that none is lost too early. r0n1 falls silent, r0n0 keeps reporting.
-    daemon.reload(&format!("{few}\n[model]\nstale_after = \"1s\"\nlost_after = \"3s\""));
+    daemon.reload(&format!("{few}\n[model]\nstale_after = \"2s\"\nlost_after = \"8s\""));
     let mut id = 2;
     let lost = loop {
         id += 1;

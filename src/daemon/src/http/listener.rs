@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-    const SOON: Duration = Duration::from_secs(10);
+    const SOON: Duration = Duration::from_secs(30);
 
     async fn start() -> Endpoint {
         Endpoint::start("127.0.0.1:0".parse().unwrap(), Router::new()).await.unwrap()

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-    const SOON: Duration = Duration::from_secs(10);
+    const SOON: Duration = Duration::from_secs(30);
 
     fn told(count: u64) -> String {
         format!("{count} lines dropped\n")

@@ -1,7 +1,7 @@
 //! Rounds where only a test can bring them: callers that go, a policy that panics, more than may wait, a daemon that stops.
 
 use super::super::place::{Refused, RequestAnswer, RequestOptions};
-use super::super::tests::{SOON, shuffle, stall, until, usable};
+use super::super::tests::{PATIENT, SOON, shuffle, stall, until, usable};
 use super::*;
 use crate::config::Config;
 use crate::server::{Running, start};
@@ -19,7 +19,7 @@ async fn gathering(requests: usize, more: &str, policy: Option<Arc<dyn Policy>>)
     let folder = tempfile::tempdir().unwrap();
     let text = format!(
         "[listen]\ngrpc = \"127.0.0.1:0\"\nadmin_socket = {:?}\nmetrics = \"\"\n[store]\npath = {:?}\n\
-         [policy]\ndefault = \"nomora\"\n[placer]\nround = \"10s\"\nround_requests = {requests}\n{more}",
+         {PATIENT}[policy]\ndefault = \"nomora\"\n[placer]\nround = \"10s\"\nround_requests = {requests}\n{more}",
         folder.path().join("admin.sock"),
         folder.path().join("journal"),
     );

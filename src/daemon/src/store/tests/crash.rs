@@ -43,7 +43,7 @@ fn the_process_that_is_killed() {
     });
 }
 
-/// Runs the child until `lifetime` after its first acknowledgement; gives the acknowledged ids.
+/// Runs the child until `lifetime` after its first few acknowledgements; gives the acknowledged ids.
 fn run_and_kill(path: &Path, first_id: u64, lifetime: Duration) -> BTreeSet<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([CHILD, "--exact", "--nocapture", "--test-threads=1"])
@@ -64,7 +64,9 @@ fn run_and_kill(path: &Path, first_id: u64, lifetime: Duration) -> BTreeSet<u64>
         }
         acknowledged
     });
-    start.recv_timeout(Duration::from_secs(10)).expect("the child acknowledges something");
+    for _ in 0..8 {
+        start.recv_timeout(Duration::from_secs(60)).expect("the child acknowledges something");
+    }
     thread::sleep(lifetime);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -401,7 +401,7 @@ class HomeKeeperTest {
 
   @Test
   void aDaemonThatDiesLetsGoOfWhatItHeldAndAnotherJobIsToldOfNone() throws Exception {
-    use("deadline-ms=500", "breaker-failures=1");
+    use("deadline-ms=3000", "breaker-failures=1");
     register();
     assertEquals(rows(3, 0, "*=3!"), allocate(maps(3)));
     hintd.kill();
@@ -568,7 +568,7 @@ class HomeKeeperTest {
 
   @Test
   void aDaemonThatDiesEndsTheWaitForBlocks() throws Exception {
-    use("deadline-ms=500", "breaker-failures=1", "blocks-for-ms=60000");
+    use("deadline-ms=3000", "breaker-failures=1", "blocks-for-ms=60000");
     registerOther();
     assertEquals(rows(3, 3, "*=3!"), allocate(maps(3)));
     hintd.kill();
