@@ -101,6 +101,10 @@ pub struct SimSettings {
     pub rate_tolerance: f64,
     /// Use of a rack's uplink or downlink from which it counts as congested, per mille of capacity.
     pub congested_per_mille: u32,
+    /// What links carry is told so often, as by a controller's counters: the mean of the seconds since the last time. None: nobody
+    /// counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link_counters: Option<Micros>,
     /// Check invariants as the run goes.
     pub invariants: bool,
     /// Where YARN allocates: from an ApplicationMaster's start to its first ask in the mean, give or take half a heartbeat
@@ -152,6 +156,7 @@ impl Default for SimSettings {
             data_placement: false,
             rate_tolerance: 0.005,
             congested_per_mille: 800,
+            link_counters: None,
             invariants: true,
             master_delay: Micros::from_secs(1),
             rack_delay: -1,

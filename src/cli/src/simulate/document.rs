@@ -72,6 +72,8 @@ pub(crate) struct SettingsView {
     known_ratios: bool,
     rate_tolerance: f64,
     congested_per_mille: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_counters_s: Option<f64>,
     invariants: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     master_delay_s: Option<f64>,
@@ -194,6 +196,7 @@ impl SettingsView {
             known_ratios: settings.known_ratios,
             rate_tolerance: settings.rate_tolerance,
             congested_per_mille: settings.congested_per_mille,
+            link_counters_s: settings.link_counters.map(Micros::as_secs_f64),
             invariants: settings.invariants,
             master_delay_s: hints.then(|| settings.master_delay.as_secs_f64()),
             feed_delay_s: hints.then(|| settings.feed_delay.as_secs_f64()),

@@ -29,6 +29,7 @@ pub(crate) use inputs::{in_trace, skipped, unpacked};
 pub(crate) use policies::{Chosen, choose};
 pub(crate) use pool::{Pool, RunWatch};
 pub(crate) use single::Single;
+pub(crate) use table::counters as describe_counters;
 
 use super::failure::Failure;
 use super::files;
@@ -187,6 +188,9 @@ pub struct SettingArgs {
     /// Use of a rack's uplink or downlink from which it counts as congested
     #[arg(long, value_name = "N", default_value_t = 800, value_parser = clap::value_parser!(u32).range(51..=1000))]
     congested_per_mille: u32,
+    /// What links carry is told so often, in whole seconds, as by a controller's counters [default: never]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    link_counters: Option<u64>,
     /// Multiply the rate at which tasks compute
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = factor)]
     compute: f64,
@@ -335,9 +339,11 @@ impl SettingArgs {
         ];
         let others = others.into_iter().filter(|(_, value, usual)| value != usual);
         let delays = self.delays.as_ref().map(|name| format!("--delays {name}"));
+        let counters = self.link_counters.map(|seconds| format!("--link-counters {seconds}"));
         grain
             .into_iter()
             .chain(users)
+            .chain(counters)
             .chain(delays)
             .chain(others.map(|(name, value, _)| format!("{name} {value}")))
             .collect()
@@ -388,6 +394,7 @@ fn settings(args: &SettingArgs, cluster: &Cluster) -> SimSettings {
         grain,
         rate_tolerance: args.rate_tolerance,
         congested_per_mille: args.congested_per_mille,
+        link_counters: args.link_counters.map(Micros::from_secs),
         known_ratios: args.known_ratios,
         master_delay: Micros::from_millis(args.master_delay_ms),
         rack_delay: args.rack_delay,

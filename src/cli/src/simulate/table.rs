@@ -157,13 +157,21 @@ fn settings(settings: &SimSettings) -> String {
         FlowGrain::Nodes => "nodes",
     };
     format!(
-        "heartbeat {} s, {} users, {} replicas, {} fetches a reduce, traffic by {grain}, congested from {} % of a rack's link",
+        "heartbeat {} s, {} users, {} replicas, {} fetches a reduce, traffic by {grain}, congested from {} % of a rack's link{}",
         settings.heartbeat.as_secs_f64(),
         settings.users,
         settings.replicas,
         settings.fetches,
         digits(f64::from(settings.congested_per_mille) / 10.0),
+        counters(settings),
     )
+}
+
+/// The end of a line of settings: whether anybody counts what links carry.
+pub(crate) fn counters(settings: &SimSettings) -> String {
+    settings
+        .link_counters
+        .map_or_else(String::new, |every| format!(", links' counters every {} s", every.as_secs_f64()))
 }
 
 /// What only runs as deployed have.

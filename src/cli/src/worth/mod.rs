@@ -3,13 +3,14 @@
 //! # Code map
 //! - `variants`: what is compared, one line each; `parts`: what can be left out of it. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
 //!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document, with a `hinted_view` for each policy and lever; `without`: what parts are worth in it. `table`: the same for
-//!   people. `page`: docs/worth.md. `plot`: SVG. `glance`: the end of `hintctl demo`. The measure itself is `hintd_simulator::worth`.
+//!   people. `page`: docs/worth.md, with `goals` beside what was found. `plot`: SVG. `glance`: the end of `hintctl demo`. The measure itself is `hintd_simulator::worth`.
 //!
 //! # Invariants
 //! - Every run is compared with YARN alone of the same cell and seed, and no run hangs on another.
 //! - A kept run is used by the same program for the same trace, cluster, settings, policy and seed only.
 
 mod glance;
+mod goals;
 mod hinted_view;
 mod keep;
 mod matrix;

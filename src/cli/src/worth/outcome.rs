@@ -1,7 +1,7 @@
 //! The measure over the runs that are there: what `--json` prints, and what table, page and plot are made of.
 
 use super::super::failure::Failure;
-use super::super::simulate::{ClusterView, HoldView, ModelView, SettingsView, describe_hold};
+use super::super::simulate::{ClusterView, HoldView, ModelView, SettingsView, describe_counters, describe_hold};
 use super::hinted_view::HintedView;
 use super::matrix::{ClusterCase, Matrix, Runs};
 use super::variants::Variant;
@@ -197,7 +197,8 @@ fn assumptions(matrix: &Matrix) -> Vec<(&'static str, String)> {
             "settings",
             format!(
                 "heartbeat {heartbeat} s, first ask after {master} s, rack delay {rack_delay}, {users} users, {replicas} \
-                 replicas, {fetches} fetches a reduce, traffic by {grain}"
+                 replicas, {fetches} fetches a reduce, traffic by {grain}{}",
+                describe_counters(settings)
             ),
         ));
     }

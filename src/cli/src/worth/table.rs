@@ -144,7 +144,7 @@ fn range(spread: &Spread) -> String {
     format!("{:.2} - {:.2}", spread.min, spread.max)
 }
 
-fn two(ratio: f64) -> String {
+pub(super) fn two(ratio: f64) -> String {
     format!("{ratio:.2}")
 }
 

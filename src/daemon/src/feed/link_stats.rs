@@ -24,8 +24,7 @@ pub fn ingest(
         }
         Item::Load(load) => {
             stream.greeted()?;
-            let measured =
-                LinkLoad { a_to_b: BitsPerSec(load.a_to_b_bits_per_s), b_to_a: BitsPerSec(load.b_to_a_bits_per_s) };
+            let measured = LinkLoad::steady(BitsPerSec(load.a_to_b_bits_per_s), BitsPerSec(load.b_to_a_bits_per_s));
             registries.link_load(link_name(&load.id)?, measured)
         }
     })

@@ -573,9 +573,11 @@ fn picture(snapshot: &Snapshot) -> String {
     applications.sort_by_key(|(attempt, _)| **attempt);
     let racks: Vec<_> = snapshot.statics.rack.iter().map(|rack| &snapshot.statics.racks[rack.at()]).collect();
     let network = snapshot.topology.network.as_ref().map(|network| network.to_document());
+    // Means go by when readings came, here microseconds apart.
+    let loads: Vec<_> = snapshot.link_loads.iter().map(|(link, load)| (link, load.a_to_b, load.b_to_a)).collect();
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{racks:?}\n{datasets:?}\n{applications:?}\n{network:?}\n{:?}",
-        snapshot.statics.host, snapshot.state, snapshot.occupied, snapshot.statics.total, snapshot.link_loads
+        "{:?}\n{:?}\n{:?}\n{:?}\n{racks:?}\n{datasets:?}\n{applications:?}\n{network:?}\n{loads:?}",
+        snapshot.statics.host, snapshot.state, snapshot.occupied, snapshot.statics.total
     )
 }
 

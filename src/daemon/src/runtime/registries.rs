@@ -424,11 +424,11 @@ impl FeedRegistries {
     /// # Errors
     /// [`Reason::UnknownLink`].
     pub fn link_load(&self, link: LinkName, load: LinkLoad) -> Result<(), ItemRefusal> {
-        {
+        let load = {
             let mut network = self.network_registry();
             network.check_link(&link)?;
-            network.measured(&link);
-        }
+            network.measured(&link, load)
+        };
         self.measured().loads.insert(link, load);
         self.wake();
         Ok(())

@@ -285,7 +285,7 @@ fn load(harness: &mut EngineHarness, rack_of: &str, share: f64) {
     for (_, link) in uplinks {
         let busy = BitsPerSec((link.capacity.as_f64() * share) as u64);
         let (a_to_b, b_to_a) = if link.a == switch { (busy, BitsPerSec(0)) } else { (BitsPerSec(0), busy) };
-        harness.change(Change::LinkLoad(link.name.clone(), LinkLoad { a_to_b, b_to_a }));
+        harness.change(Change::LinkLoad(link.name.clone(), LinkLoad::steady(a_to_b, b_to_a)));
     }
     harness.publish();
 }

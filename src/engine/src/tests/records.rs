@@ -260,7 +260,7 @@ impl Busy {
         let network = self.harness.engine.current_snapshot().topology.network.clone().unwrap();
         for (_, link) in network.links() {
             let mut carried = || BitsPerSec(self.random.random_range(0..=link.capacity.0));
-            let load = LinkLoad { a_to_b: carried(), b_to_a: carried() };
+            let load = LinkLoad::steady(carried(), carried());
             self.harness.change(Change::LinkLoad(link.name.clone(), load));
         }
         self.harness.publish();

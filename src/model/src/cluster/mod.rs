@@ -3,6 +3,7 @@
 pub mod dataset;
 pub mod document;
 pub mod flows;
+pub mod link_mean;
 pub mod model;
 pub mod node;
 pub mod request;
@@ -16,6 +17,7 @@ pub use flows::{
     ChainCounts, ChainPair, ChainedFlows, ChainedRoute, Flow, Inlet, JobFlows, NodePair, PairRoute, RunningFlows, Sink,
     Traffic,
 };
+pub use link_mean::LinkMean;
 pub use model::{
     Applied, Change, Heartbeat, Measured, Model, ModelError, NamedContainer, NamedSlowPeer, NamedSlowPeers,
     ReportedContainer,

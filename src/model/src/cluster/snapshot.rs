@@ -56,6 +56,18 @@ pub struct LinkLoad {
     pub a_to_b: BitsPerSec,
     /// The other way.
     pub b_to_a: BitsPerSec,
+    /// As `a_to_b`, in the mean of the last minutes ([`LinkMean`](super::LinkMean)): what placing goes by.
+    pub mean_a_to_b: BitsPerSec,
+    /// The other way.
+    pub mean_b_to_a: BitsPerSec,
+}
+
+impl LinkLoad {
+    /// Of a link that carried the same all the time, as far as anybody knows.
+    #[must_use]
+    pub const fn steady(a_to_b: BitsPerSec, b_to_a: BitsPerSec) -> Self {
+        Self { a_to_b, b_to_a, mean_a_to_b: a_to_b, mean_b_to_a: b_to_a }
+    }
 }
 
 /// Where facts come from.

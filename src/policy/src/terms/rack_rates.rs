@@ -14,7 +14,7 @@ pub(super) const ASSUMED_ACCESS: BitsPerSec = BitsPerSec(10_000_000_000);
 /// Access links of a rack ÷ its uplink, where no network is known: common in data centers.
 const ASSUMED_OVERSUBSCRIPTION: f64 = 5.0;
 
-/// What new traffic gets of a link at the least, however much is measured on it: flows share links.
+/// What new traffic gets of a link at the least, however much is measured on it in the mean: flows share links.
 const LEAST_SHARE: f64 = 0.1;
 
 /// Both directions of a link, as its end below sees it.
@@ -79,11 +79,11 @@ impl RackRates {
         sum.unwrap_or(both(f64::INFINITY))
     }
 
-    /// What is left of a link beside what is measured on it, as its end `below` sees it.
+    /// What is left of a link beside what is measured on it in the mean, as its end `below` sees it.
     pub(super) fn link(&self, network: &Network, index: LinkIdx, below: VertexIdx) -> Duplex {
         let link = network.link_at(index);
         let capacity = link.capacity.0 as f64 / 8.0;
-        let load = self.loads.get(&index).map_or([0, 0], |load| [load.a_to_b.0, load.b_to_a.0]);
+        let load = self.loads.get(&index).map_or([0, 0], |load| [load.mean_a_to_b.0, load.mean_b_to_a.0]);
         let left = load.map(|load| (capacity - load as f64 / 8.0).max(capacity * LEAST_SHARE));
         if link.a == below { Duplex { up: left[0], down: left[1] } } else { Duplex { up: left[1], down: left[0] } }
     }

@@ -9,10 +9,10 @@ use hintd_engine::{
     SelectedPolicy, TaskEvent, TaskWhat, Token, propose,
 };
 use hintd_model::cluster::{
-    Change, EdgePattern, Gang, Heartbeat, HintRequest, NamedResource, NodeState, Registration, Resource, Snapshot,
-    TaskGroup, WhenFull,
+    Change, EdgePattern, Gang, Heartbeat, HintRequest, LinkLoad, NamedResource, NodeState, Registration, Resource,
+    Snapshot, TaskGroup, WhenFull,
 };
-use hintd_model::units::{AttemptId, Bytes, ContainerId, HostName, LeaseId, Micros, NodeIdx, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, ContainerId, HostName, LeaseId, LinkName, Micros, NodeIdx, Timestamp};
 use hintd_policy::advise::EarlierRun;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub(super) struct Hintd {
     engine: Engine,
     /// What nodes last reported.
     known: Vec<Resource>,
+    /// What it was told of links.
+    loads: Arc<BTreeMap<LinkName, LinkLoad>>,
     asked: u64,
     /// Keys of attempts that ran before.
     keys: BTreeMap<AttemptId, Arc<str>>,
@@ -69,6 +71,7 @@ impl Hintd {
         let mut hintd = Self {
             engine,
             known: vec![Resource::ZERO; snapshot.nodes()],
+            loads: Arc::default(),
             asked: 0,
             keys: BTreeMap::new(),
             hinted: BTreeMap::new(),
@@ -106,6 +109,18 @@ impl Hintd {
             state: if snapshot.state[node.at()].usable() { NodeState::Running } else { NodeState::Unhealthy },
         };
         self.engine.change(Change::Heartbeat(heartbeat), now).expect("a known node reports");
+    }
+
+    /// What a controller's counters say of links, where that is news.
+    pub(super) fn counters(&mut self, snapshot: &Snapshot, now: Timestamp) {
+        if Arc::ptr_eq(&self.loads, &snapshot.link_loads) {
+            return;
+        }
+        for (link, load) in snapshot.link_loads.iter().filter(|&(link, load)| self.loads.get(link) != Some(load)) {
+            self.engine.change(Change::LinkLoad(link.clone(), *load), now).expect("the network has its links");
+        }
+        self.loads = Arc::clone(&snapshot.link_loads);
+        self.engine.publish(now);
     }
 
     /// The application is over.
@@ -283,4 +298,25 @@ const fn group_of(map: bool) -> &'static str {
 
 fn named(resource: &Resource) -> NamedResource {
     NamedResource { memory_mb: resource.memory_mb(), vcores: resource.0[1], named: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Shipped;
+    use hintd_model::units::BitsPerSec;
+
+    #[test]
+    fn it_knows_what_counters_say_of_links() {
+        let cluster = Shipped::find("nas-40").unwrap().shape().unwrap().to_cluster().unwrap();
+        let network = cluster.snapshot.topology.network.clone().unwrap();
+        let mut hintd = Hintd::new(&cluster);
+        let mut seen = cluster.snapshot.clone();
+        for (seconds, load) in [(5, 900_000_000), (10, 0)] {
+            let load = LinkLoad::steady(BitsPerSec(load), BitsPerSec(load / 3));
+            seen.link_loads = Arc::new(network.links().map(|(_, link)| (link.name.clone(), load)).collect());
+            hintd.counters(&seen, Timestamp(seconds * 1_000_000));
+            assert_eq!(hintd.engine.generation().snapshot.link_loads, seen.link_loads);
+        }
+    }
 }

@@ -166,6 +166,9 @@ impl World {
 
     /// Handles what is due.
     pub(super) fn catch_up(&mut self, deployed: &Deployed<'_>, view: &View<'_>) {
+        if let Some(hintd) = &mut self.hintd {
+            hintd.counters(view.snapshot, view.now);
+        }
         while self.agenda.peek().is_some_and(|Reverse((when, ..))| *when <= view.now) {
             let Some(Reverse((when, _, what))) = self.agenda.pop() else { return };
             match what {

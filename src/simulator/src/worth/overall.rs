@@ -27,7 +27,7 @@ impl Counted {
 }
 
 /// What something comes to over all cells.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Overall {
     /// Geometric mean over the counted cells of the ratio of mean completions, seed by seed; seeds that lack a cell are
     /// left out.

@@ -6,8 +6,11 @@
 
 use super::rm::Sim;
 use super::run::SimError;
-use hintd_model::units::{Bytes, Micros, RackIdx};
+use hintd_model::cluster::{LinkLoad, LinkMean};
+use hintd_model::units::{BitsPerSec, Bytes, LinkIdx, Micros, RackIdx};
 use hintd_policy::dispatch::DispatchEvent;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const STEP: Micros = Micros::from_secs(1);
 /// A congested rack stays so until its use has fallen so far below the threshold, per mille.
@@ -23,6 +26,10 @@ pub(super) struct Racks {
     /// By rack: use as last told, and whether it is congested.
     told: Vec<(u32, bool)>,
     next: Option<Micros>,
+    /// Seconds since loads were told, and the sums of what links carried in each, bits/s by direction.
+    counted: (u32, BTreeMap<LinkIdx, [f64; 2]>),
+    /// As hintd's feeds have them.
+    means: BTreeMap<LinkIdx, LinkMean>,
     /// The last second sampled before the cluster stood empty.
     idle_from: Option<Micros>,
     /// ΣS and ΣK of Eq. 3.3 over the jobs that live.
@@ -32,7 +39,15 @@ pub(super) struct Racks {
 
 impl Racks {
     pub(super) fn new(racks: usize) -> Self {
-        Self { told: vec![(0, false); racks], next: None, idle_from: None, shuffle: 0, maps: 0 }
+        Self {
+            told: vec![(0, false); racks],
+            next: None,
+            counted: Default::default(),
+            means: BTreeMap::new(),
+            idle_from: None,
+            shuffle: 0,
+            maps: 0,
+        }
     }
 
     pub(super) const fn next_sample(&self) -> Option<Micros> {
@@ -73,17 +88,56 @@ impl Sim<'_> {
         for rack in 0..self.racks.told.len() {
             quiet &= self.sample_rack(RackIdx::new(rack));
         }
+        self.count_links();
         let share = self.over_threshold();
         self.tally.over(share);
         for used in self.fabric.tier_use() {
             self.tally.tier(used.tier, used.mean, used.max);
         }
         let empty = self.jobs.live() == 0 && quiet && self.run.settings.background.is_empty();
+        if empty && self.run.settings.link_counters.is_some() {
+            // Nobody counts on while the cluster stands empty: at its next time a controller would have counted nothing.
+            self.tell_loads();
+            self.count_links();
+            self.tell_loads();
+        }
         self.racks.next = (!empty).then(|| self.now.saturating_add(STEP));
         self.racks.idle_from = empty.then_some(self.now);
         self.time_shuffles();
         self.preempt()?;
         self.stalled()
+    }
+
+    /// Adds a second to the links' counters, and has them told when it is time.
+    fn count_links(&mut self) {
+        let Some(every) = self.run.settings.link_counters else { return };
+        let loads = self.fabric.link_loads();
+        let (seconds, sums) = &mut self.racks.counted;
+        *seconds += 1;
+        for (link, both) in loads {
+            let sum = sums.entry(link).or_default();
+            *sum = [sum[0] + both[0], sum[1] + both[1]];
+        }
+        if u64::from(*seconds) * STEP.0 >= every.0 {
+            self.tell_loads();
+        }
+    }
+
+    /// Loads of links since the last time, by the snapshot that everybody sees.
+    fn tell_loads(&mut self) {
+        let (seconds, sums) = std::mem::take(&mut self.racks.counted);
+        if seconds == 0 {
+            return;
+        }
+        let bits = |sum: f64| BitsPerSec((sum / f64::from(seconds)) as u64);
+        let span = Micros(u64::from(seconds) * STEP.0);
+        let mut told = BTreeMap::new();
+        for (link, [a_to_b, b_to_a]) in sums {
+            let reading = LinkLoad::steady(bits(a_to_b), bits(b_to_a));
+            let mean = self.racks.means.entry(link).or_default();
+            told.insert(self.fabric.link_name(link).clone(), mean.add(reading, span));
+        }
+        self.snapshot.link_loads = Arc::new(told);
     }
 
     /// Whether the rack is quiet.

@@ -1,8 +1,9 @@
 //! Links that carry nothing: since when, by whose word, what they carried before, and what the log says of it.
 
 use hintd_engine::CarriedRoutes;
+use hintd_model::cluster::{LinkLoad, LinkMean};
 use hintd_model::network::Network;
-use hintd_model::units::{LinkIdx, LinkName};
+use hintd_model::units::{LinkIdx, LinkName, Micros};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -146,8 +147,8 @@ pub(super) struct LinkStates {
     lines: BTreeMap<Arc<str>, VecDeque<Instant>>,
     all_lines: VecDeque<Instant>,
     left_out: u64,
-    /// When links' loads were measured last: of links of the network, so that these are no more than it has.
-    measured: BTreeMap<LinkName, Instant>,
+    /// When links' loads were measured last, and their means: of links of the network, so that these are no more than it has.
+    measured: BTreeMap<LinkName, (Instant, LinkMean)>,
 }
 
 impl LinkStates {
@@ -192,15 +193,19 @@ impl LinkStates {
         self.measured.remove(link);
     }
 
-    pub(super) fn note_measured(&mut self, link: &LinkName, now: Instant) {
-        match self.measured.get_mut(link) {
-            Some(at) => *at = now,
-            None => _ = self.measured.insert(link.clone(), now),
+    /// Takes a reading in; gives it with its mean.
+    pub(super) fn note_measured(&mut self, link: &LinkName, load: LinkLoad, now: Instant) -> LinkLoad {
+        if !self.measured.contains_key(link) {
+            self.measured.insert(link.clone(), (now, LinkMean::default()));
         }
+        let (at, mean) = self.measured.get_mut(link).expect("it is there by now");
+        let since = u64::try_from(now.saturating_duration_since(*at).as_micros()).unwrap_or(u64::MAX);
+        *at = now;
+        mean.add(load, Micros(since))
     }
 
     pub(super) fn measured(&self, link: &LinkName) -> Option<Instant> {
-        self.measured.get(link).copied()
+        self.measured.get(link).map(|&(at, _)| at)
     }
 
     /// Somebody told of one link.

@@ -184,7 +184,7 @@ fn a_stock_jobs_shuffle_is_on_access_links_and_uplinks_by_its_earlier_runs() {
     let uses = link_uses(&harness.engine.generation());
     let link = uses.iter().find(|link| link.ends.iter().any(|end| **end == *from)).unwrap();
     let rate = BitsPerSec(300_000_000);
-    harness.change(Change::LinkLoad(link.link.clone(), LinkLoad { a_to_b: rate, b_to_a: rate }));
+    harness.change(Change::LinkLoad(link.link.clone(), LinkLoad::steady(rate, rate)));
     harness.publish();
     let uses = link_uses(&harness.engine.generation());
     let link = uses.iter().find(|now| now.link == link.link).unwrap();

@@ -262,10 +262,8 @@ fn links_say_what_they_carry_for_whom_and_where_the_figure_is_from() {
         }
         assert_eq!(of.users.is_empty(), of.task_pairs == [0, 0]);
     }
-    let load = hintd_model::cluster::LinkLoad {
-        a_to_b: hintd_model::units::BitsPerSec(5),
-        b_to_a: hintd_model::units::BitsPerSec(7),
-    };
+    let [five, seven] = [5, 7].map(hintd_model::units::BitsPerSec);
+    let load = hintd_model::cluster::LinkLoad::steady(five, seven);
     harness.change(Change::LinkLoad(uses[0].link.clone(), load));
     harness.publish();
     let now = &link_uses(&harness.engine.generation())[0];

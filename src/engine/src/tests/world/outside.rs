@@ -160,7 +160,7 @@ impl World {
             }
             Event::Load { which, percent } => {
                 let busy = BitsPerSec(percent * 100_000_000);
-                Change::LinkLoad(self.link(which), LinkLoad { a_to_b: busy, b_to_a: BitsPerSec(busy.0 / 2) })
+                Change::LinkLoad(self.link(which), LinkLoad::steady(busy, BitsPerSec(busy.0 / 2)))
             }
             Event::Switch { which, up } => {
                 Change::Switch { name: Arc::clone(&self.switches[usize::from(which) % self.switches.len()]), up }

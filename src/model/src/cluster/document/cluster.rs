@@ -4,13 +4,13 @@ use super::super::dataset::{NamedBlock, NamedDataset, normal};
 use super::super::model::{Change, Heartbeat, Measured, Model, ModelError, NamedContainer};
 use super::super::node::{NodeState, Registration};
 use super::super::resource::{Overlay, ResourceKinds};
-use super::super::snapshot::{LinkLoad, Snapshot};
+use super::super::snapshot::Snapshot;
 use super::amount::Amount;
 use super::rows::{BlockEntry, ContainerEntry, DatasetEntry, LatencyEntry, LinkLoadEntry, NodeEntry, RulesEntry};
 use super::text::{DocumentProblem, Problems};
 use crate::network::latency::{RackRow, believed};
 use crate::network::{Network, NetworkDocument, NetworkProblem, Severity};
-use crate::units::{BitsPerSec, Bytes, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
+use crate::units::{Bytes, Micros, NodeIdx, RackIdx, SchedulerKey, Timestamp};
 use serde::{Deserialize, Serialize};
 use smallvec::smallvec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,11 +58,7 @@ impl ClusterDocument {
     /// The document that reads back as this snapshot with these leases.
     #[must_use]
     pub fn from_snapshot(snapshot: &Snapshot, leases: &Overlay) -> Self {
-        let loads = snapshot.link_loads.iter().map(|(link, load)| LinkLoadEntry {
-            link: link.to_string(),
-            a_to_b_bits_per_s: load.a_to_b.0,
-            b_to_a_bits_per_s: load.b_to_a.0,
-        });
+        let loads = snapshot.link_loads.iter().map(|(link, load)| LinkLoadEntry::of(link, load));
         Self {
             format: CLUSTER_FORMAT.to_owned(),
             kinds: snapshot.kinds.names().iter().skip(2).map(ToString::to_string).collect(),
@@ -347,8 +343,7 @@ impl Reader {
 
     fn measured(&mut self, document: &ClusterDocument) {
         for (at, entry) in document.link_loads.iter().enumerate() {
-            let (a_to_b, b_to_a) = (BitsPerSec(entry.a_to_b_bits_per_s), BitsPerSec(entry.b_to_a_bits_per_s));
-            let change = Change::LinkLoad(entry.link.as_str().into(), LinkLoad { a_to_b, b_to_a });
+            let change = Change::LinkLoad(entry.link.as_str().into(), entry.load());
             self.apply(format_args!("link_loads[{at}].link"), change);
         }
         for (at, entry) in document.latency.iter().enumerate() {

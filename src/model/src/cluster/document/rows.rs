@@ -2,9 +2,10 @@
 
 use super::super::node::NodeState;
 use super::super::resource::{Calculator, ResourceKinds, SizeRules};
+use super::super::snapshot::LinkLoad;
 use super::amount::Amount;
 use super::text::Problems;
-use crate::units::ContainerId;
+use crate::units::{BitsPerSec, ContainerId, LinkName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -153,6 +154,34 @@ pub struct LinkLoadEntry {
     pub a_to_b_bits_per_s: u64,
     /// The other way.
     pub b_to_a_bits_per_s: u64,
+    /// As `a_to_b_bits_per_s`, in the mean of the last minutes; left out: the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_a_to_b_bits_per_s: Option<u64>,
+    /// The other way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_b_to_a_bits_per_s: Option<u64>,
+}
+
+impl LinkLoadEntry {
+    pub(super) fn of(link: &LinkName, load: &LinkLoad) -> Self {
+        let apart = |mean: BitsPerSec, now: BitsPerSec| (mean != now).then_some(mean.0);
+        Self {
+            link: link.to_string(),
+            a_to_b_bits_per_s: load.a_to_b.0,
+            b_to_a_bits_per_s: load.b_to_a.0,
+            mean_a_to_b_bits_per_s: apart(load.mean_a_to_b, load.a_to_b),
+            mean_b_to_a_bits_per_s: apart(load.mean_b_to_a, load.b_to_a),
+        }
+    }
+
+    pub(super) fn load(&self) -> LinkLoad {
+        LinkLoad {
+            a_to_b: BitsPerSec(self.a_to_b_bits_per_s),
+            b_to_a: BitsPerSec(self.b_to_a_bits_per_s),
+            mean_a_to_b: BitsPerSec(self.mean_a_to_b_bits_per_s.unwrap_or(self.a_to_b_bits_per_s)),
+            mean_b_to_a: BitsPerSec(self.mean_b_to_a_bits_per_s.unwrap_or(self.b_to_a_bits_per_s)),
+        }
+    }
 }
 
 /// Measured latency of one pair of hosts, or of racks.

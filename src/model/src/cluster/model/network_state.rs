@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn the_network_that_is_known_told_again_changes_nothing() {
         let mut model = model();
-        let load = LinkLoad { a_to_b: BitsPerSec(1), b_to_a: BitsPerSec(2) };
+        let load = LinkLoad::steady(BitsPerSec(1), BitsPerSec(2));
         model.apply(Change::LinkLoad("a-1".into(), load), T).unwrap();
         let before = model.publish(T);
         let known = before.topology.network.clone().unwrap();
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_removed_link_takes_its_counters_along() {
         let mut model = model();
-        let load = LinkLoad { a_to_b: BitsPerSec(1), b_to_a: BitsPerSec(2) };
+        let load = LinkLoad::steady(BitsPerSec(1), BitsPerSec(2));
         model.apply(Change::LinkLoad("a-1".into(), load), T).unwrap();
         assert_eq!(model.publish(T).link_loads.len(), 1);
         assert_eq!(model.apply(Change::LinkRemoved("a-1".into()), T), Ok(links(&[2])));

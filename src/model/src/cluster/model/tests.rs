@@ -225,7 +225,7 @@ fn a_container_that_two_nodes_claim_belongs_to_the_later_one() {
 #[test]
 fn what_the_network_does_not_have_can_not_change() {
     let mut model = cluster(&["a", "b"]);
-    let load = LinkLoad { a_to_b: crate::units::BitsPerSec(1), b_to_a: crate::units::BitsPerSec(1) };
+    let load = LinkLoad::steady(crate::units::BitsPerSec(1), crate::units::BitsPerSec(1));
     for change in [
         Change::Link { link: "l".into(), up: Some(false), capacity: None },
         Change::LinkRemoved("l".into()),

@@ -4,7 +4,7 @@ use super::circuits::{Circuits, Ride};
 use super::links::{Ends, Links, Way};
 use super::{FabricError, TierNow};
 use crate::fluid::{Completion, FluidNetwork};
-use hintd_model::units::{BitsPerSec, Bytes, FlowIdx, LinkName, RackIdx};
+use hintd_model::units::{BitsPerSec, Bytes, FlowIdx, LinkIdx, LinkName, RackIdx};
 
 /// No wire.
 pub(super) const NO_WIRE: u32 = u32::MAX;
@@ -239,6 +239,17 @@ impl ActiveFlows {
     pub(super) fn rack_use(&mut self, rack: RackIdx) -> f64 {
         let Self { links, net, wire, .. } = self;
         links.rack_use(rack, &mut |link| net.load(link) * *wire)
+    }
+
+    /// As [`Links::loads`], now.
+    pub(super) fn loads(&mut self) -> Vec<(LinkIdx, [f64; 2])> {
+        let Self { links, net, wire, .. } = self;
+        links.loads(&mut |link| net.load(link) * *wire)
+    }
+
+    /// As [`Links::name`].
+    pub(super) fn link_name(&self, link: LinkIdx) -> &LinkName {
+        self.links.name(link)
     }
 
     /// As [`Links::tiers`], now.

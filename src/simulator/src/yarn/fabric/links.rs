@@ -7,7 +7,7 @@ use hintd_model::cluster::Snapshot;
 use hintd_model::network::maxmin::{MOST_BITS_PER_S, capacities, directed, directions};
 use hintd_model::network::optical::OpticalSwitch;
 use hintd_model::network::{Network, Tier, Vertex, shortest_path_seeded};
-use hintd_model::units::{DirectedLinkIdx, LinkIdx, NodeIdx, RackIdx, VertexIdx};
+use hintd_model::units::{DirectedLinkIdx, LinkIdx, LinkName, NodeIdx, RackIdx, VertexIdx};
 use smallvec::{SmallVec, smallvec};
 use std::collections::BTreeMap;
 
@@ -278,6 +278,35 @@ impl Links {
             }),
         };
         share(up.max(down), capacity)
+    }
+
+    /// What each link carries, bits/s by direction; `load` in bits/s. Grain `racks` knows racks' links and NICs only, and the links
+    /// up from a rack share what it sends and gets by their capacity.
+    pub(super) fn loads(&self, load: &mut dyn FnMut(DirectedLinkIdx) -> f64) -> Vec<(LinkIdx, [f64; 2])> {
+        if self.grain == FlowGrain::Nodes {
+            return self.network.links().map(|(link, _)| (link, directions(link).map(&mut *load))).collect();
+        }
+        let mut loads = Vec::new();
+        for (rack, links) in self.uplinks.iter().enumerate() {
+            let both = [0, 1].map(|way| load(DirectedLinkIdx::new(2 * rack + way)));
+            let whole = self.uplink_bits_per_s(rack);
+            for &(link, a_is_ours) in links {
+                let [up, down] = both.map(|bits| bits * share(self.usable_bits_per_s(link), whole));
+                loads.push((link, if a_is_ours { [up, down] } else { [down, up] }));
+            }
+        }
+        for node in (0..self.nodes()).map(NodeIdx::new) {
+            let (link, vertex) = (self.access[node.at()], self.vertex[node.at()]);
+            let [up, down] = [self.nic_up(node), self.nic_down(node)].map(&mut *load);
+            let a_is_host = self.network.link_at(link).a == vertex;
+            loads.push((link, if a_is_host { [up, down] } else { [down, up] }));
+        }
+        loads
+    }
+
+    /// A link's name.
+    pub(super) fn name(&self, link: LinkIdx) -> &LinkName {
+        &self.network.link_at(link).name
     }
 
     /// Use by tier. Grain `racks` knows the racks' links only.

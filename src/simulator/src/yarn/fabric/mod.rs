@@ -49,7 +49,7 @@ use background::Streams;
 use bytes::Crossed;
 use hintd_model::cluster::Snapshot;
 use hintd_model::network::{MaxMinError, OpticalProblem};
-use hintd_model::units::{Bytes, HostName, LinkName, Micros, NodeIdx, RackIdx};
+use hintd_model::units::{Bytes, HostName, LinkIdx, LinkName, Micros, NodeIdx, RackIdx};
 use links::Links;
 use reads::Reads;
 use serde::{Deserialize, Serialize};
@@ -400,6 +400,17 @@ impl Fabric {
     /// If there is no such rack.
     pub fn rack_use_per_mille(&mut self, rack: RackIdx) -> u32 {
         (self.wires.rack_use(rack) * 1_000.0).round() as u32
+    }
+
+    /// What each link carries now, bits/s by direction. Grain `racks` knows racks' links and NICs only.
+    pub fn link_loads(&mut self) -> Vec<(LinkIdx, [f64; 2])> {
+        self.wires.loads()
+    }
+
+    /// A link's name.
+    #[must_use]
+    pub fn link_name(&self, link: LinkIdx) -> &LinkName {
+        self.wires.link_name(link)
     }
 
     /// Use by tier now. Grain `racks` knows the racks' uplinks and downlinks only.

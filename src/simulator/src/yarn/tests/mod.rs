@@ -4,6 +4,7 @@ mod astray;
 mod bad_input;
 mod circuits;
 mod classes;
+mod counters;
 mod delays;
 mod failures;
 mod gathering;

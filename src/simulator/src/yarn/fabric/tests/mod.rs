@@ -54,6 +54,29 @@ fn one_sender(grain: FlowGrain, first_reader: u32) -> f64 {
 }
 
 #[test]
+fn counters_of_links_say_who_carries_what() {
+    for grain in [FlowGrain::Racks, FlowGrain::Nodes] {
+        let mut fabric = Fabric::new(&snapshot(2, 8), &exact(grain)).unwrap();
+        fabric.job(JOB, 1, 40, Bytes(1_250_000_000));
+        fabric.map_done(0.0, JOB, 0, NodeIdx(0), Bytes(1_250_000_000));
+        fabric.maps_complete(0.0, JOB);
+        (0..40).for_each(|reduce| fabric.reduce_begins(0.5, JOB, reduce, NodeIdx(8 + reduce % 7)));
+        fabric.advance(2.0, &mut Vec::new());
+        // 250 Mbit/s out of the sender, up and down the two racks' links, and into the readers.
+        let loads = fabric.link_loads();
+        let (sum, most) = loads
+            .iter()
+            .flat_map(|(_, both)| both)
+            .fold((0.0, 0.0_f64), |(sum, most), &load| (sum + load, most.max(load)));
+        assert!((sum - 1_000e6_f64).abs() < 1e3 && (most - 250e6).abs() < 1e3, "{grain:?}: {sum}, {most}");
+        assert!(
+            loads.iter().all(|(link, both)| both.contains(&0.0) && fabric.link_name(*link).as_str() != ""),
+            "one way each"
+        );
+    }
+}
+
+#[test]
 fn what_lies_on_one_node_leaves_it_no_faster_than_its_nic() {
     for first_reader in [1, 8] {
         for grain in [FlowGrain::Racks, FlowGrain::Nodes] {
