@@ -281,7 +281,7 @@ async fn connections_at_one_time() {
     told(&message, "limits.connections", "2 connections");
     assert_eq!(world.counter("connections_standing").await, 1);
     drop(second);
-    third.request_hints(request("r2", 1, 1, 1_024), SOON).await.expect("it got the seat that became free");
+    third.request_hints(request("r2", 1, 1, 1_024), SOON).await.expect("it got the permit that became free");
     world.hints(request("r3", 1, 1, 1_024)).await;
 }
 
@@ -315,10 +315,10 @@ async fn time_until_a_connection_speaks() {
     halfway.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r").await.unwrap();
     let fourth = another(&world).await;
     assert_eq!(refusal(fourth.request_hints_once(request("r1", 1, 1, 1_024)).await).0, Code::Unavailable);
-    assert!(ended(&mut silent).await && ended(&mut halfway).await, "who never speaks does not keep a seat");
+    assert!(ended(&mut silent).await && ended(&mut halfway).await, "who never speaks does not keep a permit");
     assert!(began.elapsed() >= Duration::from_millis(400), "{:?}", began.elapsed());
     assert_eq!(world.counter("connections_silent").await, 2);
-    fourth.request_hints(request("r1", 1, 1, 1_024), SOON).await.expect("it got a seat that became free");
+    fourth.request_hints(request("r1", 1, 1, 1_024), SOON).await.expect("it got a permit that became free");
     world.hints(request("r2", 1, 1, 1_024)).await; // over a connection that has spoken long ago
 }
 

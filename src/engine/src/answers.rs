@@ -87,7 +87,7 @@ struct Order {
 
 /// Where an application stands in an [`Order`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Standing {
+struct SizeRank {
     /// `None`: it has no answers.
     size: Option<u32>,
     /// `None`: none of its answers may go.
@@ -96,7 +96,7 @@ struct Standing {
 
 impl Order {
     /// Only what differs is touched: a change moves few applications.
-    fn moved(&mut self, before: Standing, after: Standing) {
+    fn moved(&mut self, before: SizeRank, after: SizeRank) {
         if before.size != after.size {
             if let Some(size) = before.size
                 && let Some(count) = self.sizes.get_mut(&size)
@@ -136,12 +136,12 @@ struct OfApplication {
 
 impl OfApplication {
     /// Where it stands by count and by bytes; sizes are powers of two.
-    fn standings(&self, application: ApplicationId) -> [Standing; 2] {
+    fn size_ranks(&self, application: ApplicationId) -> [SizeRank; 2] {
         let oldest = self.idle.first().map(|(oldest, _)| Reverse(*oldest));
         [self.count, self.bytes].map(|amount| {
             let size = amount.checked_ilog2().unwrap_or(0);
             let rank = oldest.map(|oldest| (size, oldest, application));
-            Standing { size: (self.count > 0).then_some(size), rank }
+            SizeRank { size: (self.count > 0).then_some(size), rank }
         })
     }
 }
@@ -337,9 +337,9 @@ impl Answers {
     /// Changes what is noted of an application, and where that puts it among the others.
     fn of_application(&mut self, application: ApplicationId, change: impl FnOnce(&mut OfApplication)) {
         let of = self.by_application.entry(application).or_default();
-        let before = of.standings(application);
+        let before = of.size_ranks(application);
         change(of);
-        let after = of.standings(application);
+        let after = of.size_ranks(application);
         if of.count == 0 {
             self.by_application.remove(&application);
         }
@@ -595,11 +595,11 @@ mod tests {
                     _ => drop(answers.remove(&id)),
                 }
                 for (at, order) in [&answers.by_count, &answers.by_bytes].into_iter().enumerate() {
-                    let all = answers.by_application.iter().map(|(&of, known)| known.standings(of)[at]);
+                    let all = answers.by_application.iter().map(|(&of, known)| known.size_ranks(of)[at]);
                     let (mut ranks, mut sizes) = (BTreeSet::new(), BTreeMap::new());
-                    for standing in all {
-                        ranks.extend(standing.rank);
-                        standing.size.into_iter().for_each(|size| *sizes.entry(size).or_default() += 1);
+                    for one in all {
+                        ranks.extend(one.rank);
+                        one.size.into_iter().for_each(|size| *sizes.entry(size).or_default() += 1);
                     }
                     proptest::prop_assert_eq!((&order.ranks, &order.sizes), (&ranks, &sizes));
                 }

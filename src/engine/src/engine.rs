@@ -1,8 +1,8 @@
-//! The engine: model, ledger, answers, attempts, history, monitor and routes behind one door.
+//! The engine: model, ledger, answers, attempts, history, monitor and routes, and the one way to them.
 //!
-//! Facts wait until the next settling, where the snapshot and what follows from it (leases bound, withdrawn,
+//! Facts wait until they are applied (`apply_facts`), where the snapshot and what follows from it (leases bound, withdrawn,
 //! nodes lost, routes changed) change together: no commit ever sees a lease end before the container that took
-//! its room is counted, nor the other way round. Commits are checked against what was settled last.
+//! its room is counted, nor the other way round. Commits are checked against what was applied last.
 //!
 //! Its state is private to this file. What happens to it happens in *handlers*, each of which borrows the parts that it
 //! may touch and says which in its documentation; here they are made, and called in their order.
@@ -66,7 +66,7 @@ pub struct Engine {
     dispatching: Dispatching,
     plans: PlanState,
     adherence: Adherence,
-    pub(crate) rebalancing: Rebalancing,
+    rebalancing: Rebalancing,
     out: Output,
     generation: Arc<Generation>,
 }
@@ -280,6 +280,10 @@ impl Engine {
             settings: &self.settings,
             effects: &mut self.out.effects,
         }
+    }
+
+    pub(crate) const fn rebalancing(&self) -> &Rebalancing {
+        &self.rebalancing
     }
 
     pub(crate) fn recovery(&mut self, now: Timestamp) -> Recovery<'_> {
@@ -517,12 +521,6 @@ impl Engine {
     #[must_use]
     pub const fn next_decision(&self) -> DecisionId {
         self.promises.ids.next_decision()
-    }
-
-    /// Whether middleboxes and chains are the operator's, so that feeds may not declare any.
-    #[must_use]
-    pub fn owns_chains(&self) -> bool {
-        !self.settings.chains.is_empty()
     }
 
     /// What requests load.

@@ -1,7 +1,7 @@
 //! Deciding, synchronous and pure: ledger, placer, monitor, history. `now` in; journal records and messages out.
 //!
 //! # Code map
-//! - `engine`: the one door, [`Engine`], whose state only that file sees. What happens to it happens in handlers, which
+//! - `engine`: [`Engine`], the one owner, whose state only that file sees. What happens to it happens in handlers, which
 //!   borrow the parts that they may touch and say which; a handler's file also has the public calls of its subject:
 //!   `commit` (proposals become leases), `fact_consequences` (what facts of nodes do), `task_events` (what task events do),
 //!   `flow_updates` (flows, routes, watches), `leasing` (leases granted and ended), `attempt_end` (attempts remembered and
@@ -134,4 +134,4 @@ pub use routes::{
     WatcherState,
 };
 pub use settings::{EngineSettings, SourceAges};
-pub use worth::{Standing, WorthSettings};
+pub use worth::{Participation, WorthSettings};

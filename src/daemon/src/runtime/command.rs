@@ -4,7 +4,7 @@ use super::commits::CommitClaim;
 use super::options::WatchLimits;
 use super::outbox::Outbox;
 use super::replace::FollowEvent;
-use super::watchers::Watching;
+use super::watchers::{WatchCaller, Watching};
 use super::worth::WorthCall;
 use crate::store::StoreFailure;
 use hintd_engine::holding::wish::{ShuffleWish, WishTurn};
@@ -20,7 +20,6 @@ use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, 
 use hintd_policy::Policy;
 use hintd_policy::plan::JobProgress;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -96,10 +95,7 @@ pub(super) enum Command {
     },
     /// Watch routes, where all watchers together, and those of the peer, stay within `most`.
     Watch {
-        watcher: Arc<str>,
-        proof: Proof,
-        /// Whose connection it is; `None`: the daemon's own.
-        peer: Option<SocketAddr>,
+        caller: WatchCaller,
         scope: WatchScope,
         most: WatchLimits,
         reply: Reply<Result<Watching, Refusal>>,
@@ -340,4 +336,32 @@ impl EngineHandle {
 /// The engine's thread ended.
 pub(super) fn gone() -> Refusal {
     Refusal::Unavailable { message: "the daemon is shutting down".to_owned(), retry_after: Micros::from_secs(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[tokio::test]
+    async fn who_finds_the_queue_full_waits_for_a_place_and_leaves_nothing_in_it() {
+        let (handle, commands) = EngineHandle::new();
+        for _ in 0..COMMANDS_MAX {
+            handle.pass(Command::Urgent).await.unwrap();
+        }
+        assert_eq!(handle.queued(), COMMANDS_MAX);
+        let cx = &mut Context::from_waker(Waker::noop());
+        {
+            let mut gone = pin!(handle.pass(Command::Urgent));
+            assert!(gone.as_mut().poll(cx).is_pending());
+        }
+        let mut next = pin!(handle.pass(Command::Urgent));
+        assert!(next.as_mut().poll(cx).is_pending());
+        drop(commands.recv().unwrap());
+        assert!(matches!(next.as_mut().poll(cx), Poll::Ready(Ok(()))), "a command that was handled leaves its place");
+        assert_eq!((handle.queued(), commands.try_iter().count()), (COMMANDS_MAX, COMMANDS_MAX));
+        handle.tell(Command::Urgent);
+        assert!(commands.try_recv().is_ok(), "what may not wait needs no place");
+    }
 }

@@ -12,7 +12,7 @@ use super::metric_handles::MetricHandles;
 use super::network_file::FollowedNetwork;
 use super::options::{Options, ReloadHook, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
-use super::page::PageDoor;
+use super::page::PageState;
 use super::plans::REPLICA_QUESTIONS_MAX;
 use super::pool::{JobContext, Pool};
 use super::quotas::Quotas;
@@ -25,8 +25,8 @@ use super::rounds::{self, Rounds};
 use super::servers::Servers;
 use super::shuffle_progress::ShuffleProgress;
 use super::training::Training;
-use super::unpacking::{Turn, Unpacking};
-use super::watchers::{Watchers, Watching};
+use super::unpacking::{UnpackLimiter, UnpackPermit};
+use super::watchers::{WatchCaller, Watchers, Watching};
 use super::{Ready, StuckPlacers};
 use crate::notice::Notice;
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
@@ -92,8 +92,8 @@ pub(super) struct Inner {
     streams: Arc<Semaphore>,
     streams_max: usize,
     /// Turns of those who unpack kept answers.
-    pub(super) repeats: Unpacking,
-    explanations: Unpacking,
+    pub(super) repeats: UnpackLimiter,
+    explanations: UnpackLimiter,
     /// What each application may take of requests and lines of log.
     pub(super) quotas: Quotas,
     /// Whether a policy is being prepared.
@@ -105,7 +105,7 @@ pub(super) struct Inner {
     /// Who says which attempts there are, if somebody is asked.
     pub(super) listing: OnceLock<Arc<dyn Listing>>,
     /// The operator's page.
-    pub(super) page: PageDoor,
+    pub(super) page: PageState,
     /// The process's log level, where its logs are the daemon's.
     pub(super) log_level: OnceLock<Arc<LogLevel>>,
     /// Shuffles that ApplicationMasters are to be asked about.
@@ -273,14 +273,14 @@ impl Daemon {
             spans,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
-            repeats: Unpacking::new(),
-            explanations: Unpacking::new(),
+            repeats: UnpackLimiter::new(),
+            explanations: UnpackLimiter::new(),
             quotas: Quotas::default(),
             preparing: AtomicBool::new(false),
             training,
             locator: OnceLock::new(),
             listing: OnceLock::new(),
-            page: PageDoor::new(options.page),
+            page: PageState::new(options.page),
             log_level: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
             network: std::sync::Mutex::default(),
@@ -383,14 +383,14 @@ impl Daemon {
         self.0.engine_handle.tell(Command::Run(Box::new(run)));
     }
 
-    /// A decision and what became of its leases; nobody else's is unpacked as long as the turn is held.
+    /// A decision and what became of its leases; nobody else's is unpacked as long as the permit is held.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a decision that is not remembered.
-    pub async fn explain(&self, decision: DecisionId) -> Result<(Explained, Turn), Refusal> {
-        let turn = self.0.explanations.turn().await?;
+    pub async fn explain(&self, decision: DecisionId) -> Result<(Explained, UnpackPermit), Refusal> {
+        let permit = self.0.explanations.permit().await?;
         let found = self.kept(decision).await?;
-        turn.unpack(move || found.unpack()).await
+        permit.unpack(move || found.unpack()).await
     }
 
     /// Moves that an attempt was told of lately.
@@ -401,12 +401,12 @@ impl Daemon {
         self.0.engine_handle.ask(|reply| Command::MovesTold { attempt, reply }).await
     }
 
-    /// The turn to explain something that needs no unpacking.
+    /// The permit to explain something that needs no unpacking.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] where too many wait for it.
-    pub async fn explanation_turn(&self) -> Result<Turn, Refusal> {
-        self.0.explanations.turn().await
+    pub async fn explanation_permit(&self) -> Result<UnpackPermit, Refusal> {
+        self.0.explanations.permit().await
     }
 
     pub(super) async fn kept(&self, decision: DecisionId) -> Result<PackedExplained, Refusal> {
@@ -542,12 +542,11 @@ impl Daemon {
     /// [`Refusal::Unavailable`] where too many watch.
     pub async fn watch(
         &self,
-        watcher: Arc<str>,
-        (proof, peer): (Proof, Option<SocketAddr>),
+        caller: WatchCaller,
         scope: WatchScope,
         most: WatchLimits,
     ) -> Result<Watching, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Watch { watcher, proof, peer, scope, most, reply }).await?
+        self.0.engine_handle.ask(|reply| Command::Watch { caller, scope, most, reply }).await?
     }
 
     /// A feed left a change of the network: routes are not to wait until the next publish.

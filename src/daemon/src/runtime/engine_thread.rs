@@ -16,7 +16,7 @@ use super::pool::Pool;
 use super::registries::{FeedCounts, FeedRegistries};
 use super::replace::{BackgroundQueue, FollowEvent, FollowPayload, LATE, LostTasks};
 use super::servers::Servers;
-use super::watchers::{Watchers, Watching};
+use super::watchers::{WatchCaller, Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
 use crate::store::GroupCommitHandle;
 use arc_swap::ArcSwap;
@@ -28,7 +28,6 @@ use hintd_model::cluster::ModelError;
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::{IndexedFlows, Policy};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -99,7 +98,7 @@ pub(super) struct EngineThread {
 
 /// Time between two looks for what is due: leases, answers, silent nodes.
 const TICK_EVERY: Duration = Duration::from_millis(100);
-/// Time between two drains while something urgent waits: the first link of many is settled when it is heard, those that
+/// Time between two drains while something urgent waits: the first link of many is applied when it is heard, those that
 /// fail with it together.
 const URGENT_EVERY: Duration = Duration::from_millis(2);
 /// Time between two settings of the gauges.
@@ -211,9 +210,9 @@ impl EngineThread {
                 self.engine.learnt(&key, &run, now);
                 self.state_changed();
             }
-            Command::Watch { watcher, proof, peer, scope, most, reply } => {
-                let found = self.watch((&watcher, proof, peer), scope, most, now);
-                if let Err(Ok(unheard)) = reply.send(found) {
+            Command::Watch { caller, scope, most, reply } => {
+                let watcher = Arc::clone(&caller.watcher);
+                if let Err(Ok(unheard)) = reply.send(self.watch(caller, scope, most, now)) {
                     self.unwatch(&watcher, unheard.session);
                 }
                 self.state_changed();
@@ -292,7 +291,7 @@ impl EngineThread {
             Ok(is_new) => {
                 let came = came.filter(|_| is_new);
                 let generation = self.shared.generation.load();
-                if let Some(at_home) = came.and_then(|came| self.shared.told_homes.came(came, &generation)) {
+                if let Some(at_home) = came.and_then(|came| self.shared.told_homes.came(&came, &generation)) {
                     self.shared.metrics.homed_container(at_home);
                 }
             }
@@ -322,12 +321,13 @@ impl EngineThread {
     /// the same name watched until now are free.
     fn watch(
         &mut self,
-        (watcher, proof, peer): (&Arc<str>, Proof, Option<SocketAddr>),
+        caller: WatchCaller,
         scope: WatchScope,
         most: WatchLimits,
         now: Timestamp,
     ) -> Result<Watching, Refusal> {
-        self.shared.watchers.may_begin(watcher, &proof, self.legacy())?;
+        let (watcher, peer) = (&caller.watcher, caller.peer);
+        self.shared.watchers.may_begin(watcher, &caller.proof, self.legacy())?;
         let WatchLimits { pairs: most, pairs_per_peer, watchers } = most;
         if self.shared.watchers.others(watcher) >= watchers {
             let message = format!("{watchers} others watch routes, as many as limits.watchers allows");
@@ -352,7 +352,7 @@ impl EngineThread {
         }
         let first = self.engine.watch(watcher, scope, now)?;
         self.sessions += 1;
-        let watching = self.shared.watchers.start((watcher, proof), (peer, pairs), self.sessions, first);
+        let watching = self.shared.watchers.start(&caller, pairs, self.sessions, first);
         if watching.replaced {
             self.shared.metrics.watch_replaced(watcher);
         }
@@ -529,7 +529,7 @@ impl EngineThread {
                 }
                 Effect::Verdict(change) => super::worth::log_verdict(&change),
                 Effect::Count(counter, by) => self.shared.metrics.count(counter, by),
-                Effect::AdherenceFinalized(settled) => self.shared.metrics.adherence(&settled.0, &settled.1),
+                Effect::AdherenceFinalized(counted) => self.shared.metrics.adherence(&counted.0, &counted.1),
             }
         }
     }
@@ -635,7 +635,7 @@ impl EngineThread {
         let began = Instant::now();
         self.changed = false;
         let next = self.engine.publish(self.clock.now());
-        // Settling moves routes: who installs them is told now, not with the next tick.
+        // Applied facts move routes: who installs them is told now, not with the next tick.
         self.effects(None, Box::new(|_| ()));
         let Some(next) = next else { return };
         let version = next.snapshot.version.0;

@@ -15,6 +15,17 @@ pub(super) const TOLD_MAX: usize = 1_000;
 /// A group of an attempt.
 pub type AttemptGroup = (AttemptId, Arc<str>);
 
+/// A question for the homes of an application's input.
+#[derive(Debug)]
+pub struct InputHomesQuestion {
+    /// Who asks.
+    pub of: AttemptGroup,
+    /// Its queue.
+    pub queue: QueueName,
+    /// Its tasks that read the input.
+    pub tasks: InputTasks,
+}
+
 /// A group that was told of homes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HomedGroup {
@@ -25,6 +36,13 @@ pub struct HomedGroup {
     /// See `at_home`.
     pub elsewhere: u64,
     last_told: Timestamp,
+}
+
+/// A container that came.
+#[derive(Debug)]
+pub(super) struct NewContainer {
+    of: AttemptGroup,
+    host: HostName,
 }
 
 /// Groups that were told of homes: requests write them, the engine's thread counts in them, a group at a time.
@@ -53,22 +71,20 @@ impl ToldHomes {
     }
 
     /// What of an event counts: a container, of whom and where.
-    pub(super) fn container(event: &TaskEvent) -> Option<(AttemptId, Arc<str>, HostName)> {
+    pub(super) fn container(event: &TaskEvent) -> Option<NewContainer> {
         match &event.what {
-            TaskWhat::Allocated { host, .. } => Some((event.attempt, Arc::clone(&event.group), host.clone())),
+            TaskWhat::Allocated { host, .. } => {
+                Some(NewContainer { of: (event.attempt, Arc::clone(&event.group)), host: host.clone() })
+            }
             _ => None,
         }
     }
 
     /// A container came; whether it came at home, where its group was told of any.
-    pub(super) fn came(
-        &self,
-        (attempt, group, host): (AttemptId, Arc<str>, HostName),
-        generation: &Generation,
-    ) -> Option<bool> {
-        let mut told = self.0.get_mut(&(attempt, group))?;
+    pub(super) fn came(&self, container: &NewContainer, generation: &Generation) -> Option<bool> {
+        let mut told = self.0.get_mut(&container.of)?;
         let snapshot = &generation.snapshot;
-        let node = snapshot.statics.find(host.as_str())?;
+        let node = snapshot.statics.find(container.host.as_str())?;
         let at_home = told.racks.contains(&snapshot.statics.racks[snapshot.rack(node).at()]);
         *(if at_home { &mut told.at_home } else { &mut told.elsewhere }) += 1;
         Some(at_home)
@@ -98,20 +114,19 @@ impl Daemon {
     /// [`Refusal::BadToken`]; [`Refusal::NotListed`] where a ResourceManager lists attempts; [`Refusal::Unavailable`].
     pub async fn input_homes(
         &self,
-        (attempt, group): AttemptGroup,
-        queue: &QueueName,
-        tasks: InputTasks,
+        question: InputHomesQuestion,
         proof: Proof,
     ) -> Result<(InputHomes, bool), Refusal> {
+        let InputHomesQuestion { of: (attempt, group), queue, tasks } = question;
         let settings = self.settings();
-        let (mode, policy) = settings.choose(queue, "", None)?;
+        let (mode, policy) = settings.choose(&queue, "", None)?;
         let proof = self.listed_proof(attempt, proof).await?;
         self.may_tell(attempt, proof).await?;
         let generation = self.generation();
         let application = (attempt.application, queue.as_str());
-        let standing = settings.engine.worth.standing(application, tasks.recurring_key.as_ref(), &generation.stopped);
+        let participation = settings.engine.worth.participation(application, tasks.recurring_key.as_ref(), &generation.stopped);
         let now = self.clock().now();
-        let found = match (mode, standing.withheld()) {
+        let found = match (mode, participation.withheld()) {
             (Mode::Off, _) => InputHomes::QueueOff,
             (Mode::On, Some(reason)) => InputHomes::Withheld(reason),
             _ => {

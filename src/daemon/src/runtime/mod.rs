@@ -63,15 +63,17 @@ pub use in_flight::RequestPermit;
 pub use line_quota::Line;
 pub use metric_handles::MetricHandles;
 pub use network_file::NetworkInForce;
+pub use operators::RefusalCount;
 pub use options::{Options, RequestLimits};
 pub use place::{Refused, RequestAnswer, RequestOptions};
 pub use pool::StuckPlacers;
 pub use proof::proof;
 pub use racks::HdfsRacks;
+pub use records::ListedRecords;
 pub use registries::{DownLink, LastOutage, LinkTold};
 pub use replace::{FollowEvent, FollowPayload};
 pub use training::PolicyTraining;
-pub use unpacking::Turn;
+pub use unpacking::UnpackPermit;
 
 /// Why a daemon that takes requests can't answer them.
 const NO_NODES: &str = "no node is RUNNING with a fresh heartbeat";

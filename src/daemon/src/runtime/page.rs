@@ -37,12 +37,12 @@ pub struct PageAccess {
 
 /// The page of a daemon: whether it is on, and who may look once its listener is up.
 #[derive(Debug)]
-pub(super) struct PageDoor {
+pub(super) struct PageState {
     is_on: bool,
     access: OnceLock<Arc<PageAccess>>,
 }
 
-impl PageDoor {
+impl PageState {
     pub(super) const fn new(is_on: bool) -> Self {
         Self { is_on, access: OnceLock::new() }
     }

@@ -6,14 +6,14 @@ use super::daemon::Daemon;
 use super::options::Settings;
 use super::pool::JobContext;
 use super::rounds::{OpenRound, RoundAnswer, Waiter};
-use super::unpacking::Turn;
+use super::unpacking::UnpackPermit;
 use crate::telemetry::metrics::Stage;
 use crate::telemetry::spans::RequestSpan;
 use crate::times::micros;
-use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome, RoundSeat};
+use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome, RoundMember};
 use hintd_engine::{
     Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, PlacerSettings, PlannedRun, Proof,
-    Proposal, Refusal, SelectedPolicy, Standing, Token, is_chained, late_of, may_gather, may_wait, propose,
+    Proposal, Refusal, SelectedPolicy, Participation, Token, is_chained, late_of, may_gather, may_wait, propose,
     propose_waiting,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
@@ -59,7 +59,7 @@ struct RequestContext {
     /// What its run takes its place by.
     at_once: Option<Box<ImmediateRequest>>,
     /// Whether it is held out, or its recurring job stopped.
-    standing: Standing,
+    participation: Participation,
     /// What its search and its commit are parts of, where it is sampled.
     span: RequestSpan,
     /// Its commit on its way.
@@ -91,7 +91,7 @@ pub(super) struct SearchInputs {
     /// At which look the deadline ended it.
     pub(super) stopped: Option<u64>,
     /// The round that it was part of.
-    pub(super) round: Option<RoundSeat>,
+    pub(super) round: Option<RoundMember>,
 }
 
 pub(super) struct SearchOutcome {
@@ -119,12 +119,12 @@ pub struct RequestAnswer {
     /// Of one that was answered before: what became of its leases.
     pub repeat: Option<Vec<ExplainedLease>>,
     /// Of one that was answered before: nobody else's is unpacked as long as it is held.
-    pub turn: Option<Turn>,
+    pub permit: Option<UnpackPermit>,
 }
 
 impl RequestAnswer {
     const fn first(answer: Arc<Answer>) -> Self {
-        Self { answer, repeat: None, turn: None }
+        Self { answer, repeat: None, permit: None }
     }
 }
 
@@ -162,7 +162,7 @@ impl Daemon {
             if asked.what_if {
                 let mut context = self.request_context(&request, decision, deadline, follows)?;
                 (context.recorded, context.claims_planned_run, context.gathers) = (false, false, false);
-                (context.standing, context.span) = (Standing::Outside, asked.span);
+                (context.participation, context.span) = (Participation::Outside, asked.span);
                 self.add_known(&mut context).await?;
                 return Ok(RequestAnswer::first(self.what_if(&mut context).await?));
             }
@@ -202,10 +202,10 @@ impl Daemon {
         }
     }
 
-    /// An answer that was given before, for who may see it: unpacked by who asks again, in its turn.
+    /// An answer that was given before, for who may see it: unpacked by who asks again, with a permit.
     async fn repeat(&self, found: PackedAnswer, proof: &Proof) -> Result<RequestAnswer, Refusal> {
         // Only now: it may have waited for the journal.
-        let turn = self.0.repeats.turn().await?;
+        let permit = self.0.repeats.permit().await?;
         // Forgotten a moment ago, its leases have ended: nothing is to be said of them.
         let kept = self.kept(found.decision()).await.ok();
         let legacy = self.settings().engine.legacy_clients;
@@ -216,9 +216,9 @@ impl Daemon {
             let leases = kept.map(|kept| kept.leases(&answer)).unwrap_or_default();
             Ok((answer, leases))
         };
-        let (unpacked, turn) = turn.unpack(unpack).await?;
+        let (unpacked, permit) = permit.unpack(unpack).await?;
         let (answer, leases) = unpacked?;
-        Ok(RequestAnswer { answer, repeat: Some(leases), turn: Some(turn) })
+        Ok(RequestAnswer { answer, repeat: Some(leases), permit: Some(permit) })
     }
 
     /// The path of a request up to its commit. A dispatcher decides on a dispatcher instance set apart, on the pool: the engine's thread
@@ -278,7 +278,7 @@ impl Daemon {
             // Another try would take as long again: where that is too late, this is the last.
             let late = tried.elapsed() * 2 > deadline.saturating_duration_since(Instant::now());
             proposal.at_once.clone_from(&context.at_once);
-            proposal.part = context.standing.clone().part();
+            proposal.part = context.participation.clone().part();
             proposal.decision = Some(context.decision);
             proposal.digest = digest;
             proposal.proof.clone_from(&context.proof);
@@ -363,12 +363,12 @@ impl Daemon {
         let (request, began) = (Arc::clone(request), Instant::now());
         // That of a queue that is off as well: it says that its application asked.
         let recorded = settings.engine.records.takes(decision);
-        let standing = match mode {
-            Mode::On => settings.engine.worth.standing_of(&request, &self.generation()),
-            Mode::Off | Mode::Shadow => Standing::Outside,
+        let participation = match mode {
+            Mode::On => settings.engine.worth.participation_of(&request, &self.generation()),
+            Mode::Off | Mode::Shadow => Participation::Outside,
         };
         // In shadow, and without hints, nobody follows the plan.
-        let (again, claims_planned_run) = (false, mode == Mode::On && standing.withheld().is_none());
+        let (again, claims_planned_run) = (false, mode == Mode::On && participation.withheld().is_none());
         // Who is leased nothing would take room from the others.
         let gathers = claims_planned_run && settings.placer.round.is_some() && {
             let (_, chosen) = chosen(&settings, policy, mode);
@@ -392,7 +392,7 @@ impl Daemon {
             located,
             planned,
             at_once,
-            standing,
+            participation,
             span: RequestSpan::default(),
             claim: None,
         })
@@ -520,16 +520,16 @@ impl Daemon {
         let settings = Arc::clone(&context.settings);
         let (mode, policy, began, deadline) = (context.mode, context.policy, context.began, context.deadline);
         let (follows, located, planned) = (context.follows, context.located.clone(), context.planned.clone());
-        let (again, withhold) = (context.again, context.standing.withheld());
+        let (again, withhold) = (context.again, context.participation.withheld());
         let queued = Instant::now();
-        let job = move |turn: JobContext| {
+        let job = move |job: JobContext| {
             let started = Instant::now();
             if started >= deadline {
                 return Err(passed(began, deadline));
             }
             let (generation, now) = (daemon.generation(), daemon.0.clock.now());
-            let search_until = deadline - reserve(deadline - started, turn.commits);
-            let placer = PlacerSettings { located, planned, withhold, ..placer(&settings, turn) };
+            let search_until = deadline - reserve(deadline - started, job.commits);
+            let placer = PlacerSettings { located, planned, withhold, ..placer(&settings, job) };
             // Lost tasks are to have a place, whether or not it is better than YARN's.
             let placer = PlacerSettings { guard: placer.guard.filter(|_| !again), ..placer };
             let mut probe = Probe::default();
@@ -571,7 +571,7 @@ impl RequestContext {
     fn waits(&self, generation: &Generation) -> bool {
         let (_, chosen) = chosen(&self.settings, self.policy, self.mode);
         let chained = || is_chained(generation, &self.request, &self.settings.engine.routes.chains);
-        self.follows && self.standing.withheld().is_none() && may_wait(&self.request, &chosen) && !chained()
+        self.follows && self.participation.withheld().is_none() && may_wait(&self.request, &chosen) && !chained()
     }
 
     fn seen(&self, inputs: SearchInputs, read: Option<Vec<Arc<Dataset>>>, came: RequestOutcome) -> DecidedRequest {
@@ -609,9 +609,9 @@ pub(super) fn reserve(left: Duration, commits: Duration) -> Duration {
     (left / RESERVE_DIVISOR).min(RESERVE_MAX).max(commits.min(left / 2))
 }
 
-pub(super) fn placer(settings: &Settings, turn: JobContext) -> PlacerSettings {
+pub(super) fn placer(settings: &Settings, job: JobContext) -> PlacerSettings {
     PlacerSettings {
-        steps: turn.steps(settings.placer.steps),
+        steps: job.steps(settings.placer.steps),
         fallbacks: settings.placer.fallbacks,
         baseline: settings.placer.baseline && settings.policies.built.contains_key(BASELINE),
         guard: settings.placer.guard.filter(|_| settings.policies.built.contains_key(BASELINE)),

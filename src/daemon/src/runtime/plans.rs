@@ -48,6 +48,18 @@ impl PlanChangeQueue {
         self.under_way.is_none()
     }
 
+    /// Puts a call behind those that wait, or refuses it where too many do.
+    fn wait(&mut self, call: PlanCall) {
+        if self.waiting.len() < WAITING_MAX {
+            self.waiting.push_back(call);
+        } else {
+            call.refuse(Refusal::Unavailable {
+                message: format!("{WAITING_MAX} changes of plans wait for the journal"),
+                retry_after: Micros::from_secs(1),
+            });
+        }
+    }
+
     /// Tells, once, that the plan in force guides no new runs any more.
     pub(super) fn look(&mut self, in_force: Option<&PlanView>, now: Timestamp) {
         let ended = in_force.filter(|view| view.expired).map(|view| &view.kept);
@@ -73,11 +85,7 @@ impl EngineThread {
             PlanCall::Runs(reply) => drop(reply.send(self.engine.runs())),
             call if !self.pending_batches.healthy() => call.refuse(store_failed()),
             call if changes.under_way.is_none() => self.change_plans(call, now),
-            call if changes.waiting.len() < WAITING_MAX => changes.waiting.push_back(call),
-            call => call.refuse(Refusal::Unavailable {
-                message: format!("{WAITING_MAX} changes of plans wait for the journal"),
-                retry_after: Micros::from_secs(1),
-            }),
+            call => changes.wait(call),
         }
     }
 
@@ -327,4 +335,24 @@ pub(super) const REPLICA_QUESTIONS_MAX: usize = 16;
 fn no_such_plan(name: &str, all: &[PlanView]) -> Refusal {
     let nearest = hintd_model::solve::nearest(name, all.iter().map(|view| &*view.kept.name)).map(str::to_owned);
     Refusal::Unknown { what: "plan", name: name.to_owned(), nearest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::oneshot::{self, error::TryRecvError};
+
+    #[test]
+    fn a_number_of_changes_wait_and_more_are_refused() {
+        let mut changes = PlanChangeQueue::new(EngineHandle::new().0, None, Timestamp(0));
+        let mut ask = || {
+            let (reply, answer) = oneshot::channel();
+            changes.wait(PlanCall::Remove { name: "monday".to_owned(), reply });
+            answer
+        };
+        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| ask()).collect();
+        assert!(matches!(ask().try_recv(), Ok(Err(Refusal::Unavailable { .. }))));
+        assert!(waiting.iter_mut().all(|answer| answer.try_recv() == Err(TryRecvError::Empty)));
+        assert_eq!(changes.waiting.len(), WAITING_MAX);
+    }
 }

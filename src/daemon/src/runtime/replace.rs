@@ -153,13 +153,13 @@ async fn rebalance(daemon: Daemon, round: Arc<Round>) {
     let deadline = Instant::now() + Duration::from_micros(settings.engine.rebalance.every.0);
     let number = round.number;
     let stopping = daemon.stopping().clone();
-    let search = move |turn: JobContext| {
+    let search = move |job: JobContext| {
         let policy_of = |request: &HintRequest| {
             let chosen = settings.choose(&request.queue, &request.framework, request.policy.as_deref()).ok();
             let (_, name) = chosen.filter(|(mode, _)| *mode == Mode::On)?;
             settings.policies.built.get(name).map(|policy| (name, Arc::clone(policy)))
         };
-        round.search(policy_of, turn.steps(settings.placer.steps), &mut || {
+        round.search(policy_of, job.steps(settings.placer.steps), &mut || {
             Instant::now() >= deadline || stopping.is_cancelled()
         })
     };

@@ -11,7 +11,7 @@ use super::options::Settings;
 use super::place::{SearchInputs, SearchOutcome, chosen, passed, placer, reserve, within_bytes};
 use super::pool::{JobContext, PlaceInQueue, QueueView};
 use crate::times::micros;
-use hintd_engine::records::{Probe, RoundInputs, RoundSeat};
+use hintd_engine::records::{Probe, RoundInputs, RoundMember};
 use hintd_engine::rounds::{Gathering, Gathers, RoundSettings};
 use hintd_engine::{Mode, PlacerSettings, PlannedRun, Proposal, Refusal, RoundMember, propose_together};
 use hintd_model::cluster::HintRequest;
@@ -65,12 +65,12 @@ impl Waiter {
 
     /// When its search is to be over, if it begins at this moment.
     fn search_until(&self, started: Instant, queue: &QueueView) -> Instant {
-        let JobContext { commits, .. } = self.turn(queue);
+        let JobContext { commits, .. } = self.job_context(queue);
         self.deadline - reserve(self.deadline.saturating_duration_since(started), commits)
     }
 
-    fn turn(&self, queue: &QueueView) -> JobContext {
-        queue.turn(self.deadline.saturating_duration_since(self.joined))
+    fn job_context(&self, queue: &QueueView) -> JobContext {
+        queue.job_context(self.deadline.saturating_duration_since(self.joined))
     }
 }
 
@@ -294,7 +294,7 @@ fn search(daemon: &Daemon, round: &[Waiter], started: Instant, queue: &QueueView
     let settings_of = |waiter: &Waiter| PlacerSettings {
         located: waiter.located.clone(),
         planned: waiter.planned.clone(),
-        ..placer(&waiter.settings, waiter.turn(queue))
+        ..placer(&waiter.settings, waiter.job_context(queue))
     };
     let placers: Vec<PlacerSettings> = round.iter().map(settings_of).collect();
     let members: Vec<RoundMember<'_>> = round
@@ -311,7 +311,7 @@ fn search(daemon: &Daemon, round: &[Waiter], started: Instant, queue: &QueueView
     let (stopped, ended) = (probe.stopped(), Instant::now());
     let outcome = |(at, (found, settings)): (usize, (Result<Proposal, Refusal>, PlacerSettings))| {
         let most = round[at].settings.limits.answer_bytes;
-        let round = inputs.as_ref().map(|inputs| RoundSeat { inputs: Arc::clone(inputs), at });
+        let round = inputs.as_ref().map(|inputs| RoundMember { inputs: Arc::clone(inputs), at });
         let inputs = SearchInputs { generation: Arc::clone(&generation), placer: settings, now, stopped, round };
         let found = found.and_then(|proposal| within_bytes(proposal, most)).map(Box::new);
         SearchOutcome { inputs, found, ended, open: None }

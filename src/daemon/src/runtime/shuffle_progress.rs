@@ -88,7 +88,7 @@ impl ShuffleProgress {
 
     /// It answered; `None`: it can't say yet.
     pub fn answered(&self, attempt: AttemptId, shuffle: Option<Shuffle>, now: Timestamp, every: Micros) {
-        self.settle(attempt, |known| {
+        self.update(attempt, |known| {
             known.said = shuffle.map(|shuffle| (now, shuffle));
             (known.failures, known.due) = (0, now.plus(every));
         });
@@ -96,13 +96,13 @@ impl ShuffleProgress {
 
     /// It did not: those who answer come first.
     pub fn failed(&self, attempt: AttemptId, now: Timestamp, every: Micros) {
-        self.settle(attempt, |known| {
+        self.update(attempt, |known| {
             let wait = every.0.saturating_mul(1 << known.failures.min(DOUBLED_MAX));
             (known.failures, known.due) = (known.failures.saturating_add(1), now.plus(Micros(wait)));
         });
     }
 
-    fn settle(&self, attempt: AttemptId, how: impl FnOnce(&mut Known)) {
+    fn update(&self, attempt: AttemptId, how: impl FnOnce(&mut Known)) {
         if let Some(known) = self.lock().get_mut(&attempt) {
             known.under_way = false;
             how(known);

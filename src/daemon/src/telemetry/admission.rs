@@ -32,7 +32,7 @@ impl Metrics {
 }
 
 impl AdmissionMetrics {
-    /// A connection has no seat, or is closed.
+    /// A connection has no permit, or is closed.
     pub fn connection(&self, turned: ConnectionRefusal) {
         self.connections[turned as usize].add(1);
     }

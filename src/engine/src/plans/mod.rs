@@ -27,7 +27,7 @@ pub(crate) mod settings;
 mod validate;
 
 pub use kept::{KeptPlan, SCHEDULE};
-pub use make::{GeneratedPlan, PlanRequest, make, none_expected, standings};
+pub use make::{GeneratedPlan, PlanRequest, make, none_expected, recurrence_counts};
 pub(crate) use note::{HintedContainers, run_key, stage_of};
 pub use note::{PlanNote, PlannedRun};
 pub(crate) use runs::RunTracker;

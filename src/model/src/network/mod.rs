@@ -58,4 +58,4 @@ pub use maxmin::{MaxMin, MaxMinError};
 pub use optical::{OpticalProblem, OpticalSection};
 pub use path::{Pair, Path, PathChanges, PathIndex, shortest_path, shortest_path_seeded};
 pub use path_table::{LOOK_EVERY, MOST_WALK_STEPS, PairPaths, PathTable, PathTableOptions, TableUpdate};
-pub use spread::{EcmpTable, LinkLoads};
+pub use spread::{EcmpTable, LinkLoads, SpreadFlow};

@@ -27,6 +27,15 @@ use std::sync::Arc;
 /// Tasks whose times make the mean.
 const TIMES_LOOKED_AT: u32 = 100;
 
+/// What the policy decides on.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    snapshot: &'a Snapshot,
+    /// Of the job.
+    seed: u64,
+    now: Timestamp,
+}
+
 /// Where input of recurring jobs was written, or they are gathered.
 #[derive(Debug, Clone)]
 pub(super) struct Homes {
@@ -52,8 +61,9 @@ impl Homes {
         path: Option<&Arc<str>>,
         run: Option<&EarlierRun>,
         (policy, narrow): (&dyn PlaceData, Option<u64>),
-        (snapshot, seed, now): (&Snapshot, u64, Timestamp),
+        at: At<'_>,
     ) -> Vec<RackIdx> {
+        let At { snapshot, seed, now } = at;
         let racks = self.book.racks(now);
         let choose = || {
             let all = run
@@ -79,8 +89,9 @@ impl Homes {
         &mut self,
         (number, run): (u64, &EarlierRun),
         policy: &dyn PlaceData,
-        (snapshot, seed, now): (&Snapshot, u64, Timestamp),
+        at: At<'_>,
     ) -> Vec<RackIdx> {
+        let At { snapshot, seed, now } = at;
         let racks = self.book.racks(now);
         let input = InputState::Written { others: u32::try_from(self.wanting.len()).unwrap_or(u32::MAX) };
         let homes = policy.homes(&HomesProblem { snapshot, run, racks, seed, input });
@@ -107,14 +118,13 @@ impl Sim<'_> {
     ) -> (Option<Arc<EarlierRun>>, Vec<RackIdx>) {
         let settings = self.run.settings;
         let run = earlier_run(settings, number, job, shares, self.run.model).map(Arc::new);
+        let at = At { snapshot: &self.snapshot, seed: settings.seed ^ number, now: Timestamp(self.now.0) };
         let homes = match (self.run.places, &mut self.homes) {
             (Some(policy), Some(homes)) if settings.data_placement => {
-                let at = (&self.snapshot, settings.seed ^ number, Timestamp(self.now.0));
                 let narrow = settings.without.contains(&Part::RackWidth).then_some(number);
                 homes.written(job.input_path.as_ref(), run.as_deref(), (policy, narrow), at)
             }
             (Some(policy), Some(homes)) => {
-                let at = (&self.snapshot, settings.seed ^ number, Timestamp(self.now.0));
                 run.as_deref().map(|run| homes.gathered((number, run), policy, at)).unwrap_or_default()
             }
             _ => Vec::new(),

@@ -23,7 +23,7 @@ mod switch;
 #[cfg(test)]
 mod tests;
 
-pub use demand::DemandMatrix;
+pub use demand::{DemandMatrix, RackDemand};
 pub use ports::{OpticalPort, ports};
 pub use section::{MOST_MS, OpticalProblem, OpticalSection};
 pub use switch::{MATCHING_STEPS, OpticalSwitch, PortState};

@@ -1,6 +1,6 @@
 //! The circuits of an optical switch, and which ones are chosen.
 
-use super::demand::DemandMatrix;
+use super::demand::{DemandMatrix, RackDemand};
 use super::ports::{OpticalPort, ports};
 use super::section::{OpticalProblem, OpticalSection};
 use crate::network::Network;
@@ -166,7 +166,7 @@ impl OpticalSwitch {
             (inputs[from.at()], outputs[to.at()]) = (true, true);
         }
         let mut weights = Weights::new();
-        for (from, to, bytes) in demand.iter() {
+        for RackDemand { from, to, bytes } in demand.iter() {
             if free(from.at(), &inputs) && free(to.at(), &outputs) {
                 weights.insert((from.at(), to.at()), self.weight(from, to, bytes).0);
             }

@@ -1,14 +1,14 @@
 //! Whether a request takes part in the comparison.
 
-use super::{Standing, WorthSettings};
+use super::{Participation, WorthSettings};
 use crate::generation::Generation;
 use hintd_model::cluster::{Constraints, Gang, HintRequest};
 
 impl WorthSettings {
-    /// How a request stands. What YARN can't do by itself is not kept back: a gang, bounds, traffic under chains of
+    /// How a request takes part. What YARN can't do by itself is not kept back: a gang, bounds, traffic under chains of
     /// middleboxes, a job of the plan in force.
     #[must_use]
-    pub fn standing_of(&self, request: &HintRequest, generation: &Generation) -> Standing {
+    pub fn participation_of(&self, request: &HintRequest, generation: &Generation) -> Participation {
         let chained = generation.snapshot.topology.chains.is_some();
         let key = request.recurring_key.as_ref();
         let planned = || {
@@ -16,9 +16,9 @@ impl WorthSettings {
             key.is_some_and(|key| jobs.into_iter().any(|planned| planned.job.key == *key))
         };
         if !is_plain(request) || chained || planned() {
-            return Standing::Outside;
+            return Participation::Outside;
         }
-        self.standing((request.attempt.application, request.queue.as_str()), key, &generation.stopped)
+        self.participation((request.attempt.application, request.queue.as_str()), key, &generation.stopped)
     }
 }
 
