@@ -4,7 +4,7 @@
 use super::DispatchRequest;
 use super::dispatcher_instance::{DispatcherInstance, GroupKey, OfferContext};
 use super::group::{Group, Task};
-use super::planned::Planned;
+use super::announced::Planned;
 use super::serve::{decide, no_dispatcher};
 use crate::decision::Decision;
 use crate::placer::{Proposal, Row};

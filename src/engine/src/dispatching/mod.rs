@@ -20,6 +20,7 @@
 //! - Nothing is offered while nothing waits, and an offer costs what its policy's indexes cost.
 //! - States live in memory. After a restart an application is told of the gap in its numbers and asks again.
 
+mod announced;
 mod detached;
 mod dispatch_events;
 mod dispatcher_instance;

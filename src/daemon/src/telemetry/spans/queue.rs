@@ -1,7 +1,7 @@
 //! Spans on their way to the collector: a bounded queue that never waits, and the task that empties it.
 
 use super::{SPANS, SpanOptions, TRACEPARENTS};
-use crate::telemetry::metrics::{Metrics, SharedCounter};
+use crate::telemetry::registry::{Metrics, SharedCounter};
 use crate::telemetry::rate_limited_log::RateLimitedLog;
 use opentelemetry::Context;
 use opentelemetry_otlp::SpanExporter;

@@ -14,7 +14,7 @@ pub use jellyfish::{JellyfishSpec, jellyfish, jellyfish_named};
 pub use tree::{TreeSpec, tree, tree_named};
 pub use vl2::{Vl2Spec, vl2, vl2_named};
 
-use super::check::NetworkProblem;
+use super::problem::NetworkProblem;
 use super::graph::Network;
 use crate::units::{BitsPerSec, HostName, LinkIdx, LinkName, RackPath, VertexIdx};
 

@@ -2,7 +2,8 @@
 
 use super::demand::{DemandMatrix, RackDemand};
 use super::ports::{OpticalPort, ports};
-use super::section::{OpticalProblem, OpticalSection};
+use super::problem::OpticalProblem;
+use super::section::OpticalSection;
 use crate::network::Network;
 use crate::solve::bipartite::{greedy_matching, heaviest_matching_counted, most_steps};
 use crate::units::{BitsPerSec, Bytes, LinkIdx, Micros, RackIdx, VertexIdx};

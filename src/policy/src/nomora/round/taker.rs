@@ -1,6 +1,6 @@
 //! A flow read as an answer: which machine each task goes to.
 
-use super::round::{JobAnswer, JobCosts, Meaning, Racks, Round, RoundAnswer, RoundJob, RunningAnswer, Source};
+use super::{JobAnswer, JobCosts, Meaning, Racks, Round, RoundAnswer, RoundJob, RunningAnswer, Source};
 use hintd_model::solve::mincost::{ArcId, MinCostFlow};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -9,8 +9,8 @@
 //! - Where no data is placed each job is gathered where the policy says when it comes: its input lies where HDFS put it.
 //!   The policy hears how many other recurring jobs with a heavy shuffle run then.
 
-use super::rm::Sim;
-use super::shares::{Kind, Shares};
+use super::Sim;
+use super::super::shares::{Kind, Shares};
 use crate::job_model::JobModel;
 use crate::settings::{Part, SimSettings};
 use crate::streams::{EARLIER, EARLIER_PATHS, stream};
@@ -38,7 +38,7 @@ struct At<'a> {
 
 /// Where input of recurring jobs was written, or they are gathered.
 #[derive(Debug, Clone)]
-pub(super) struct Homes {
+pub(in crate::yarn) struct Homes {
     book: HomeBook,
     /// By path; empty: wherever HDFS put it.
     by_path: BTreeMap<Arc<str>, Vec<RackIdx>>,
@@ -48,7 +48,7 @@ pub(super) struct Homes {
 
 impl Homes {
     /// On a cluster with so many containers by node. Disks are large enough here.
-    pub(super) fn new(snapshot: &Snapshot, containers: &[u32]) -> Self {
+    pub(in crate::yarn) fn new(snapshot: &Snapshot, containers: &[u32]) -> Self {
         let slots = |nodes: &Vec<NodeIdx>| nodes.iter().map(|node| containers[node.at()]).sum();
         let racks = snapshot.statics.members.iter().map(|nodes| (slots(nodes), Bytes(u64::MAX)));
         Self { book: HomeBook::new(snapshot, racks), by_path: BTreeMap::new(), wanting: BTreeSet::new() }
@@ -103,14 +103,14 @@ impl Homes {
     }
 
     /// The job has ended.
-    pub(super) fn job_ends(&mut self, number: u64) {
+    pub(in crate::yarn) fn job_ends(&mut self, number: u64) {
         self.wanting.remove(&number);
     }
 }
 
 impl Sim<'_> {
     /// The job's earlier run, where it has one, and the racks of what it reads.
-    pub(super) fn earlier(
+    pub(in crate::yarn) fn earlier(
         &mut self,
         number: u64,
         job: &TraceJob,

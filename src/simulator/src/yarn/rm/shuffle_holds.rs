@@ -1,7 +1,7 @@
 //! Shuffles that wait to be told to start: once a second, as ApplicationMasters hear the RM, the policy is asked.
 
-use super::fabric::Gathered;
-use super::rm::Sim;
+use super::super::fabric::Gathered;
+use super::Sim;
 use hintd_model::units::{Bytes, RackIdx, Timestamp};
 use hintd_policy::dispatch::{ShuffleAdvice, ShuffleAsk, View};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ type Pair = (u64, RackIdx, RackIdx);
 
 /// What rack pairs of jobs were told.
 #[derive(Debug, Default)]
-pub(super) struct ShuffleHolds {
+pub(in crate::yarn) struct ShuffleHolds {
     /// To wait: since when, and until when at the latest.
     waits: BTreeMap<Pair, (Timestamp, Timestamp)>,
     /// To start: how much, of jobs that are not over.
@@ -20,7 +20,7 @@ pub(super) struct ShuffleHolds {
 
 impl ShuffleHolds {
     /// Whether nothing waits for a start.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::yarn) fn is_empty(&self) -> bool {
         self.waits.is_empty()
     }
 
@@ -33,7 +33,7 @@ impl ShuffleHolds {
         *sum = sum.saturating_add(bytes);
     }
 
-    pub(super) fn job_ends(&mut self, number: u64) {
+    pub(in crate::yarn) fn job_ends(&mut self, number: u64) {
         let rack = |at| RackIdx(at);
         let of = (number, rack(0), rack(0))..=(number, rack(u32::MAX), rack(u32::MAX));
         self.started.extract_if(of, |_, _| true).for_each(drop);
@@ -43,7 +43,7 @@ impl ShuffleHolds {
 impl Sim<'_> {
     /// Asks about every pair that holds something back. The latest start that was ever named for a wait holds, so that
     /// a policy can't let a job wait for ever.
-    pub(super) fn time_shuffles(&mut self) {
+    pub(in crate::yarn) fn time_shuffles(&mut self) {
         let Some(times) = self.run.dispatch.as_times_shuffles() else { return };
         let now = Timestamp(self.now.0);
         let before = std::mem::take(&mut self.gathering.waits);

@@ -4,8 +4,8 @@
 //! (80 %) until its use falls below that less 5 points; each second in which it is congested when sampled counts.
 //! While the cluster stands empty and no stream of others runs, seconds are counted without being sampled.
 
-use super::rm::Sim;
-use super::run::SimError;
+use super::Sim;
+use super::super::run::SimError;
 use hintd_model::units::{Bytes, Micros, RackIdx};
 use hintd_policy::dispatch::DispatchEvent;
 
@@ -19,7 +19,7 @@ const STALLED: Micros = Micros::from_secs(6 * 3600);
 
 /// What is sampled, and what was told of it.
 #[derive(Debug)]
-pub(super) struct Racks {
+pub(in crate::yarn) struct Racks {
     /// By rack: use as last told, and whether it is congested.
     told: Vec<(u32, bool)>,
     next: Option<Micros>,
@@ -31,20 +31,20 @@ pub(super) struct Racks {
 }
 
 impl Racks {
-    pub(super) fn new(racks: usize) -> Self {
+    pub(in crate::yarn) fn new(racks: usize) -> Self {
         Self { told: vec![(0, false); racks], next: None, idle_from: None, shuffle: 0, maps: 0 }
     }
 
-    pub(super) const fn next_sample(&self) -> Option<Micros> {
+    pub(in crate::yarn) const fn next_sample(&self) -> Option<Micros> {
         self.next
     }
 
-    pub(super) const fn job_begins(&mut self, shuffle: Bytes, maps: u32) {
+    pub(in crate::yarn) const fn job_begins(&mut self, shuffle: Bytes, maps: u32) {
         self.shuffle += shuffle.0 as u128;
         self.maps += maps as u64;
     }
 
-    pub(super) const fn job_ends(&mut self, shuffle: Bytes, maps: u32) {
+    pub(in crate::yarn) const fn job_ends(&mut self, shuffle: Bytes, maps: u32) {
         self.shuffle -= shuffle.0 as u128;
         self.maps -= maps as u64;
     }
@@ -57,7 +57,7 @@ impl Racks {
 
 impl Sim<'_> {
     /// A job comes: from the next whole second on there is something to sample.
-    pub(super) fn begin_sampling(&mut self) {
+    pub(in crate::yarn) fn begin_sampling(&mut self) {
         if self.racks.next.is_some() {
             return;
         }
@@ -68,7 +68,7 @@ impl Sim<'_> {
         self.racks.next = Some(Micros(next));
     }
 
-    pub(super) fn sample(&mut self) -> Result<(), SimError> {
+    pub(in crate::yarn) fn sample(&mut self) -> Result<(), SimError> {
         let mut quiet = true;
         for rack in 0..self.racks.told.len() {
             quiet &= self.sample_rack(RackIdx::new(rack));
@@ -104,7 +104,7 @@ impl Sim<'_> {
     /// Share of nodes whose running maps put out more than m × ΣS ÷ ΣK (Eq. 3.3), m the node's containers.
     fn over_threshold(&self) -> f64 {
         let output_of_a_map = self.racks.output_of_a_map();
-        let over = |node: &&super::tables::Node| node.output as f64 > f64::from(node.limit) * output_of_a_map;
+        let over = |node: &&super::super::tables::Node| node.output as f64 > f64::from(node.limit) * output_of_a_map;
         match self.nodes.len() {
             0 => 0.0,
             nodes => self.nodes.iter().filter(over).count() as f64 / nodes as f64,

@@ -1,14 +1,14 @@
 //! Invariants: counted at every event in a few additions, recounted from the tables now and then and at the end.
 
-use super::rm::Sim;
-use super::run::SimError;
-use super::shares::{Kind, Shares};
-use super::tables::{Job, Phase};
+use super::Sim;
+use super::super::run::SimError;
+use super::super::shares::{Kind, Shares};
+use super::super::tables::{Job, Phase};
 use hintd_model::units::{Bytes, NodeIdx};
 
 /// What should hold, counted beside the tables.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(in crate::yarn) struct Ledger {
     on: bool,
     /// Tasks of submitted jobs.
     tasks: u64,
@@ -31,28 +31,28 @@ pub(super) struct Ledger {
 const RECOUNTED: u64 = 1 << 16;
 
 impl Ledger {
-    pub(super) const fn new(on: bool) -> Self {
+    pub(in crate::yarn) const fn new(on: bool) -> Self {
         Self { on, tasks: 0, ended: 0, failed: 0, done: 0, reruns: 0, arrived: [0; 2], due: [0; 2], recounted: 0 }
     }
 
-    pub(super) fn submitted(&mut self, shares: &Shares) {
+    pub(in crate::yarn) fn submitted(&mut self, shares: &Shares) {
         self.tasks += u64::from(shares.maps()) + u64::from(shares.reduces());
     }
 
-    pub(super) const fn ended(&mut self) {
+    pub(in crate::yarn) const fn ended(&mut self) {
         self.ended += 1;
     }
 
-    pub(super) const fn failed(&mut self) {
+    pub(in crate::yarn) const fn failed(&mut self) {
         self.failed += 1;
     }
 
     /// A task has all its bytes.
-    pub(super) const fn arrived(&mut self, kind: Kind, bytes: Bytes) {
+    pub(in crate::yarn) const fn arrived(&mut self, kind: Kind, bytes: Bytes) {
         self.arrived[kind as usize] += bytes.0;
     }
 
-    pub(super) fn job_done(&mut self, job: &Job) {
+    pub(in crate::yarn) fn job_done(&mut self, job: &Job) {
         self.done += u64::from(job.maps.len()) + u64::from(job.reduces.len());
         self.reruns += job.reruns;
         self.due[0] += job.shares.input().0;
@@ -62,7 +62,7 @@ impl Ledger {
 
 impl Sim<'_> {
     /// Recounts what lives; of tasks' states, those of some jobs.
-    pub(super) fn check(&mut self) -> Result<(), SimError> {
+    pub(in crate::yarn) fn check(&mut self) -> Result<(), SimError> {
         if !self.ledger.on {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl Sim<'_> {
     }
 
     /// After the last job's end: nothing is left, every task ended once, every byte arrived once a run.
-    pub(super) fn check_end(&mut self) -> Result<(), SimError> {
+    pub(in crate::yarn) fn check_end(&mut self) -> Result<(), SimError> {
         if !self.ledger.on {
             return Ok(());
         }
