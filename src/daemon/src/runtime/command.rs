@@ -1,15 +1,13 @@
 //! What the engine's thread is asked, and the bounded queue to it.
 
-use super::commits::CommitClaim;
 use super::options::WatchLimits;
+use super::follow_event::FollowEvent;
 use super::outbox::Outbox;
-use super::replace::FollowEvent;
 use super::watchers::{WatchCaller, Watching};
-use super::worth::WorthCall;
 use crate::store::StoreFailure;
 use hintd_engine::holding::wish::{ShuffleWish, WishTurn};
 use hintd_engine::prediction::Runs;
-use hintd_engine::worth::book::WorthView;
+use hintd_engine::worth::book::{ComparedView, WorthView};
 use hintd_engine::{
     Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, Engine, EngineCounts, EngineSettings,
     Followed, ImmediateRequest, LearnedRun, LeaseFilter, LeaseHeld, MoveNote, PackedAnswer, PackedExplained, PlanView,
@@ -22,6 +20,7 @@ use hintd_policy::plan::JobProgress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -251,6 +250,46 @@ pub struct EngineReport {
     pub plan: Option<PlanView>,
     /// What hints are worth, by queue.
     pub worth: WorthView,
+}
+
+/// Who has the say over a commit: its caller, until the engine takes it.
+#[derive(Debug, Default)]
+pub(super) struct CommitClaim(AtomicU8);
+
+const CLAIM_WAITING: u8 = 0;
+const CLAIM_TAKEN: u8 = 1;
+const CLAIM_GIVEN_UP: u8 = 2;
+
+impl CommitClaim {
+    /// The engine takes it; `false`: the caller is gone.
+    pub(super) fn take(&self) -> bool {
+        self.moves_to(CLAIM_TAKEN)
+    }
+
+    /// The caller goes; `false`: the engine has taken it.
+    pub(super) fn give_up(&self) -> bool {
+        self.moves_to(CLAIM_GIVEN_UP)
+    }
+
+    pub(super) fn is_taken(&self) -> bool {
+        self.0.load(Ordering::Acquire) == CLAIM_TAKEN
+    }
+
+    fn moves_to(&self, state: u8) -> bool {
+        self.0.compare_exchange(CLAIM_WAITING, state, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// Something with the comparison of hinted and held-out applications.
+pub(super) enum WorthCall {
+    /// An application ended; `took`: so long after it was submitted, where it succeeded.
+    Ended { application: ApplicationId, took: Option<Micros> },
+    /// Applications whose end is awaited.
+    Awaited(Reply<Vec<ApplicationId>>),
+    /// Recurring keys that are compared.
+    Keys(Reply<Vec<ComparedView>>),
+    /// An operator lets a key have hints again; false: nothing is known of it.
+    Allow { key: String, reply: Reply<Result<bool, Refusal>> },
 }
 
 /// What a commit came to.

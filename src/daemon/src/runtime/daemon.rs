@@ -1,30 +1,39 @@
 //! The daemon as services see it: one handle, cloned freely.
 
+pub(in crate::runtime) mod commits;
+pub mod input_homes;
+pub mod listing;
+pub mod locate;
+pub mod network_file;
+mod open_round;
+pub mod page;
+pub mod place;
+mod planning;
+pub(in crate::runtime) mod plans;
+mod quotas;
+pub mod racks;
+mod reload;
+mod replace;
+mod rounds;
+pub(in crate::runtime) mod search;
+pub mod shuffle_progress;
+pub mod training;
+mod worth;
+
 use super::answered_requests::AnsweredRequests;
+use super::background::BackgroundQueue;
 use super::clock::Clock;
 use super::command::{Command, EngineHandle, EngineReport, ListCall, gone};
 use super::engine_exit::EngineExitNotifier;
 use super::engine_thread::{EngineThread, Shared};
-use super::input_homes::ToldHomes;
-use super::listing::Listing;
-use super::locate::Locator;
+use super::follow_event::FollowEvent;
 use super::metric_handles::MetricHandles;
-use super::network_file::FollowedNetwork;
 use super::options::{Options, ReloadHook, Settings, WatchLimits};
 use super::outbox::{Outbox, Outboxes};
-use super::page::PageState;
-use super::plans::REPLICA_QUESTIONS_MAX;
 use super::pool::{JobContext, Pool};
-use super::quotas::Quotas;
-use super::racks::HdfsRacks;
 use super::records::Recorder;
 use super::registries::FeedRegistries;
-use super::reload::LastReload;
-use super::replace::{self, BackgroundQueue, FollowEvent};
-use super::rounds::{self, Rounds};
 use super::servers::Servers;
-use super::shuffle_progress::ShuffleProgress;
-use super::training::Training;
 use super::unpacking::{UnpackLimiter, UnpackPermit};
 use super::watchers::{WatchCaller, Watchers, Watching};
 use super::{Ready, StuckPlacers};
@@ -43,6 +52,17 @@ use hintd_engine::{
     RecoveredCounts, Refusal, Released,
 };
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
+use input_homes::ToldHomes;
+use listing::Listing;
+use locate::Locator;
+use network_file::FollowedNetwork;
+use page::PageState;
+use plans::REPLICA_QUESTIONS_MAX;
+use quotas::Quotas;
+use racks::HdfsRacks;
+use reload::LastReload;
+use rounds::Rounds;
+use shuffle_progress::ShuffleProgress;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -52,6 +72,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
+use training::Training;
 
 /// The running daemon.
 #[derive(Clone)]
@@ -292,9 +313,9 @@ impl Daemon {
         daemon.follow_network();
         tokio::spawn(replace::run(daemon.clone(), waiting));
         tokio::spawn(rounds::run(daemon.clone()));
-        tokio::spawn(super::planning::run(daemon.clone()));
-        tokio::spawn(super::training::run(daemon.clone()));
-        tokio::spawn(super::network_file::run(daemon.clone()));
+        tokio::spawn(planning::run(daemon.clone()));
+        tokio::spawn(training::run(daemon.clone()));
+        tokio::spawn(network_file::run(daemon.clone()));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
     }
 

@@ -4,17 +4,22 @@
 //! and its answer waits in [`PendingBatches`] until the journal's writer says so; a batch that could not be
 //! written is undone, and readiness goes off until the disk is back.
 
+mod circuits;
+mod plans;
+mod policies;
+mod worth;
+
 use super::answered_requests::AnsweredRequests;
 use super::clock::Clock;
 use super::command::{Command, Committed, DetachedRequest, EngineHandle, EngineReport, Envelope, Reply};
-use super::input_homes::ToldHomes;
+use super::background::{BackgroundQueue, LATE, LostTasks};
+use super::daemon::input_homes::ToldHomes;
+use super::follow_event::{FollowEvent, FollowPayload};
 use super::metric_handles::{Depths, FlowCounts, MetricHandles};
 use super::outbox::Outboxes;
 use super::pending_batches::{PendingBatches, Returned};
-use super::plans::PlanChangeQueue;
 use super::pool::Pool;
 use super::registries::{FeedCounts, FeedRegistries};
-use super::replace::{BackgroundQueue, FollowEvent, FollowPayload, LATE, LostTasks};
 use super::servers::Servers;
 use super::watchers::{WatchCaller, Watchers, Watching};
 use super::{Ready, options::FollowOptions, options::WatchLimits};
@@ -27,6 +32,7 @@ use hintd_engine::{
 use hintd_model::cluster::ModelError;
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::{IndexedFlows, Policy};
+use plans::PlanChangeQueue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -506,7 +512,7 @@ impl EngineThread {
                         self.engine.unwatch(&watcher, now);
                     }
                 }
-                Effect::ControllerLeft { watcher } => super::circuits::log_left(&watcher),
+                Effect::ControllerLeft { watcher } => circuits::log_left(&watcher),
                 Effect::WatchEnded { watcher, reason } => {
                     tracing::warn!(%watcher, %reason, "a route watcher's stream ends");
                     self.shared.watchers.end(&watcher, &reason);
@@ -527,7 +533,7 @@ impl EngineThread {
                     let why = "a run is not noted: the last start cut it in two, and too little was heard since";
                     tracing::info!(%key, %application, "{why}");
                 }
-                Effect::Verdict(change) => super::worth::log_verdict(&change),
+                Effect::Verdict(change) => worth::log_verdict(&change),
                 Effect::Count(counter, by) => self.shared.metrics.count(counter, by),
                 Effect::AdherenceFinalized(counted) => self.shared.metrics.adherence(&counted.0, &counted.1),
             }

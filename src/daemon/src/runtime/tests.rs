@@ -4,8 +4,8 @@
 use super::Daemon;
 use super::command::Command;
 use super::options::WatchLimits;
-use super::place::RequestOptions;
-use super::plans::REPLICA_QUESTIONS_MAX;
+use super::daemon::place::RequestOptions;
+use super::daemon::plans::REPLICA_QUESTIONS_MAX;
 use super::watchers::WatchCaller;
 use crate::config::Config;
 use crate::server::{Running, start};

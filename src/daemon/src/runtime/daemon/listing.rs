@@ -1,7 +1,7 @@
 //! Which attempts there are, as a ResourceManager lists them: nobody else's get tokens where one is asked.
 
-use super::command::Command;
-use super::daemon::Daemon;
+use super::super::command::Command;
+use super::Daemon;
 use hintd_engine::{Proof, Refusal, Shown};
 use hintd_model::units::AttemptId;
 use std::pin::Pin;
@@ -32,7 +32,7 @@ impl Daemon {
     ///
     /// # Errors
     /// As [`Listing::look`]; [`Refusal::NoToken`], [`Refusal::BadToken`].
-    pub(super) async fn listed_proof(&self, attempt: AttemptId, proof: Proof) -> Result<Proof, Refusal> {
+    pub(in crate::runtime) async fn listed_proof(&self, attempt: AttemptId, proof: Proof) -> Result<Proof, Refusal> {
         let (Some(listing), Proof::Shown(shown)) = (self.0.listing.get(), &proof) else { return Ok(proof) };
         if !listing.lists(attempt) {
             if self.may_tell(attempt, proof.clone()).await? {

@@ -1,7 +1,7 @@
 //! The network of a file, kept in step with the file and with the nodes that are known.
 
-use super::daemon::Daemon;
-use super::options::NetworkSource;
+use super::Daemon;
+use super::super::options::NetworkSource;
 use crate::notice::{Notice, NoticeKind};
 use hintd_engine::Refusal;
 use hintd_model::cluster::{NodeState, NodeStatics, Snapshot, Source};
@@ -21,7 +21,7 @@ const MATTER: &str = "network";
 
 /// What was made of the file last.
 #[derive(Debug, Default)]
-pub(super) struct FollowedNetwork {
+pub(in crate::runtime) struct FollowedNetwork {
     source: Option<Arc<NetworkSource>>,
     nodes: Option<Arc<NodeStatics>>,
     /// What the file says of nodes, beside the network; of the last time that it made one.
@@ -52,7 +52,7 @@ pub struct NetworkInForce {
 }
 
 /// Looks at the nodes until the daemon stops.
-pub(super) async fn run(daemon: Daemon) {
+pub(in crate::runtime) async fn run(daemon: Daemon) {
     loop {
         tokio::select! {
             () = daemon.stopping().cancelled() => return,
@@ -65,7 +65,7 @@ pub(super) async fn run(daemon: Daemon) {
 }
 
 /// The hosts that have registered, and their names.
-pub(super) fn known_hosts(snapshot: &Snapshot) -> KnownHosts {
+pub(in crate::runtime) fn known_hosts(snapshot: &Snapshot) -> KnownHosts {
     let statics = &snapshot.statics;
     let known = |node: NodeIdx| snapshot.state.get(node.at()).is_some_and(|state| *state != NodeState::Unregistered);
     let name = |node: NodeIdx| -> Arc<str> { statics.host[node.at()].as_str().into() };
@@ -100,7 +100,7 @@ fn notices(file: &Path, said: &Expanded) -> Vec<Notice> {
 
 impl Daemon {
     /// Brings the network in step with the file in force and the nodes that are known.
-    pub(super) fn follow_network(&self) {
+    pub(in crate::runtime) fn follow_network(&self) {
         let mut followed = self.followed_network();
         let source = self.settings().network.clone();
         let Some(source) = source else {
@@ -167,7 +167,7 @@ impl Daemon {
     ///
     /// # Errors
     /// [`Refusal::Invalid`] with what it makes instead.
-    pub(super) async fn check_network(&self, source: Option<Arc<NetworkSource>>) -> Result<(), Refusal> {
+    pub(in crate::runtime) async fn check_network(&self, source: Option<Arc<NetworkSource>>) -> Result<(), Refusal> {
         let Some(source) = source else { return Ok(()) };
         let daemon = self.clone();
         let checked = tokio::task::spawn_blocking(move || {

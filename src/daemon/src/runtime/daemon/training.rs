@@ -5,10 +5,9 @@
 //! other, and records keep the policy that made them. It needs no journal: runs are in memory as well, and a file that can't
 //! be written now is written after the next training.
 
-use super::command::{Command, PlanCall};
-use super::daemon::Daemon;
-use super::engine_thread::EngineThread;
-use super::options::Settings;
+use super::super::command::{Command, PlanCall};
+use super::Daemon;
+use super::super::options::Settings;
 use crate::regular_file::{self, Readers};
 use hintd_engine::Refusal;
 use hintd_engine::prediction::{Run, Runs};
@@ -36,7 +35,7 @@ const FILE_FORMAT: &str = "1";
 
 /// How training of the daemon's policies stands.
 #[derive(Debug, Default)]
-pub(super) struct Training {
+pub(in crate::runtime) struct Training {
     journal: PathBuf,
     of: Mutex<BTreeMap<&'static str, PolicyTraining>>,
 }
@@ -86,7 +85,7 @@ impl Seen {
 impl Training {
     /// Puts in force what was learnt before the daemon's start. A file that is damaged is named and left as it is: the next
     /// training takes its place.
-    pub(super) fn restore(settings: &mut Settings, journal: &Path) -> Self {
+    pub(in crate::runtime) fn restore(settings: &mut Settings, journal: &Path) -> Self {
         let training = Self { journal: journal.to_owned(), of: Mutex::default() };
         for (name, policy) in &mut settings.policies.built {
             let Some(learner) = policy.as_learn() else { continue };
@@ -133,7 +132,7 @@ impl Training {
 }
 
 /// Looks at what finished until the daemon stops.
-pub(super) async fn run(daemon: Daemon) {
+pub(in crate::runtime) async fn run(daemon: Daemon) {
     loop {
         tokio::select! {
             () = daemon.stopping().cancelled() => return,
@@ -220,14 +219,6 @@ impl Daemon {
     #[must_use]
     pub fn training_of(&self, policy: &str) -> PolicyTraining {
         self.0.training.of(policy)
-    }
-}
-
-impl EngineThread {
-    /// Dispatchers go by these policies from now on.
-    pub(super) fn take_policies(&mut self, policies: &BTreeMap<&'static str, Arc<dyn Policy>>, now: Timestamp) {
-        self.engine.redispatch(&|name| policies.get(name).cloned(), now);
-        self.state_changed();
     }
 }
 

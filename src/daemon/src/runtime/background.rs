@@ -1,14 +1,10 @@
-//! Placing tasks that were lost, or that waited for too long: the engine says which, this runs the request and tells
-//! the application. And rounds of rebalancing, which are searched beside it.
+//! What the engine wants done beside its thread, and the queue that it waits in.
 
-use super::daemon::Daemon;
-use super::outbox::Weigh;
-use super::pool::JobContext;
-use hintd_engine::{Answer, FollowBody, Mode, Refusal, Round};
+use super::follow_event::FollowEvent;
+use hintd_engine::{FollowBody, Refusal, Round};
 use hintd_model::cluster::HintRequest;
 use hintd_model::units::{HostName, Micros};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -41,7 +37,7 @@ const WAITING_MAX: usize = 8_192;
 /// by then.
 const RETRY_AFTER: Micros = Micros::from_secs(5);
 
-/// The engine's end of the queue to [`run`]. Its thread never waits for a place: placing needs that thread.
+/// The engine's end of the queue to who does it. Its thread never waits for a place: placing needs that thread.
 #[derive(Debug)]
 pub(super) struct BackgroundQueue(mpsc::Sender<BackgroundWork>);
 
@@ -77,123 +73,9 @@ impl BackgroundQueue {
     }
 }
 
-/// A message on a Follow stream.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FollowEvent {
-    /// Why it is sent.
-    pub cause: &'static str,
-    /// What is sent.
-    pub what: FollowPayload,
-}
-
-/// What a Follow stream carries.
-#[derive(Debug, Clone, PartialEq)]
-pub enum FollowPayload {
-    /// Hints for tasks that are to run again.
-    Hints(Arc<Answer>),
-    /// Everything else.
-    Advice(FollowBody),
-}
-
-impl Weigh for FollowEvent {
-    fn bytes(&self) -> usize {
-        const ADVICE: usize = 512;
-        match &self.what {
-            FollowPayload::Hints(answer) => ADVICE + answer.decision.wire_bytes(),
-            FollowPayload::Advice(FollowBody::Withdraw { leases, .. }) => ADVICE + size_of_val(leases.as_slice()),
-            FollowPayload::Advice(_) => ADVICE,
-        }
-    }
-}
-
-impl FollowEvent {
-    pub(super) const fn advice(cause: &'static str, body: FollowBody) -> Self {
-        Self { cause, what: FollowPayload::Advice(body) }
-    }
-}
-
-/// How often an overloaded or failing daemon tries again, and the wait between.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(200);
-
-/// Places what is lost, one after another: a rack that fails must not crowd out requests.
-pub(super) async fn run(daemon: Daemon, mut lost: mpsc::Receiver<BackgroundWork>) {
-    while let Some(next) = lost.recv().await {
-        if daemon.stopping().is_cancelled() {
-            return;
-        }
-        let lost = match next {
-            BackgroundWork::LostTasks(lost) => lost,
-            BackgroundWork::Round(round) => {
-                tokio::spawn(rebalance(daemon.clone(), round)); // nothing lost waits for it
-                continue;
-            }
-        };
-        let told = match place_again(&daemon, &lost.request).await {
-            // It is held out, or its recurring job stopped: it gets no hints on Follow either.
-            Ok(answer) if answer.decision.withheld.is_some() => Vec::new(),
-            Ok(answer) => {
-                let LostTasks { request, cause, node } = &lost;
-                tracing::info!(decision_id = %answer.decision.id, attempt = %request.attempt, ?node, cause,
-                    "tasks were placed anew");
-                vec![FollowEvent { cause, what: FollowPayload::Hints(answer) }]
-            }
-            Err(refusal) => lost.refused(&refusal),
-        };
-        for message in told {
-            daemon.tell(lost.request.attempt, message);
-        }
-    }
-}
-
-/// Searches one round on the pool, under the policies in force, and tells the engine. Where the pool has no place for it
-/// the round is none: there will be another.
-async fn rebalance(daemon: Daemon, round: Arc<Round>) {
-    let settings = daemon.settings();
-    let deadline = Instant::now() + Duration::from_micros(settings.engine.rebalance.every.0);
-    let number = round.number;
-    let stopping = daemon.stopping().clone();
-    let search = move |job: JobContext| {
-        let policy_of = |request: &HintRequest| {
-            let chosen = settings.choose(&request.queue, &request.framework, request.policy.as_deref()).ok();
-            let (_, name) = chosen.filter(|(mode, _)| *mode == Mode::On)?;
-            settings.policies.built.get(name).map(|policy| (name, Arc::clone(policy)))
-        };
-        round.search(policy_of, job.steps(settings.placer.steps), &mut || {
-            Instant::now() >= deadline || stopping.is_cancelled()
-        })
-    };
-    match daemon.search(deadline, search).await {
-        Ok(found) => {
-            tracing::debug!(
-                round = number,
-                moves = found.moves.len(),
-                left_out = found.left_out,
-                "moves were looked for"
-            );
-            daemon.rebalanced(number, found);
-        }
-        Err(refusal) => tracing::debug!(round = number, %refusal, "no moves were looked for"),
-    }
-}
-
-async fn place_again(daemon: &Daemon, request: &Arc<HintRequest>) -> Result<Arc<Answer>, Refusal> {
-    let mut tries = 1;
-    loop {
-        let deadline = Instant::now() + daemon.settings().placer.deadline_default;
-        match daemon.place(request, 0, daemon.next_decision(), deadline).await {
-            Err(Refusal::Unavailable { .. } | Refusal::DeadlineExceeded(_)) if tries < TRIES => {
-                tries += 1;
-                tokio::time::sleep(PAUSE * tries).await;
-            }
-            other => return other,
-        }
-    }
-}
-
 impl LostTasks {
     /// Notes that they found no place; returns what their attempt is to be told.
-    fn refused(&self, refusal: &Refusal) -> Vec<FollowEvent> {
+    pub(super) fn refused(&self, refusal: &Refusal) -> Vec<FollowEvent> {
         let Self { request, cause, node } = self;
         if *cause == LATE {
             // They go on waiting, and the engine has told why.

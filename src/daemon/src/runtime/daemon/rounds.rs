@@ -6,12 +6,13 @@
 //! decided without it. One that has less time then than the round takes is searched alone: it would end the search of all others.
 //! A round that ends in a panic is none: each of its requests is searched alone, and only the one that brings the panic is hurt by it.
 
-use super::daemon::Daemon;
-use super::options::Settings;
-use super::place::{SearchInputs, SearchOutcome, chosen, passed, placer, reserve, within_bytes};
-use super::pool::{JobContext, PlaceInQueue, QueueView};
+use super::Daemon;
+use super::super::options::Settings;
+use super::open_round::OpenRound;
+use super::search::{SearchInputs, SearchOutcome, chosen, passed, placer, reserve, within_bytes};
+use super::super::pool::{JobContext, PlaceInQueue, QueueView};
 use crate::times::micros;
-use hintd_engine::records::{Probe, RoundInputs, RoundMember};
+use hintd_engine::records::{Probe, RoundInputs, RoundPosition};
 use hintd_engine::rounds::{Gathering, Gathers, RoundSettings};
 use hintd_engine::{Mode, PlacerSettings, PlannedRun, Proposal, Refusal, RoundMember, propose_together};
 use hintd_model::cluster::HintRequest;
@@ -23,7 +24,7 @@ use tokio::sync::{Notify, oneshot};
 
 /// Requests that gather, of one daemon.
 #[derive(Debug)]
-pub(super) struct Rounds {
+pub(in crate::runtime) struct Rounds {
     gathering: Mutex<State>,
     /// Something may be due earlier than the task thinks.
     changed: Notify,
@@ -39,20 +40,20 @@ struct State {
 }
 
 /// A request that gathers.
-pub(super) struct Waiter {
-    pub(super) request: Arc<HintRequest>,
-    pub(super) settings: Arc<Settings>,
-    pub(super) policy: &'static str,
-    pub(super) located: Option<Arc<[String]>>,
-    pub(super) planned: Option<Arc<PlannedRun>>,
+pub(in crate::runtime) struct Waiter {
+    pub(in crate::runtime) request: Arc<HintRequest>,
+    pub(in crate::runtime) settings: Arc<Settings>,
+    pub(in crate::runtime) policy: &'static str,
+    pub(in crate::runtime) located: Option<Arc<[String]>>,
+    pub(in crate::runtime) planned: Option<Arc<PlannedRun>>,
     /// Whether it is to be recorded.
-    pub(super) recorded: bool,
-    pub(super) began: Instant,
-    pub(super) deadline: Instant,
+    pub(in crate::runtime) recorded: bool,
+    pub(in crate::runtime) began: Instant,
+    pub(in crate::runtime) deadline: Instant,
     /// When it came here.
-    pub(super) joined: Instant,
-    pub(super) place: PlaceInQueue,
-    pub(super) answer: oneshot::Sender<RoundAnswer>,
+    pub(in crate::runtime) joined: Instant,
+    pub(in crate::runtime) place: PlaceInQueue,
+    pub(in crate::runtime) answer: oneshot::Sender<RoundAnswer>,
 }
 
 impl Waiter {
@@ -75,7 +76,7 @@ impl Waiter {
 }
 
 /// What a round comes to for one request.
-pub(super) enum RoundAnswer {
+pub(in crate::runtime) enum RoundAnswer {
     /// It was searched for, from then on.
     Searched(Box<SearchOutcome>, Instant),
     /// It was not.
@@ -107,23 +108,11 @@ impl Gathers for Waiter {
 }
 
 /// Held by who waits for a round: if its caller goes its place is given back, and others fill the round.
-pub(super) struct WaitsForRound<'a>(&'a Rounds);
+pub(in crate::runtime) struct WaitsForRound<'a>(&'a Rounds);
 
 impl Drop for WaitsForRound<'_> {
     fn drop(&mut self) {
         self.0.changed.notify_one();
-    }
-}
-
-/// Held by all who have something of a round, until it is committed or can't be: then the next one may begin.
-#[derive(Debug)]
-pub(super) struct OpenRound(Daemon);
-
-impl Drop for OpenRound {
-    fn drop(&mut self) {
-        let rounds = &self.0.0.rounds;
-        rounds.lock().gathering.ended();
-        rounds.changed.notify_one();
     }
 }
 
@@ -134,6 +123,12 @@ impl Default for Rounds {
 }
 
 impl Rounds {
+    /// A round is over: the next one may begin.
+    pub(in crate::runtime) fn ended(&self) {
+        self.lock().gathering.ended();
+        self.changed.notify_one();
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing under this lock can panic half way through a change.
         self.gathering.lock().unwrap_or_else(PoisonError::into_inner)
@@ -144,18 +139,18 @@ impl Rounds {
     }
 
     /// Whether a request that is to be decided by `until` has the time for a round, and there are any.
-    pub(super) fn has_time(&self, until: Instant, settings: &RoundSettings) -> bool {
+    pub(in crate::runtime) fn has_time(&self, until: Instant, settings: &RoundSettings) -> bool {
         let mut state = self.lock();
         !state.closed && state.gathering.has_time(self.time(Instant::now()), self.time(until), settings)
     }
 
     /// For one that is about to wait; to be dropped after its end of the answer.
-    pub(super) const fn waits(&self) -> WaitsForRound<'_> {
+    pub(in crate::runtime) const fn waits(&self) -> WaitsForRound<'_> {
         WaitsForRound(self)
     }
 
     /// One more gathers; where nothing does any more it is told to go alone.
-    pub(super) fn join(&self, waiter: Waiter, until: Instant, settings: RoundSettings) {
+    pub(in crate::runtime) fn join(&self, waiter: Waiter, until: Instant, settings: RoundSettings) {
         let (now, until) = (self.time(waiter.joined), self.time(until));
         let mut state = self.lock();
         if state.closed {
@@ -179,13 +174,13 @@ impl Rounds {
 
     /// Requests that gather.
     #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
+    pub(in crate::runtime) fn waiting(&self) -> usize {
         self.lock().gathering.waiting()
     }
 }
 
 /// Begins rounds as they are due. At a shutdown all that gathers is decided at once.
-pub(super) async fn run(daemon: Daemon) {
+pub(in crate::runtime) async fn run(daemon: Daemon) {
     let rounds = &daemon.0.rounds;
     while !daemon.stopping().is_cancelled() {
         let next = rounds.next();
@@ -311,7 +306,7 @@ fn search(daemon: &Daemon, round: &[Waiter], started: Instant, queue: &QueueView
     let (stopped, ended) = (probe.stopped(), Instant::now());
     let outcome = |(at, (found, settings)): (usize, (Result<Proposal, Refusal>, PlacerSettings))| {
         let most = round[at].settings.limits.answer_bytes;
-        let round = inputs.as_ref().map(|inputs| RoundMember { inputs: Arc::clone(inputs), at });
+        let round = inputs.as_ref().map(|inputs| RoundPosition { inputs: Arc::clone(inputs), at });
         let inputs = SearchInputs { generation: Arc::clone(&generation), placer: settings, now, stopped, round };
         let found = found.and_then(|proposal| within_bytes(proposal, most)).map(Box::new);
         SearchOutcome { inputs, found, ended, open: None }

@@ -2,7 +2,7 @@
 //!
 //! Keys and sessions are kept hashed, in memory only: with the process they end.
 
-use super::daemon::Daemon;
+use super::Daemon;
 use hintd_engine::Refusal;
 use hintd_model::units::Micros;
 use sha2::{Digest as _, Sha256};
@@ -37,13 +37,13 @@ pub struct PageAccess {
 
 /// The page of a daemon: whether it is on, and who may look once its listener is up.
 #[derive(Debug)]
-pub(super) struct PageState {
+pub(in crate::runtime) struct PageState {
     is_on: bool,
     access: OnceLock<Arc<PageAccess>>,
 }
 
 impl PageState {
-    pub(super) const fn new(is_on: bool) -> Self {
+    pub(in crate::runtime) const fn new(is_on: bool) -> Self {
         Self { is_on, access: OnceLock::new() }
     }
 }

@@ -1,16 +1,20 @@
 //! The path of a request: look up, place, commit, place again where another was faster.
 
-use super::command::{Command, Committed, DetachedRequest};
-use super::commits::{CommitClaim, PendingCommit, UnrecordedDecision};
-use super::daemon::Daemon;
-use super::options::Settings;
-use super::pool::JobContext;
-use super::rounds::{OpenRound, RoundAnswer, Waiter};
-use super::unpacking::UnpackPermit;
+use super::super::command::{Command, CommitClaim, Committed, DetachedRequest};
+use super::commits::{PendingCommit, UnrecordedDecision};
+use super::open_round::OpenRound;
+use super::Daemon;
+use super::super::options::Settings;
+use super::super::pool::JobContext;
+use super::rounds::{RoundAnswer, Waiter};
+use super::search::{
+    SearchInputs, SearchMode, SearchOutcome, chosen, passed, placer, policies, reserve, search, within_bytes,
+};
+use super::super::unpacking::UnpackPermit;
 use crate::telemetry::metrics::Stage;
 use crate::telemetry::spans::RequestSpan;
 use crate::times::micros;
-use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome, RoundMember};
+use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome, RoundPosition};
 use hintd_engine::{
     Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, PlacerSettings, PlannedRun, Proof,
     Proposal, Refusal, SelectedPolicy, Participation, Token, is_chained, late_of, may_gather, may_wait, propose,
@@ -23,13 +27,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
-
-/// The policy whose placement others are compared with: what YARN does by itself.
-const BASELINE: &str = "capacity";
-/// The time left by this is for commit and disk: a search may use all but a fourth.
-const RESERVE_DIVISOR: u32 = 4;
-/// More than this is kept back only where commits take longer.
-const RESERVE_MAX: Duration = Duration::from_millis(50);
 
 /// One request on its way.
 struct RequestContext {
@@ -74,33 +71,13 @@ pub struct Refused {
     /// It is recorded under the id that the decision would have had.
     pub recorded: bool,
     /// The recorder was told of it, or is to be told of it later, or it is one of those that are left out.
-    pub(super) seen: bool,
+    pub(in crate::runtime) seen: bool,
 }
 
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
         Self { refusal, recorded: false, seen: false }
     }
-}
-
-/// What a search was made of.
-pub(super) struct SearchInputs {
-    pub(super) generation: Arc<Generation>,
-    pub(super) placer: PlacerSettings,
-    pub(super) now: Timestamp,
-    /// At which look the deadline ended it.
-    pub(super) stopped: Option<u64>,
-    /// The round that it was part of.
-    pub(super) round: Option<RoundMember>,
-}
-
-pub(super) struct SearchOutcome {
-    pub(super) inputs: SearchInputs,
-    /// Boxed: a request waits with it for its commit.
-    pub(super) found: Result<Box<Proposal>, Refusal>,
-    pub(super) ended: Instant,
-    /// Held until the commit is over, where it was part of a round.
-    pub(super) open: Option<Arc<OpenRound>>,
 }
 
 /// What became of a search.
@@ -241,7 +218,7 @@ impl Daemon {
     }
 
     /// Places and commits what is not to wait.
-    pub(super) async fn place(
+    pub(in crate::runtime) async fn place(
         &self,
         request: &Arc<HintRequest>,
         digest: u64,
@@ -596,86 +573,7 @@ impl RequestContext {
     }
 }
 
-/// The chosen policy, and the default placement's.
-pub(super) fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &'s Arc<dyn Policy>) {
-    let built = &settings.policies.built;
-    let found = built.get(policy).expect("`choose` names policies that are built");
-    (found, built.get(BASELINE).unwrap_or(found))
-}
-
-/// What of the time left is for commit and disk: at least as much as commits take now; but half is for the search, which may
-/// be worth more than it looks.
-pub(super) fn reserve(left: Duration, commits: Duration) -> Duration {
-    (left / RESERVE_DIVISOR).min(RESERVE_MAX).max(commits.min(left / 2))
-}
-
-pub(super) fn placer(settings: &Settings, job: JobContext) -> PlacerSettings {
-    PlacerSettings {
-        steps: job.steps(settings.placer.steps),
-        fallbacks: settings.placer.fallbacks,
-        baseline: settings.placer.baseline && settings.policies.built.contains_key(BASELINE),
-        guard: settings.placer.guard.filter(|_| settings.policies.built.contains_key(BASELINE)),
-        containers_max: settings.limits.containers,
-        max_age: settings.engine.max_age,
-        pairs_max: settings.engine.routes.pairs_max,
-        min_bytes: settings.engine.routes.min_bytes,
-        chains: settings.engine.routes.chains,
-        located: None,
-        planned: None,
-        withhold: None,
-    }
-}
-
-pub(super) fn chosen<'s>(
-    settings: &'s Settings,
-    name: &'s str,
-    mode: Mode,
-) -> (&'s Arc<dyn Policy>, SelectedPolicy<'s>) {
-    let (policy, baseline) = policies(settings, name);
-    (policy, SelectedPolicy { policy: &**policy, baseline: &**baseline, mode, name })
-}
-
-/// How a request is searched for.
-struct SearchMode {
-    mode: Mode,
-    policy: &'static str,
-    /// Hints may come later, on Follow.
-    follows: bool,
-}
-
-/// The pure part, on a thread of the pool.
-fn search(
-    generation: &Generation,
-    request: &Arc<HintRequest>,
-    settings: &Settings,
-    search: SearchMode,
-    placer: &PlacerSettings,
-    now: Timestamp,
-    stop: &mut dyn FnMut() -> bool,
-) -> Result<Proposal, Refusal> {
-    let (found, chosen) = chosen(settings, search.policy, search.mode);
-    let waits = search.follows && placer.withhold.is_none() && may_wait(request, &chosen);
-    if waits && !is_chained(generation, request, &placer.chains) {
-        return propose_waiting(generation, request, &chosen, found, placer, now);
-    }
-    propose(generation, request, &chosen, placer, now, stop)
-}
-
-/// A proposal whose answer is no larger than it may be. Refused before anything is leased.
-pub(super) fn within_bytes(proposal: Proposal, most: usize) -> Result<Proposal, Refusal> {
-    let bytes = proposal.answer_bytes();
-    if bytes <= most {
-        return Ok(proposal);
-    }
-    let message = format!("the answer would have {bytes} bytes; at most {most} are allowed (limits.answer_bytes)");
-    Err(Refusal::Invalid { field: "groups".to_owned(), message })
-}
-
 /// 128 random bits: what an attempt shows for its own.
 fn token() -> Token {
     Token(format!("{:032x}", rand::random::<u128>()).into())
-}
-
-pub(super) fn passed(began: Instant, deadline: Instant) -> Refusal {
-    Refusal::DeadlineExceeded(micros(deadline.saturating_duration_since(began)))
 }

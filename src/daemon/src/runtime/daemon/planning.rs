@@ -1,8 +1,8 @@
 //! The daemon's own planning: at its times, and when an operator asks.
 
-use super::command::{Command, PlanCall};
-use super::daemon::Daemon;
-use super::options::{Planning, When};
+use super::super::command::{Command, PlanCall};
+use super::Daemon;
+use super::super::options::{Planning, When};
 use hintd_engine::plans::{GeneratedPlan, PlanRequest, make};
 use hintd_engine::{Refusal, plans};
 use hintd_model::units::{Calendar, Micros, Timestamp};
@@ -16,7 +16,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const DAY: i64 = 86_400_000_000;
 
 /// Plans at the configured times until the daemon stops.
-pub(super) async fn run(daemon: Daemon) {
+pub(in crate::runtime) async fn run(daemon: Daemon) {
     let mut last = daemon.clock().now();
     let mut when = daemon.settings().planning.when;
     loop {

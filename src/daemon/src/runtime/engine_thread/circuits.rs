@@ -1,7 +1,7 @@
 //! An optical switch's controller at the engine thread: what it reports is taken in, and what of it is new is logged.
 
-use super::command::Reply;
-use super::engine_thread::EngineThread;
+use super::super::command::Reply;
+use super::EngineThread;
 use hintd_engine::{CircuitReport, PortReport, Refusal};
 use hintd_model::network::optical::PortState;
 use hintd_model::units::Timestamp;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 const PORTS_LOGGED: usize = 20;
 
 impl EngineThread {
-    pub(super) fn report_circuits(
+    pub(in crate::runtime) fn report_circuits(
         &mut self,
         watcher: &Arc<str>,
         report: CircuitReport,
@@ -47,7 +47,7 @@ impl EngineThread {
 }
 
 /// What it said is set is not believed any longer.
-pub(super) fn log_left(watcher: &str) {
+pub(in crate::runtime) fn log_left(watcher: &str) {
     tracing::warn!(
         watcher,
         "the optical switch's controller is gone, or has to report anew: nobody sets circuits until then"

@@ -1,6 +1,6 @@
 //! Racks of hosts: who believes what, and what the network file says.
 
-use super::daemon::Daemon;
+use super::Daemon;
 use super::network_file::known_hosts;
 use hintd_engine::Refusal;
 use hintd_model::network::racks::{HostRacks, audit};

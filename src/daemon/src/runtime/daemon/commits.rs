@@ -3,56 +3,27 @@
 //! A caller is gone where its deadline passed or its connection broke. Before the engine takes the proposal, nothing is
 //! leased for it then. Afterwards the answer is kept, and a repeat of the request gets it, so it has a record, too.
 
-use super::command::{Committed, gone};
-use super::daemon::Daemon;
+use super::super::command::{CommitClaim, Committed, gone};
+use super::Daemon;
 use crate::telemetry::metrics::Stage;
 use hintd_engine::records::{DecidedRequest, RequestOutcome};
 use hintd_engine::{Answer, Decision, DetachedDispatcher, Refusal};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Who has the say over a commit: its caller, until the engine takes it.
-#[derive(Debug, Default)]
-pub(super) struct CommitClaim(AtomicU8);
-
-const WAITING: u8 = 0;
-const TAKEN: u8 = 1;
-const GIVEN_UP: u8 = 2;
-
-impl CommitClaim {
-    /// The engine takes it; `false`: the caller is gone.
-    pub(super) fn take(&self) -> bool {
-        self.moves_to(TAKEN)
-    }
-
-    /// The caller goes; `false`: the engine has taken it.
-    fn give_up(&self) -> bool {
-        self.moves_to(GIVEN_UP)
-    }
-
-    pub(super) fn is_taken(&self) -> bool {
-        self.0.load(Ordering::Acquire) == TAKEN
-    }
-
-    fn moves_to(&self, state: u8) -> bool {
-        self.0.compare_exchange(WAITING, state, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-}
-
 /// What is to be noted of a decision once it is durable.
-pub(super) struct UnrecordedDecision {
+pub(in crate::runtime) struct UnrecordedDecision {
     /// Of one that is to be recorded: as refused for its deadline, until it is answered; and what was proposed, where the
     /// commit may change it.
-    pub(super) record: Option<(Box<DecidedRequest>, Option<Box<Decision>>)>,
-    pub(super) policy: &'static str,
+    pub(in crate::runtime) record: Option<(Box<DecidedRequest>, Option<Box<Decision>>)>,
+    pub(in crate::runtime) policy: &'static str,
     /// When the request came.
-    pub(super) asked: Instant,
+    pub(in crate::runtime) asked: Instant,
     /// When its commit began.
-    pub(super) began: Instant,
+    pub(in crate::runtime) began: Instant,
 }
 
 impl UnrecordedDecision {
@@ -84,7 +55,7 @@ impl UnrecordedDecision {
 type Reply = oneshot::Receiver<Result<Committed, Refusal>>;
 
 /// A commit that its caller waits for. Dropped before its end, it is given up, or goes on without the caller.
-pub(super) struct PendingCommit<'d> {
+pub(in crate::runtime) struct PendingCommit<'d> {
     daemon: &'d Daemon,
     claim: Arc<CommitClaim>,
     deadline: Instant,
@@ -93,7 +64,7 @@ pub(super) struct PendingCommit<'d> {
 }
 
 impl<'d> PendingCommit<'d> {
-    pub(super) fn new(
+    pub(in crate::runtime) fn new(
         daemon: &'d Daemon,
         claim: Arc<CommitClaim>,
         reply: Reply,
@@ -104,7 +75,7 @@ impl<'d> PendingCommit<'d> {
     }
 
     /// What it came to, recorded if it is an answer.
-    pub(super) async fn ended(mut self) -> Result<Committed, Refusal> {
+    pub(in crate::runtime) async fn ended(mut self) -> Result<Committed, Refusal> {
         let (reply, _) = self.open.as_mut().expect("it is open until here");
         let committed = reply.await.unwrap_or_else(|_| Err(gone()));
         let (_, unrecorded) = self.open.take().expect("it is open until here");
@@ -145,7 +116,7 @@ impl Drop for PendingCommit<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::place::{Refused, RequestAnswer, RequestOptions};
-    use super::super::tests::{SOON, running, shuffle, stall, until, usable};
+    use super::super::super::tests::{SOON, running, shuffle, stall, until, usable};
     use super::*;
     use crate::server::Running;
     use hintd_engine::records::Record;

@@ -1,21 +1,16 @@
-//! Plans of recurring jobs: what operators do with them, on the engine's thread and in front of it.
+//! Plans of recurring jobs: what operators do with them, on the engine's thread.
 
-use super::command::{Command, EngineHandle, PlanCall, PlanProgress, Reply, RolledBack};
-use super::daemon::Daemon;
-use super::engine_thread::{EngineThread, store_failed};
-use super::place::policies;
-use hintd_engine::plans::homes::DataHomes;
-use hintd_engine::plans::replicas::{ReplicaPlan, ReplicaRequest};
-use hintd_engine::plans::{KeptPlan, check_name, validate_plan};
+use super::super::command::{Command, EngineHandle, PlanCall, PlanProgress, Reply, RolledBack};
+use super::{EngineThread, store_failed};
+use hintd_engine::plans::KeptPlan;
 use hintd_engine::{Effects, PlanChange, PlanView, Refusal};
 use hintd_model::units::{Micros, Timestamp};
-use hintd_policy::plan::Plan;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Changes of plans on their way to the disk. One at a time: what is worked out stands on what is durable, so that
 /// nothing is to be taken back where the journal fails, and nobody ever follows a plan that a crash would lose.
-pub(super) struct PlanChangeQueue {
+pub(in crate::runtime) struct PlanChangeQueue {
     engine_handle: EngineHandle,
     /// What waits for the journal.
     under_way: Option<(PlanChange, PendingPlanChange)>,
@@ -38,13 +33,13 @@ enum PendingPlanChange {
 
 impl PlanChangeQueue {
     /// Before any change; of the plan in force it is known whether it has expired.
-    pub(super) fn new(engine_handle: EngineHandle, in_force: Option<&PlanView>, now: Timestamp) -> Self {
+    pub(in crate::runtime) fn new(engine_handle: EngineHandle, in_force: Option<&PlanView>, now: Timestamp) -> Self {
         let expired = in_force.map(|view| &view.kept).filter(|plan| plan.has_expired(now)).cloned();
         Self { engine_handle, under_way: None, waiting: VecDeque::new(), expired }
     }
 
     /// Whether nobody waits for a change.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::runtime) fn is_idle(&self) -> bool {
         self.under_way.is_none()
     }
 
@@ -61,7 +56,7 @@ impl PlanChangeQueue {
     }
 
     /// Tells, once, that the plan in force guides no new runs any more.
-    pub(super) fn look(&mut self, in_force: Option<&PlanView>, now: Timestamp) {
+    pub(in crate::runtime) fn look(&mut self, in_force: Option<&PlanView>, now: Timestamp) {
         let ended = in_force.filter(|view| view.expired).map(|view| &view.kept);
         if let Some(kept) = ended
             && !self.expired.as_ref().is_some_and(|told| Arc::ptr_eq(told, kept))
@@ -75,7 +70,7 @@ impl PlanChangeQueue {
 
 impl EngineThread {
     /// Does something with plans. What changes anything is in force, and answered, when it is durable.
-    pub(super) fn plans(&mut self, call: PlanCall, now: Timestamp) {
+    pub(in crate::runtime) fn plans(&mut self, call: PlanCall, now: Timestamp) {
         let changes = &mut self.plan_changes;
         match call {
             // The caller's deadline passed, perhaps while it waited: nothing is changed for nobody.
@@ -129,7 +124,7 @@ impl EngineThread {
     }
 
     /// The change under way is durable, or is not.
-    pub(super) fn plan_change_completed(&mut self, durable: bool, now: Timestamp) {
+    pub(in crate::runtime) fn plan_change_completed(&mut self, durable: bool, now: Timestamp) {
         let Some((change, asked)) = self.plan_changes.under_way.take() else { return };
         if durable {
             let changes = !change.ops().is_empty();
@@ -207,134 +202,6 @@ impl PlanCall {
             Self::List(_) | Self::Progress { .. } | Self::Runs(_) => {} // they change nothing
         }
     }
-}
-
-impl Daemon {
-    /// Keeps a plan, where it makes sense on this cluster now. Takes a thread for as long as checking takes: not to be
-    /// called where sockets are served.
-    ///
-    /// # Errors
-    /// [`Refusal::Invalid`] for name or text; [`Refusal::MissingFeed`] before any node has reported;
-    /// [`Refusal::Plan`] with what is wrong with it.
-    pub fn validate_plan(&self, name: &str, json: &[u8]) -> Result<hintd_engine::ValidatedPlan, Refusal> {
-        check_name(name)?;
-        let invalid = |message: String| Refusal::Invalid { field: "plan".to_owned(), message };
-        let text = std::str::from_utf8(json).map_err(|error| invalid(error.to_string()))?;
-        let plan = Plan::from_json(text).map_err(|error| invalid(error.to_string()))?;
-        validate_plan(name, Arc::new(plan), &self.generation().snapshot, self.clock().now())
-    }
-
-    /// Keeps a plan that was looked at.
-    ///
-    /// # Errors
-    /// [`Refusal::Plan`]; [`Refusal::Unavailable`].
-    pub async fn keep_plan(
-        &self,
-        name: &str,
-        examined: hintd_engine::ValidatedPlan,
-        replace: bool,
-        origin: &'static str,
-    ) -> Result<PlanView, Refusal> {
-        let name = name.to_owned();
-        let call = |reply| Command::Plans(PlanCall::Keep { name, examined, replace, origin, reply });
-        self.0.engine_handle.ask(call).await?
-    }
-
-    /// Puts a kept plan in force.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`]; [`Refusal::Plan`]; [`Refusal::Unavailable`].
-    pub async fn activate_plan(&self, name: &str, replace: bool) -> Result<PlanView, Refusal> {
-        let name = name.to_owned();
-        self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::Activate { name, replace, reply })).await?
-    }
-
-    /// Puts the plan before the one in force in force again, or none.
-    ///
-    /// # Errors
-    /// [`Refusal::Plan`] where none is in force; [`Refusal::Unavailable`].
-    pub async fn roll_back_plan(&self, to_none: bool) -> Result<RolledBack, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::RollBack { to_none, reply })).await?
-    }
-
-    /// Forgets a plan that is not in force.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`]; [`Refusal::Plan`]; [`Refusal::Unavailable`].
-    pub async fn remove_plan(&self, name: &str) -> Result<(), Refusal> {
-        let name = name.to_owned();
-        self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::Remove { name, reply })).await?
-    }
-
-    /// All kept plans, by name.
-    ///
-    /// # Errors
-    /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn plans(&self) -> Result<Vec<PlanView>, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Plans(PlanCall::List(reply))).await
-    }
-
-    /// A kept plan.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] with the nearest name; [`Refusal::Unavailable`].
-    pub async fn plan(&self, name: &str) -> Result<Arc<KeptPlan>, Refusal> {
-        let all = self.plans().await?;
-        let found = all.iter().find(|view| *view.kept.name == *name).map(|view| Arc::clone(&view.kept));
-        found.ok_or_else(|| no_such_plan(name, &all))
-    }
-
-    /// A kept plan, and how far its jobs are by each policy that follows it.
-    ///
-    /// # Errors
-    /// As [`Self::plan`].
-    pub async fn plan_progress(&self, name: &str) -> Result<PlanProgress, Refusal> {
-        let ask = |reply| Command::Plans(PlanCall::Progress { name: name.to_owned(), reply });
-        match self.0.engine_handle.ask(ask).await? {
-            Some(found) => Ok(found),
-            None => Err(no_such_plan(name, &self.plans().await?)),
-        }
-    }
-
-    /// Where replicas of new data should go, as `told` puts it. Choosing homes takes a moment where there are many racks, and
-    /// so do thousands of blocks: not on a thread that serves sockets.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] for a reader that is neither planned nor known; [`Refusal::Unavailable`] beyond
-    /// `REPLICA_QUESTIONS_MAX` questions at a time, those whose askers are gone among them.
-    pub async fn replicas<T: Send + 'static>(
-        &self,
-        ask: ReplicaRequest,
-        told: impl FnOnce(&ReplicaPlan) -> T + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let unavailable = |message: String| Refusal::Unavailable { message, retry_after: Micros::from_secs(1) };
-        let place = Arc::clone(&self.0.replica_places).try_acquire_owned();
-        let place =
-            place.map_err(|_| unavailable(format!("{REPLICA_QUESTIONS_MAX} questions for replicas are under way")))?;
-        let daemon = self.clone();
-        let found = tokio::task::spawn_blocking(move || {
-            let _place = place;
-            daemon.advise_replicas(&ask).map(|found| told(&found))
-        });
-        found.await.unwrap_or_else(|_| Err(unavailable("the advice ended in a panic".to_owned())))
-    }
-
-    fn advise_replicas(&self, ask: &ReplicaRequest) -> Result<ReplicaPlan, Refusal> {
-        let settings = self.settings();
-        let policy_of = |name: &str| settings.policies.built.get(name);
-        let policies = (&**policies(&settings, settings.general_policy()).0, policy_of);
-        let found = DataHomes::advise(&self.0.data_homes, &self.generation(), ask, policies, self.clock().now())?;
-        self.metrics().replicas_advised(found.reason.as_str());
-        Ok(found)
-    }
-}
-
-/// Questions for replicas at one time: a NameNode has four under way, and there are 64 threads for work that blocks.
-pub(super) const REPLICA_QUESTIONS_MAX: usize = 16;
-
-fn no_such_plan(name: &str, all: &[PlanView]) -> Refusal {
-    let nearest = hintd_model::solve::nearest(name, all.iter().map(|view| &*view.kept.name)).map(str::to_owned);
-    Refusal::Unknown { what: "plan", name: name.to_owned(), nearest }
 }
 
 #[cfg(test)]

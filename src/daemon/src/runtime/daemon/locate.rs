@@ -1,6 +1,6 @@
 //! Where a request's input lies, asked of whoever can say, within a part of the request's own time.
 
-use super::daemon::Daemon;
+use super::Daemon;
 use hintd_engine::Generation;
 use hintd_model::cluster::HintRequest;
 use std::pin::Pin;
@@ -41,7 +41,7 @@ impl Daemon {
     }
 
     /// What a hint for this request says of its paths; `None`: nobody is asked, feeds tell of datasets.
-    pub(super) async fn locate(&self, request: &HintRequest, deadline: Instant) -> Option<Arc<[String]>> {
+    pub(in crate::runtime) async fn locate(&self, request: &HintRequest, deadline: Instant) -> Option<Arc<[String]>> {
         let locator = self.0.locator.get()?;
         let generation = self.generation();
         let paths = paths(request, &generation);

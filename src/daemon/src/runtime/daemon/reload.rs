@@ -1,8 +1,8 @@
 //! Reading the configuration anew while the daemon runs.
 
-use super::command::Command;
-use super::daemon::Daemon;
-use super::options::{Reloaded, Settings};
+use super::super::command::Command;
+use super::Daemon;
+use super::super::options::{Reloaded, Settings};
 use crate::telemetry::metrics::ReloadResult;
 use hintd_engine::Refusal;
 use hintd_model::text::Shown;
@@ -13,7 +13,7 @@ const TOLD_MAX: usize = 2_000;
 
 /// What the last reloads came to.
 #[derive(Debug, Default)]
-pub(super) struct LastReload {
+pub(in crate::runtime) struct LastReload {
     /// What the last one that was taken changed.
     changed: Vec<String>,
     /// Keys that waited for a restart, and which it took back.

@@ -1,6 +1,6 @@
 //! Shuffles of which their applications don't know the bytes: whose ApplicationMaster is to be asked, and what it said.
 
-use super::daemon::Daemon;
+use super::Daemon;
 use hintd_engine::holding::Shuffle;
 use hintd_model::units::{AttemptId, Micros, Timestamp};
 use std::collections::BTreeMap;

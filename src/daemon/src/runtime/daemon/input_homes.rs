@@ -1,7 +1,7 @@
 //! Homes of applications' input: who is told of them, and where containers came then.
 
-use super::daemon::Daemon;
-use super::place::policies;
+use super::Daemon;
+use super::search::policies;
 use dashmap::DashMap;
 use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
 use hintd_engine::{Generation, Mode, Proof, Refusal, TaskEvent, TaskWhat};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
 
 /// Groups of attempts that are remembered; beyond it the one goes that was told the longest ago.
-pub(super) const TOLD_MAX: usize = 1_000;
+pub(in crate::runtime) const TOLD_MAX: usize = 1_000;
 
 /// A group of an attempt.
 pub type AttemptGroup = (AttemptId, Arc<str>);
@@ -40,14 +40,14 @@ pub struct HomedGroup {
 
 /// A container that came.
 #[derive(Debug)]
-pub(super) struct NewContainer {
+pub(in crate::runtime) struct NewContainer {
     of: AttemptGroup,
     host: HostName,
 }
 
 /// Groups that were told of homes: requests write them, the engine's thread counts in them, a group at a time.
 #[derive(Debug, Default)]
-pub(super) struct ToldHomes(DashMap<AttemptGroup, HomedGroup>);
+pub(in crate::runtime) struct ToldHomes(DashMap<AttemptGroup, HomedGroup>);
 
 impl ToldHomes {
     /// Who asks again while none of its own containers is outstanding keeps others at home that go by them.
@@ -71,7 +71,7 @@ impl ToldHomes {
     }
 
     /// What of an event counts: a container, of whom and where.
-    pub(super) fn container(event: &TaskEvent) -> Option<NewContainer> {
+    pub(in crate::runtime) fn container(event: &TaskEvent) -> Option<NewContainer> {
         match &event.what {
             TaskWhat::Allocated { host, .. } => {
                 Some(NewContainer { of: (event.attempt, Arc::clone(&event.group)), host: host.clone() })
@@ -81,7 +81,7 @@ impl ToldHomes {
     }
 
     /// A container came; whether it came at home, where its group was told of any.
-    pub(super) fn came(&self, container: &NewContainer, generation: &Generation) -> Option<bool> {
+    pub(in crate::runtime) fn came(&self, container: &NewContainer, generation: &Generation) -> Option<bool> {
         let mut told = self.0.get_mut(&container.of)?;
         let snapshot = &generation.snapshot;
         let node = snapshot.statics.find(container.host.as_str())?;
@@ -92,7 +92,7 @@ impl ToldHomes {
 
     /// Racks that the attempt stays in: it was told of them, and most containers came there. That nobody asks any more says
     /// nothing: who has all of its receivers does not.
-    pub(super) fn stays(&self, attempt: AttemptId) -> Vec<RackPath> {
+    pub(in crate::runtime) fn stays(&self, attempt: AttemptId) -> Vec<RackPath> {
         let there = self.0.iter().filter(|told| told.key().0 == attempt && told.at_home > told.elsewhere);
         let racks: BTreeSet<RackPath> = there.flat_map(|told| told.racks.clone()).collect();
         racks.into_iter().collect()
