@@ -8,7 +8,7 @@
 // limits.feed_names_bytes: src/runtime/registries.rs
 // limits.replicas: src/runtime/registries.rs
 // limits.log_lines_per_s: src/runtime/line_quota.rs
-// limits.answers_kept_bytes: src/engine/answers.rs
+// limits.answers_kept_bytes: src/engine/src/answers.rs
 // limits.requests_per_attempt: src/engine/attempts.rs
 // limits.requests_kept_bytes: src/engine/attempts.rs
 // limits.decisions_watched: tests/daemon/adherence.rs
@@ -48,7 +48,7 @@
 // hold.progress: tests/daemon/job_progress.rs
 // worth.keys: src/engine/worth/book/tests.rs
 // placer.steps: src/policy/budget.rs
-// placer.commit_retries: tests/daemon/contention.rs // placer.round_requests: src/daemon/src/runtime/rounds/tests.rs
+// placer.commit_retries: tests/daemon/contention.rs // placer.round_requests: src/daemon/src/runtime/daemon/rounds/tests.rs
 // history.keys: src/engine/history.rs // history.runs: src/engine/history.rs
 // plan.kept: src/engine/tests/plans.rs
 // plan.time: src/engine/tests/ugly_networks/planning.rs

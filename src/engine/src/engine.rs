@@ -9,13 +9,14 @@
 
 use super::adherence::{Adherence, AdherenceHandler};
 #[cfg(test)]
-use super::answers::Answer;
+use super::answer::Answer;
 use super::answers::{Answers, KeptLeases, runs};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
 use super::attempts::Attempts;
 use super::circuits::messages::CircuitsView;
-use super::circuits::{CircuitHandler, Circuits};
+use super::circuits::serve::CircuitHandler;
+use super::circuits::Circuits;
 use super::commit::CommitHandler;
 use super::dispatching::{DispatchHandler, Dispatching};
 use super::effects::{Counter, Effects, Output};
@@ -34,7 +35,8 @@ use super::ledger::Ledger;
 use super::listing::Promised;
 use super::monitor::{self, SilentNodes};
 use super::packed_answer::{PackedAnswer, PackedExplained};
-use super::plans::{PlanHandler, PlanReader, PlanState, RunTracker};
+use super::plans::RunTracker;
+use super::plans::serve::{PlanHandler, PlanReader, PlanState};
 use super::prediction::Runs;
 use super::proof::Proof;
 use super::rebalance::{MoveHandler, Rebalancing};

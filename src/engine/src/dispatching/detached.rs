@@ -5,7 +5,7 @@ use super::DispatchRequest;
 use super::dispatcher_instance::{DispatcherInstance, GroupKey, OfferContext};
 use super::group::{Group, Task};
 use super::announced::Planned;
-use super::serve::{decide, no_dispatcher};
+use super::deciding::{decide, no_dispatcher};
 use crate::decision::Decision;
 use crate::placer::{Proposal, Row};
 use crate::refusal::Refusal;

@@ -22,7 +22,7 @@ mod make;
 mod note;
 pub mod replicas;
 mod runs;
-mod serve;
+pub(crate) mod serve;
 pub(crate) mod settings;
 mod validate;
 
@@ -31,8 +31,6 @@ pub use make::{GeneratedPlan, PlanRequest, make, none_expected, recurrence_count
 pub(crate) use note::{HintedContainers, run_key, stage_of};
 pub use note::{PlanNote, PlannedRun};
 pub(crate) use runs::RunTracker;
-pub use serve::{PlanChange, PlanView};
-pub(crate) use serve::{PlanHandler, PlanReader, PlanState};
 pub use settings::PlanSettings;
 pub use validate::{ValidatedPlan, validate_plan};
 

@@ -5,7 +5,7 @@ use super::frame::Frame;
 use super::memory_size;
 use super::shares::Path;
 use super::tally::Tally;
-use crate::answers::Answer;
+use crate::answer::Answer;
 use crate::decision::{Decision, Mode};
 use crate::dispatching::{DetachedDispatcher, StoredDispatcher};
 use crate::generation::Generation;
