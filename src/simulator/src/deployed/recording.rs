@@ -1,7 +1,7 @@
 //! What a daemon was told, played to the engine as runs of this module have it: both come to the same.
 
 use super::Deployed;
-use super::hintd::{Hintd, Reduces};
+use super::hintd::{Hintd, Reduces, ReducesAsk};
 use hintd_engine::{Answer, Effect};
 use hintd_model::cluster::Resource;
 use hintd_model::units::{AttemptId, HostName, Timestamp};
@@ -109,7 +109,8 @@ pub fn play(deployed: &Deployed<'_>, recording: &[(Timestamp, RecordedFact)]) ->
             RecordedFact::Done(attempt) => hintd.done(*attempt, at),
             RecordedFact::Asked { id, attempt, user, count, whole } => {
                 let reduces = Reduces { count: *count, whole: *whole };
-                let answer = hintd.decide(deployed, (id, *attempt, user, reduces), &snapshot, at);
+                let asks = ReducesAsk { attempt: *attempt, user, reduces };
+                let answer = hintd.decide(deployed, (id, asks), &snapshot, at);
                 let (effects, leases) = hintd.left_behind();
                 decided.push(Decided { answer, leases, effects });
             }
