@@ -1,14 +1,12 @@
 //! Answers by request id: the same id and body get the same answer, for as long as a retry may come.
 
 use super::answer::Answer;
-use super::ended_leases::{EndedLeases, end_of, note_end};
-use super::journal::{Op, Table, row_value, text_key};
+use super::ended_leases::{EndedLeases, note_end};
 use super::lease::LeaseEnd;
 use super::packed::pack_text;
 use super::packed_answer::PackedAnswer;
 use super::refusal::Refusal;
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -351,6 +349,7 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ended_leases::end_of;
     use super::*;
     use crate::testing::answer;
 

@@ -29,14 +29,14 @@ use super::engine_exit::EngineExitNotifier;
 use super::engine_thread::{EngineThread, Shared};
 use super::follow_event::FollowEvent;
 use super::metric_handles::MetricHandles;
-use super::options::{Options, ReloadHook, Settings, WatchLimits};
+use super::options::{Options, ReloadHook, Settings};
 use super::outbox::{Outbox, Outboxes};
 use super::pool::{JobContext, Pool};
 use super::records::Recorder;
 use super::registries::FeedRegistries;
 use super::servers::Servers;
 use super::unpacking::{UnpackLimiter, UnpackPermit};
-use super::watchers::{WatchCaller, Watchers, Watching};
+use super::watchers::Watchers;
 use super::{Ready, StuckPlacers};
 use crate::notice::Notice;
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
@@ -47,9 +47,8 @@ use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::records::{Kept, Record};
-use hintd_engine::{AttemptHeld, MoveNote, Proof, RoundOutcome, TaskEvent, WatchScope, WatchedPair};
-use hintd_engine::{
-    CircuitReport, CircuitsView, Engine, Explained, Generation, LearnedRun, PackedExplained, RecoverError,
+use hintd_engine::{AttemptHeld, MoveNote, Proof, RoundOutcome, TaskEvent};
+use hintd_engine::{Engine, Explained, Generation, LearnedRun, PackedExplained, RecoverError,
     RecoveredCounts, Refusal, Released,
 };
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};

@@ -22,13 +22,13 @@ use super::pending_batches::{PendingBatches, Returned};
 use super::pool::Pool;
 use super::registries::{FeedCounts, FeedRegistries};
 use super::servers::Servers;
-use super::watchers::{WatchCaller, Watchers, Watching};
-use super::{Ready, options::FollowOptions, options::WatchLimits};
+use super::watchers::Watchers;
+use super::{Ready, options::FollowOptions};
 use crate::store::GroupCommitHandle;
 use arc_swap::ArcSwap;
 use hintd_engine::{
     Answer, CommitOutcome, DetachedDispatcher, Effect, Effects, Engine, EngineSettings, FollowBody, Generation,
-    PackedAnswer, Proof, Proposal, Refusal, Released, TaskEvent, Token, WatchScope,
+    PackedAnswer, Proof, Proposal, Refusal, Released, TaskEvent, Token,
 };
 use hintd_model::cluster::ModelError;
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};

@@ -353,7 +353,9 @@ impl StoreMetrics {
 mod tests {
     use super::super::sdn::{Asked, RuleResult};
     use super::super::worth::QueueWorth;
+    use super::super::registry::MAX_POLICIES;
     use super::*;
+    use std::collections::BTreeSet;
 
     const MS: Duration = Duration::from_millis(1);
 

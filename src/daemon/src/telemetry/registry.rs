@@ -19,7 +19,7 @@ use tokio::time::{MissedTickBehavior, interval};
 const UPKEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// Policies that get a label of their own; further ones share `other`. Far above any real registry.
-const MAX_POLICIES: usize = 64;
+pub(super) const MAX_POLICIES: usize = 64;
 
 /// The daemon's metrics; clones share them.
 #[derive(Clone)]

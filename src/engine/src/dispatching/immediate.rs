@@ -5,10 +5,8 @@ use super::DispatchHandler;
 use super::request::ImmediateRequest;
 use crate::engine::Engine;
 use crate::placer::Proposal;
-use crate::plans::{HintedContainers, KeptPlan, PlannedRun, RunTracker, run_key, stage_of};
-use hintd_model::cluster::HintRequest;
+use crate::plans::{HintedContainers, PlannedRun, RunTracker};
 use hintd_model::units::{AttemptId, Timestamp};
-use hintd_policy::Policy;
 use hintd_policy::dispatch::PlanReservation;
 use std::sync::Arc;
 

@@ -8,11 +8,11 @@ use crate::engine::Engine;
 use crate::placer::Proposal;
 use crate::plans::KeptPlan;
 use crate::refusal::Refusal;
-use hintd_model::cluster::{Snapshot, Source};
-use hintd_model::units::{AttemptId, LeaseId, Micros, NodeIdx, RequestId, Timestamp};
+use hintd_model::cluster::Source;
+use hintd_model::units::{LeaseId, Micros, Timestamp};
 use hintd_policy::dispatch::{DispatchEvent, TaskRef};
 use hintd_policy::{IndexedFlows, Policy};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A group is told of another reason at most so often.

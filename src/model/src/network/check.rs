@@ -3,7 +3,7 @@
 use super::graph::{Network, Vertex};
 use super::problem::{LEAST_CAPACITY, MOST_CAPACITY, NetworkProblem};
 use super::tier::Tier;
-use crate::units::{BitsPerSec, LinkName, VertexIdx};
+use crate::units::{BitsPerSec, VertexIdx};
 use petgraph::unionfind::UnionFind;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};

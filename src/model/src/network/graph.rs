@@ -6,10 +6,7 @@ use super::tier::Tier;
 use crate::units::{BitsPerSec, LinkIdx, LinkName, VertexIdx};
 use petgraph::graph::{EdgeIndex, NodeIndex, UnGraph};
 use petgraph::visit::EdgeRef;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 /// What a vertex is.

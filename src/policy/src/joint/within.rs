@@ -5,7 +5,7 @@ use super::readers::{Candidate, first_with_room};
 use super::room;
 use crate::PlaceProblem;
 use crate::placement_builder::PlacementBuilder;
-use hintd_model::units::{NodeIdx, RackIdx};
+use hintd_model::units::RackIdx;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,27 +2,24 @@
 
 use super::super::command::{Command, CommitClaim, Committed, DetachedRequest};
 use super::commits::{PendingCommit, UnrecordedDecision};
-use super::open_round::OpenRound;
 use super::Daemon;
 use super::super::options::Settings;
 use super::super::pool::JobContext;
 use super::rounds::{RoundAnswer, Waiter};
 use super::search::{
-    SearchInputs, SearchMode, SearchOutcome, chosen, passed, placer, policies, reserve, search, within_bytes,
+    RESERVE_DIVISOR, SearchInputs, SearchMode, SearchOutcome, chosen, passed, placer, policies, reserve, search, within_bytes,
 };
 use super::super::unpacking::UnpackPermit;
 use crate::telemetry::metrics::Stage;
 use crate::telemetry::spans::RequestSpan;
 use crate::times::micros;
-use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome, RoundPosition};
+use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
     Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, PlacerSettings, PlannedRun, Proof,
-    Proposal, Refusal, SelectedPolicy, Participation, Token, is_chained, late_of, may_gather, may_wait, propose,
-    propose_waiting,
+    Proposal, Refusal, Participation, Token, is_chained, late_of, may_gather, may_wait, propose,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
-use hintd_model::units::{DecisionId, Micros, RequestId, Timestamp};
-use hintd_policy::Policy;
+use hintd_model::units::{DecisionId, Micros, RequestId};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@ use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::plans::replicas::{ReplicaPlan, ReplicaRequest};
 use hintd_engine::plans::validate_plan;
 use hintd_engine::{PlanView, Refusal};
-use hintd_model::units::{Micros, Timestamp};
+use hintd_model::units::Micros;
 use hintd_policy::plan::Plan;
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The policy whose placement others are compared with: what YARN does by itself.
 const BASELINE: &str = "capacity";
 /// The time left by this is for commit and disk: a search may use all but a fourth.
-const RESERVE_DIVISOR: u32 = 4;
+pub(in crate::runtime) const RESERVE_DIVISOR: u32 = 4;
 /// More than this is kept back only where commits take longer.
 const RESERVE_MAX: Duration = Duration::from_millis(50);
 

@@ -4,8 +4,8 @@ use super::super::document::{HostEntry, LinkEntry, NetworkDocument, SwitchEntry}
 use super::super::graph::Network;
 use super::super::problem::{NETWORK_FORMAT, NetworkProblem};
 use super::super::tier::Tier;
-use super::document::{NetworkFile, RackRow, RacksDocument, SwitchRow, rack_row, tier};
-use super::places::{Hung, KnownHosts, Places};
+use super::document::{NetworkFile, RacksDocument, SwitchRow, rack_row, tier};
+use super::places::{KnownHosts, Places};
 use super::spellings::Named;
 use super::unused::patterns_unused;
 use super::{CORE, UNLIMITED, matches};

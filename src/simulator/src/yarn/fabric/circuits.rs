@@ -17,8 +17,8 @@
 use super::JobNo;
 use super::links::Ends;
 use crate::report::CircuitReport;
-use hintd_model::network::optical::{DemandMatrix, OpticalSwitch};
-use hintd_model::units::{BitsPerSec, Bytes, LinkIdx, Micros, NodeIdx, RackIdx};
+use hintd_model::network::optical::OpticalSwitch;
+use hintd_model::units::{Bytes, Micros, NodeIdx, RackIdx};
 use std::collections::BTreeMap;
 
 /// A job's shuffle from a rack to another.
