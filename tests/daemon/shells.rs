@@ -191,7 +191,10 @@ impl Cluster {
         };
         let item = Some(v1::heartbeat_item::Item::Heartbeat(heartbeat));
         tell(&mut self.heartbeats, v1::HeartbeatItem { number: 0, item }).await;
-        self.record(RecordedFact::Holds { host: host.clone(), used: Resource::new(CONTAINER_MB * containers, containers) });
+        self.record(RecordedFact::Holds {
+            host: host.clone(),
+            used: Resource::new(CONTAINER_MB * containers, containers),
+        });
         self.until_published().await;
     }
 

@@ -37,8 +37,8 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod adherence;
-mod answer_size;
 mod answer;
+mod answer_size;
 pub mod answers;
 pub mod arrivals;
 mod attempt_end;

@@ -1,7 +1,7 @@
 //! What the engine's thread is asked, and the bounded queue to it.
 
-use super::options::WatchLimits;
 use super::follow_event::FollowEvent;
+use super::options::WatchLimits;
 use super::outbox::Outbox;
 use super::watchers::{WatchCaller, Watching};
 use crate::store::StoreFailure;

@@ -48,8 +48,8 @@ use hintd_engine::dispatching::is_pushed;
 use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::records::{Kept, Record};
 use hintd_engine::{AttemptHeld, MoveNote, Proof, RoundOutcome, TaskEvent};
-use hintd_engine::{Engine, Explained, Generation, LearnedRun, PackedExplained, RecoverError,
-    RecoveredCounts, Refusal, Released,
+use hintd_engine::{
+    Engine, Explained, Generation, LearnedRun, PackedExplained, RecoverError, RecoveredCounts, Refusal, Released,
 };
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
 use input_homes::ToldHomes;

@@ -11,9 +11,9 @@ mod watching;
 mod worth;
 
 use super::answered_requests::AnsweredRequests;
+use super::background::{BackgroundQueue, LATE, LostTasks};
 use super::clock::Clock;
 use super::command::{Command, Committed, DetachedRequest, EngineHandle, EngineReport, Envelope, Reply};
-use super::background::{BackgroundQueue, LATE, LostTasks};
 use super::daemon::input_homes::ToldHomes;
 use super::follow_event::{FollowEvent, FollowPayload};
 use super::metric_handles::{Depths, FlowCounts, MetricHandles};

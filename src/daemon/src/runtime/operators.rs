@@ -2,8 +2,8 @@
 
 use super::command::{Command, ListCall};
 use super::daemon::Daemon;
-use crate::telemetry::logs::LogLevel;
 use super::records::ListedRecords;
+use crate::telemetry::logs::LogLevel;
 use hintd_engine::records::RecordFilter;
 use hintd_engine::{Followed, LeaseFilter, LeaseHeld, Refusal};
 use hintd_model::units::{ApplicationId, DecisionId, Micros};
@@ -38,7 +38,8 @@ impl Daemon {
         let recorded = self.0.recorder.refusals().await?;
         // Counted after the records, so that no more of them are recorded than there were.
         let all = self.metrics().refused_reasons();
-        let count = |(reason, requests)| RefusalCount { reason, requests, recorded: *recorded.get(reason).unwrap_or(&0) };
+        let count =
+            |(reason, requests)| RefusalCount { reason, requests, recorded: *recorded.get(reason).unwrap_or(&0) };
         Ok(all.into_iter().map(count).collect())
     }
 

@@ -423,7 +423,10 @@ impl Pool {
     }
 
     fn stuck_at(&self, now: Instant) -> StuckPlacers {
-        StuckPlacers { stuck: self.workers.iter().filter(|worker| worker.is_stuck(now)).count(), threads: self.workers.len() }
+        StuckPlacers {
+            stuck: self.workers.iter().filter(|worker| worker.is_stuck(now)).count(),
+            threads: self.workers.len(),
+        }
     }
 
     /// Jobs waiting or running.

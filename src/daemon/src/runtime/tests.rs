@@ -3,9 +3,9 @@
 
 use super::Daemon;
 use super::command::Command;
-use super::options::WatchLimits;
 use super::daemon::place::RequestOptions;
 use super::daemon::plans::REPLICA_QUESTIONS_MAX;
+use super::options::WatchLimits;
 use super::watchers::WatchCaller;
 use crate::config::Config;
 use crate::server::{Running, start};

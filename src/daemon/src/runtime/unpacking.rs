@@ -72,7 +72,8 @@ mod tests {
         let first = limiter.permit().await.unwrap();
         let mut waiting = tokio::task::JoinSet::new();
         for _ in 1..WAITING_MAX {
-            let limiter = UnpackLimiter { permits: Arc::clone(&limiter.permits), waiting: Arc::clone(&limiter.waiting) };
+            let limiter =
+                UnpackLimiter { permits: Arc::clone(&limiter.permits), waiting: Arc::clone(&limiter.waiting) };
             waiting.spawn(async move { limiter.permit().await.unwrap().unpack(|| 1).await.unwrap().0 });
         }
         while limiter.waiting.available_permits() > 0 {

@@ -63,13 +63,7 @@ impl Stream {
 
 impl Watchers {
     /// Starts a Watch of so many named pairs with the updates it begins with; an earlier one of the same name ends.
-    pub fn start(
-        &self,
-        caller: &WatchCaller,
-        pairs: usize,
-        session: u64,
-        first: Vec<Arc<RouteUpdate>>,
-    ) -> Watching {
+    pub fn start(&self, caller: &WatchCaller, pairs: usize, session: u64, first: Vec<Arc<RouteUpdate>>) -> Watching {
         let WatchCaller { watcher: name, proof: holder, peer } = caller.clone();
         let (queue, updates) = mpsc::channel(UNREAD_MAX + first.len());
         let last = first.last().map_or(0, |update| update.number);

@@ -2,8 +2,8 @@
 //! gives the work that makes the list of it: for a thread that serves no sockets.
 
 use super::convert::{self, resource_to_wire};
-use crate::runtime::{Daemon, ListedRecords, RefusalCount};
 use crate::runtime::refused_table::RefusedApplication;
+use crate::runtime::{Daemon, ListedRecords, RefusalCount};
 use crate::times::micros;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};

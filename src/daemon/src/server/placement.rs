@@ -8,7 +8,8 @@ use super::status::{status, status_of};
 use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
 use crate::runtime::{
-    Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, RequestPermit, UnpackPermit, proof,
+    Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, RequestPermit, UnpackPermit,
+    proof,
 };
 use crate::telemetry::spans::RequestSpan;
 use hintd_client::wire::v1;

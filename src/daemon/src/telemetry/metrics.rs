@@ -351,9 +351,9 @@ impl StoreMetrics {
 
 #[cfg(test)]
 mod tests {
+    use super::super::registry::MAX_POLICIES;
     use super::super::sdn::{Asked, RuleResult};
     use super::super::worth::QueueWorth;
-    use super::super::registry::MAX_POLICIES;
     use super::*;
     use std::collections::BTreeSet;
 

@@ -14,9 +14,9 @@
 
 pub mod book;
 pub mod compare;
+pub(crate) mod participation;
 pub mod serve;
 pub(crate) mod settings;
-pub(crate) mod participation;
 
 pub use settings::WorthSettings;
 
@@ -167,7 +167,8 @@ mod tests {
         let mut settings = settings(0.0);
         settings.holdout.insert("etl".into(), 0.5);
         let key: Arc<str> = "daily".into();
-        let participation = |queue, stopped: &StoppedKeys| settings.participation((application(1), queue), Some(&key), stopped);
+        let participation =
+            |queue, stopped: &StoppedKeys| settings.participation((application(1), queue), Some(&key), stopped);
         assert_eq!(participation("other", &StoppedKeys::new()), Participation::Outside);
         let part = participation("etl", &StoppedKeys::new()).part().unwrap();
         assert_eq!((&*part.queue, part.share), ("etl", 0.5));

@@ -133,7 +133,12 @@ impl CapacityParams {
         let snapshot = problem.snapshot;
         let usable = snapshot.statics.indexes().filter(|node| snapshot.state[node.at()].usable());
         // Nothing is reserved here, so that hosts' names decide nothing.
-        scheduler.add_nodes(usable.map(|node| NewNode { node, rack: snapshot.rack(node), id: ("", 0), total: Size::ZERO }));
+        scheduler.add_nodes(usable.map(|node| NewNode {
+            node,
+            rack: snapshot.rack(node),
+            id: ("", 0),
+            total: Size::ZERO,
+        }));
         let submission =
             Submission { queue: "root.default".to_owned(), user: "".into(), priority: 0, master: Size::ZERO };
         let app = scheduler.submit(submission).expect("the queue was made with the scheduler");

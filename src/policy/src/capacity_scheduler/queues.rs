@@ -140,13 +140,7 @@ impl Queue {
     }
 
     /// What a child may use; lowers the own limit to the own maximum.
-    pub(super) fn limits_of(
-        &self,
-        child: &Self,
-        sizing: Sizing,
-        limits: &mut Limits,
-        net: bool,
-    ) -> Limits {
+    pub(super) fn limits_of(&self, child: &Self, sizing: Sizing, limits: &mut Limits, net: bool) -> Limits {
         let Sizing { calculator, cluster, minimum } = sizing;
         limits.limit = calculator.min(cluster, limits.limit, self.maximum);
         let limit = if net { limits.limit.minus(limits.blocked) } else { limits.limit };

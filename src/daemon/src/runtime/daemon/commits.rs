@@ -115,8 +115,8 @@ impl Drop for PendingCommit<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::{Refused, RequestAnswer, RequestOptions};
     use super::super::super::tests::{SOON, running, shuffle, stall, until, usable};
+    use super::super::place::{Refused, RequestAnswer, RequestOptions};
     use super::*;
     use crate::server::Running;
     use hintd_engine::records::Record;

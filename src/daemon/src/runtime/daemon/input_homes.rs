@@ -112,11 +112,7 @@ impl Daemon {
     /// # Errors
     /// [`Refusal::Unknown`] for a queue that the configuration does not have; [`Refusal::NoToken`],
     /// [`Refusal::BadToken`]; [`Refusal::NotListed`] where a ResourceManager lists attempts; [`Refusal::Unavailable`].
-    pub async fn input_homes(
-        &self,
-        question: InputHomesQuestion,
-        proof: Proof,
-    ) -> Result<(InputHomes, bool), Refusal> {
+    pub async fn input_homes(&self, question: InputHomesQuestion, proof: Proof) -> Result<(InputHomes, bool), Refusal> {
         let InputHomesQuestion { of: (attempt, group), queue, tasks } = question;
         let settings = self.settings();
         let (mode, policy) = settings.choose(&queue, "", None)?;
@@ -124,7 +120,8 @@ impl Daemon {
         self.may_tell(attempt, proof).await?;
         let generation = self.generation();
         let application = (attempt.application, queue.as_str());
-        let participation = settings.engine.worth.participation(application, tasks.recurring_key.as_ref(), &generation.stopped);
+        let participation =
+            settings.engine.worth.participation(application, tasks.recurring_key.as_ref(), &generation.stopped);
         let now = self.clock().now();
         let found = match (mode, participation.withheld()) {
             (Mode::Off, _) => InputHomes::QueueOff,

@@ -1,7 +1,7 @@
 //! The network of a file, kept in step with the file and with the nodes that are known.
 
-use super::Daemon;
 use super::super::options::NetworkSource;
+use super::Daemon;
 use crate::notice::{Notice, NoticeKind};
 use hintd_engine::Refusal;
 use hintd_model::cluster::{NodeState, NodeStatics, Snapshot, Source};

@@ -1,22 +1,23 @@
 //! The path of a request: look up, place, commit, place again where another was faster.
 
 use super::super::command::{Command, CommitClaim, Committed, DetachedRequest};
-use super::commits::{PendingCommit, UnrecordedDecision};
-use super::Daemon;
 use super::super::options::Settings;
 use super::super::pool::JobContext;
+use super::super::unpacking::UnpackPermit;
+use super::Daemon;
+use super::commits::{PendingCommit, UnrecordedDecision};
 use super::rounds::{RoundAnswer, Waiter};
 use super::search::{
-    RESERVE_DIVISOR, SearchInputs, SearchMode, SearchOutcome, chosen, passed, placer, policies, reserve, search, within_bytes,
+    RESERVE_DIVISOR, SearchInputs, SearchMode, SearchOutcome, chosen, passed, placer, policies, reserve, search,
+    within_bytes,
 };
-use super::super::unpacking::UnpackPermit;
 use crate::telemetry::metrics::Stage;
 use crate::telemetry::spans::RequestSpan;
 use crate::times::micros;
 use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
-    Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, PlacerSettings, PlannedRun, Proof,
-    Proposal, Refusal, Participation, Token, is_chained, late_of, may_gather, may_wait, propose,
+    Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, Participation, PlacerSettings,
+    PlannedRun, Proof, Proposal, Refusal, Token, is_chained, late_of, may_gather, may_wait, propose,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId};

@@ -1,8 +1,8 @@
 //! The daemon's own planning: at its times, and when an operator asks.
 
 use super::super::command::{Command, PlanCall};
-use super::Daemon;
 use super::super::options::{Planning, When};
+use super::Daemon;
 use hintd_engine::plans::{GeneratedPlan, PlanRequest, make};
 use hintd_engine::{Refusal, plans};
 use hintd_model::units::{Calendar, Micros, Timestamp};

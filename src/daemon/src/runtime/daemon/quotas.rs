@@ -1,10 +1,10 @@
 //! What one application may take, so that its flood stands in nobody's way but its own: requests in a second, requests under
 //! way, lines of log.
 
-use super::Daemon;
 use super::super::in_flight::{InFlight, RequestPermit};
 use super::super::line_quota::{Line, LineQuota};
 use super::super::rates::Rates;
+use super::Daemon;
 use hintd_engine::Refusal;
 use hintd_model::units::{ApplicationId, Micros};
 use std::net::IpAddr;

@@ -1,8 +1,8 @@
 //! Reading the configuration anew while the daemon runs.
 
 use super::super::command::Command;
-use super::Daemon;
 use super::super::options::{Reloaded, Settings};
+use super::Daemon;
 use crate::telemetry::metrics::ReloadResult;
 use hintd_engine::Refusal;
 use hintd_model::text::Shown;

@@ -2,9 +2,9 @@
 //! the application. And rounds of rebalancing, which are searched beside it.
 
 use super::super::background::{BackgroundWork, LostTasks};
-use super::Daemon;
 use super::super::follow_event::{FollowEvent, FollowPayload};
 use super::super::pool::JobContext;
+use super::Daemon;
 use hintd_engine::{Answer, Mode, Refusal, Round};
 use hintd_model::cluster::HintRequest;
 use std::sync::Arc;

@@ -6,11 +6,11 @@
 //! decided without it. One that has less time then than the round takes is searched alone: it would end the search of all others.
 //! A round that ends in a panic is none: each of its requests is searched alone, and only the one that brings the panic is hurt by it.
 
-use super::Daemon;
 use super::super::options::Settings;
+use super::super::pool::{JobContext, PlaceInQueue, QueueView};
+use super::Daemon;
 use super::open_round::OpenRound;
 use super::search::{SearchInputs, SearchOutcome, chosen, passed, placer, reserve, within_bytes};
-use super::super::pool::{JobContext, PlaceInQueue, QueueView};
 use crate::times::micros;
 use hintd_engine::records::{Probe, RoundInputs, RoundPosition};
 use hintd_engine::rounds::{Gathering, Gathers, RoundSettings};

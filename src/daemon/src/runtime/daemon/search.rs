@@ -1,8 +1,8 @@
 //! A search: what it is made of, how it is done, and what of the time it may take.
 
-use super::open_round::OpenRound;
 use super::super::options::Settings;
 use super::super::pool::JobContext;
+use super::open_round::OpenRound;
 use crate::times::micros;
 use hintd_engine::records::RoundPosition;
 use hintd_engine::{
@@ -42,7 +42,10 @@ pub(in crate::runtime) struct SearchOutcome {
 }
 
 /// The chosen policy, and the default placement's.
-pub(in crate::runtime) fn policies<'s>(settings: &'s Settings, policy: &str) -> (&'s Arc<dyn Policy>, &'s Arc<dyn Policy>) {
+pub(in crate::runtime) fn policies<'s>(
+    settings: &'s Settings,
+    policy: &str,
+) -> (&'s Arc<dyn Policy>, &'s Arc<dyn Policy>) {
     let built = &settings.policies.built;
     let found = built.get(policy).expect("`choose` names policies that are built");
     (found, built.get(BASELINE).unwrap_or(found))

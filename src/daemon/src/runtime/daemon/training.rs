@@ -6,8 +6,8 @@
 //! be written now is written after the next training.
 
 use super::super::command::{Command, PlanCall};
-use super::Daemon;
 use super::super::options::Settings;
+use super::Daemon;
 use crate::regular_file::{self, Readers};
 use hintd_engine::Refusal;
 use hintd_engine::prediction::{Run, Runs};

@@ -16,12 +16,7 @@ impl Daemon {
     /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`]
     /// for too many pairs, or while another watcher installs; [`Refusal::NotHolder`] for a name that another has;
     /// [`Refusal::Unavailable`] where too many watch.
-    pub async fn watch(
-        &self,
-        caller: WatchCaller,
-        scope: WatchScope,
-        most: WatchLimits,
-    ) -> Result<Watching, Refusal> {
+    pub async fn watch(&self, caller: WatchCaller, scope: WatchScope, most: WatchLimits) -> Result<Watching, Refusal> {
         self.0.engine_handle.ask(|reply| Command::Watch { caller, scope, most, reply }).await?
     }
 

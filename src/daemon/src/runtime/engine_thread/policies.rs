@@ -8,7 +8,11 @@ use std::sync::Arc;
 
 impl EngineThread {
     /// Dispatchers go by these policies from now on.
-    pub(in crate::runtime) fn take_policies(&mut self, policies: &BTreeMap<&'static str, Arc<dyn Policy>>, now: Timestamp) {
+    pub(in crate::runtime) fn take_policies(
+        &mut self,
+        policies: &BTreeMap<&'static str, Arc<dyn Policy>>,
+        now: Timestamp,
+    ) {
         self.engine.redispatch(&|name| policies.get(name).cloned(), now);
         self.state_changed();
     }

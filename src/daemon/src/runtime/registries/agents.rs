@@ -227,8 +227,7 @@ mod tests {
         let names: Vec<String> = (0..200).map(|at| format!("n{at}")).collect();
         let hosts: Vec<_> = names.iter().map(|name| (name.as_str(), "/r")).collect();
         let (agents, snapshot) = (Agents::default(), snapshot(&hosts));
-        let ask =
-            |host: &str, now| agents.ask(agent(host, address(1), 1), &snapshot, &Fanout::default(), now).unwrap();
+        let ask = |host: &str, now| agents.ask(agent(host, address(1), 1), &snapshot, &Fanout::default(), now).unwrap();
         let plan = || Arc::clone(&agents.state().plan.as_ref().unwrap().1);
         ask("n0", T);
         let first = plan();

@@ -2,8 +2,8 @@
 
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
-use hintd_engine::plans::replicas::{Replica, ReplicaPlan, ReplicaRequest};
 use hintd_engine::plans::recurrence_counts;
+use hintd_engine::plans::replicas::{Replica, ReplicaPlan, ReplicaRequest};
 use hintd_engine::prediction::{Errors, KeyForecast};
 use hintd_engine::{PlanNote, PlanView};
 use hintd_model::cluster::dataset::normal;

@@ -1,6 +1,6 @@
 //! What must hold, whatever happened: the invariants of docs/architecture.md against what the world knows by itself.
 
-use super::book::{Row, Rows, LeaseChanges};
+use super::book::{LeaseChanges, Row, Rows};
 use super::naive::{Nodes, within};
 use super::state::{Asked, Call, World};
 use crate::journal::{Table, text_key};

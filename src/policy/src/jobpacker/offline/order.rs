@@ -98,7 +98,11 @@ mod tests {
     use hintd_model::units::{Bytes, Micros, Timestamp};
     use rand::RngExt as _;
 
-    fn ordered(jobs: &[ExpectedJob], shapes: &[Shape], (objective, batches, seed): (Objective, u32, u64)) -> Vec<usize> {
+    fn ordered(
+        jobs: &[ExpectedJob],
+        shapes: &[Shape],
+        (objective, batches, seed): (Objective, u32, u64),
+    ) -> Vec<usize> {
         order(jobs, shapes, OrderBy { objective, batches, seed }, &Budget::new(0, &mut || false)).unwrap()
     }
 

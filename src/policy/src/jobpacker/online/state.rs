@@ -188,7 +188,8 @@ impl FollowState {
         let key = self.keys.get(&self.pool.attempt(job));
         if let (Some(key), Some(book), None) = (key, &mut self.book, self.jobs[job.at()].row) {
             let attempt = self.pool.attempt(job);
-            self.jobs[job.at()].row = book.claim_place((attempt, key), &coming, PlaceClaimant::Waits(job), &mut self.stats);
+            self.jobs[job.at()].row =
+                book.claim_place((attempt, key), &coming, PlaceClaimant::Waits(job), &mut self.stats);
         }
         self.tell_sizes(job);
     }

@@ -1,9 +1,9 @@
 //! Invariants: counted at every event in a few additions, recounted from the tables now and then and at the end.
 
-use super::Sim;
 use super::super::run::SimError;
 use super::super::shares::{Kind, Shares};
 use super::super::tables::{Job, Phase};
+use super::Sim;
 use hintd_model::units::{Bytes, NodeIdx};
 
 /// What should hold, counted beside the tables.

@@ -9,8 +9,8 @@
 //! - Where no data is placed each job is gathered where the policy says when it comes: its input lies where HDFS put it.
 //!   The policy hears how many other recurring jobs with a heavy shuffle run then.
 
-use super::Sim;
 use super::super::shares::{Kind, Shares};
+use super::Sim;
 use crate::job_model::JobModel;
 use crate::settings::{Part, SimSettings};
 use crate::streams::{EARLIER, EARLIER_PATHS, stream};
@@ -85,12 +85,7 @@ impl Homes {
     }
 
     /// Racks in which a job is gathered whose input lies everywhere. `number`: in the trace.
-    fn gathered(
-        &mut self,
-        (number, run): (u64, &EarlierRun),
-        policy: &dyn PlaceData,
-        at: At<'_>,
-    ) -> Vec<RackIdx> {
+    fn gathered(&mut self, (number, run): (u64, &EarlierRun), policy: &dyn PlaceData, at: At<'_>) -> Vec<RackIdx> {
         let At { snapshot, seed, now } = at;
         let racks = self.book.racks(now);
         let input = InputState::Written { others: u32::try_from(self.wanting.len()).unwrap_or(u32::MAX) };

@@ -4,8 +4,8 @@
 //! (80 %) until its use falls below that less 5 points; each second in which it is congested when sampled counts.
 //! While the cluster stands empty and no stream of others runs, seconds are counted without being sampled.
 
-use super::Sim;
 use super::super::run::SimError;
+use super::Sim;
 use hintd_model::units::{Bytes, Micros, RackIdx};
 use hintd_policy::dispatch::DispatchEvent;
 

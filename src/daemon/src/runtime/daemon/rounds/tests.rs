@@ -1,7 +1,7 @@
 //! Rounds where only a test can bring them: callers that go, a policy that panics, more than may wait, a daemon that stops.
 
-use super::super::place::{Refused, RequestAnswer, RequestOptions};
 use super::super::super::tests::{SOON, shuffle, stall, until, usable};
+use super::super::place::{Refused, RequestAnswer, RequestOptions};
 use super::*;
 use crate::config::Config;
 use crate::server::{Running, start};
