@@ -8,7 +8,7 @@
 // limits.feed_names_bytes: src/runtime/registries.rs
 // limits.replicas: src/runtime/registries.rs
 // limits.log_lines_per_s: src/runtime/line_quota.rs
-// limits.answers_kept_bytes: src/engine/answers.rs
+// limits.answers_kept_bytes: src/engine/src/answers.rs
 // limits.requests_per_attempt: src/engine/attempts.rs
 // limits.requests_kept_bytes: src/engine/attempts.rs
 // limits.decisions_watched: tests/daemon/adherence.rs
@@ -48,7 +48,7 @@
 // hold.progress: tests/daemon/job_progress.rs
 // worth.keys: src/engine/worth/book/tests.rs
 // placer.steps: src/policy/budget.rs
-// placer.commit_retries: tests/daemon/contention.rs // placer.round_requests: src/daemon/src/runtime/rounds/tests.rs
+// placer.commit_retries: tests/daemon/contention.rs // placer.round_requests: src/daemon/src/runtime/daemon/rounds/tests.rs
 // history.keys: src/engine/history.rs // history.runs: src/engine/history.rs
 // plan.kept: src/engine/tests/plans.rs
 // plan.time: src/engine/tests/ugly_networks/planning.rs
@@ -284,7 +284,7 @@ async fn connections_at_one_time() {
     told(&message, "limits.connections", "2 connections");
     assert_eq!(world.counter("connections_standing").await, 1);
     drop(second);
-    third.request_hints(request("r2", 1, 1, 1_024), SOON).await.expect("it got the seat that became free");
+    third.request_hints(request("r2", 1, 1, 1_024), SOON).await.expect("it got the permit that became free");
     world.hints(request("r3", 1, 1, 1_024)).await;
 }
 
@@ -319,13 +319,13 @@ async fn time_until_a_connection_speaks() {
     halfway.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r").await.unwrap();
     let fourth = another(&world).await;
     match fourth.request_hints_once(request("r1", 1, 1, 1_024)).await {
-        Ok(_) => assert!(began.elapsed() >= GREETING, "a seat was free: {:?}", began.elapsed()),
+        Ok(_) => assert!(began.elapsed() >= GREETING, "a permit was free: {:?}", began.elapsed()),
         refused => assert_eq!(refusal(refused).0, Code::Unavailable),
     }
-    assert!(ended(&mut silent).await && ended(&mut halfway).await, "who never speaks does not keep a seat");
+    assert!(ended(&mut silent).await && ended(&mut halfway).await, "who never speaks does not keep a permit");
     assert!(began.elapsed() >= GREETING, "{:?}", began.elapsed());
     assert_eq!(world.counter("connections_silent").await, 2);
-    fourth.request_hints(request("r1", 1, 1, 1_024), SOON).await.expect("it got a seat that became free");
+    fourth.request_hints(request("r1", 1, 1, 1_024), SOON).await.expect("it got a permit that became free");
     world.hints(request("r2", 1, 1, 1_024)).await; // over a connection that has spoken long ago
 }
 

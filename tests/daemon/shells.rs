@@ -17,7 +17,7 @@ use hintd_model::units::{ApplicationId, AttemptId, Bytes, ContainerId, HostName,
 use hintd_policy::advise::EarlierRun;
 use hintd_policy::registry;
 use hintd_simulator::deployed::Deployed;
-use hintd_simulator::deployed::recording::{Decided, Told, play};
+use hintd_simulator::deployed::recording::{Decided, RecordedFact, play};
 use hintd_simulator::yarn::SimCluster;
 use hintd_simulator::{ClusterShape, SimSettings};
 use rand::rngs::ChaCha8Rng;
@@ -106,7 +106,7 @@ struct Cluster {
     rng: ChaCha8Rng,
     heartbeats: FeedSender<v1::HeartbeatItem>,
     events: FeedSender<v1::EventItem>,
-    recording: Vec<(Timestamp, Told)>,
+    recording: Vec<(Timestamp, RecordedFact)>,
     stands: Vec<Stand>,
     /// By host: containers of our jobs, and of others.
     used: BTreeMap<HostName, [u64; 2]>,
@@ -189,7 +189,7 @@ impl Cluster {
         cluster
     }
 
-    fn record(&mut self, told: Told) {
+    fn record(&mut self, told: RecordedFact) {
         // A millisecond each, whatever the machine takes for it.
         let at = Timestamp(1_000 * (self.recording.len() as u64 + 1));
         self.recording.push((at, told));
@@ -207,7 +207,10 @@ impl Cluster {
         };
         let item = Some(v1::heartbeat_item::Item::Heartbeat(heartbeat));
         tell(&mut self.heartbeats, v1::HeartbeatItem { number: 0, item }).await;
-        self.record(Told::Holds { host: host.clone(), used: Resource::new(CONTAINER_MB * containers, containers) });
+        self.record(RecordedFact::Holds {
+            host: host.clone(),
+            used: Resource::new(CONTAINER_MB * containers, containers),
+        });
         self.until_published().await;
     }
 
@@ -234,7 +237,7 @@ impl Cluster {
         }
     }
 
-    async fn event(&mut self, job: &Job, (group, task): (&str, &str), what: v1::task_event::What, told: Told) {
+    async fn event(&mut self, job: &Job, (group, task): (&str, &str), what: v1::task_event::What, told: RecordedFact) {
         let event = v1::TaskEvent {
             application_id: job.attempt.application.to_string(),
             attempt: job.attempt.attempt,
@@ -269,7 +272,7 @@ impl Cluster {
             let learnt = learnt_of(&seen, &JobConf::default(), counted, Some(TaskTimes { map, reduce }));
             self.world.running().daemon.learnt(key.as_str().into(), learnt).await.unwrap();
             let (maps, reduces, input) = ((maps, map), (reduces, reduce), Bytes(1 << 30));
-            self.record(Told::Recurs {
+            self.record(RecordedFact::Recurs {
                 attempt,
                 run: EarlierRun { key: key.as_str().into(), input, shuffle, maps, reduces },
             });
@@ -322,7 +325,7 @@ impl Cluster {
         // As the ResourceManager's processor tells it.
         let allocated = v1::TaskAllocated { host: host.to_string(), container_id: container_id.clone(), lease_id };
         let what = v1::task_event::What::Allocated(allocated);
-        let told = Told::Came { attempt: job.attempt, id, map, host: host.clone() };
+        let told = RecordedFact::Came { attempt: job.attempt, id, map, host: host.clone() };
         self.event(job, (if map { "p20" } else { "p10" }, &container_id), what, told).await;
         self.used.get_mut(&host).unwrap()[0] += 1;
         job.running.push((host.clone(), id, map));
@@ -340,7 +343,7 @@ impl Cluster {
         let (host, id, map) = job.running.swap_remove(at);
         let task = container_of(job.attempt, id);
         let finished = v1::TaskFinished { host: host.to_string(), duration_ms: 4_000, ..Default::default() };
-        let told = Told::Ended { attempt: job.attempt, id, map, host: host.clone(), failed: false };
+        let told = RecordedFact::Ended { attempt: job.attempt, id, map, host: host.clone(), failed: false };
         self.event(job, (if map { "p20" } else { "p10" }, &task), v1::task_event::What::Finished(finished), told).await;
         job.maps_ended += u32::from(map);
         self.used.get_mut(&host).unwrap()[0] -= 1;
@@ -382,7 +385,7 @@ impl Cluster {
             ..Default::default()
         };
         let (attempt, user) = (job.attempt, "u".into());
-        self.record(Told::Asked { id: request_id, attempt, user, count, whole: 0 });
+        self.record(RecordedFact::Asked { id: request_id, attempt, user, count, whole: 0 });
         let answer = self.world.hints(request).await;
         let hints = answer.hints.as_ref().unwrap();
         let leases = |hint: &v1::Hint| {
@@ -476,7 +479,7 @@ impl Cluster {
             self.advance(&mut job).await;
             if job.is_over() {
                 let done = v1::task_event::What::Done(v1::ApplicationDone { failed: false });
-                let told = Told::Done(job.attempt);
+                let told = RecordedFact::Done(job.attempt);
                 self.event(&job, ("", ""), done, told).await;
             } else {
                 running.push(job);

@@ -117,7 +117,7 @@ mod tests {
         refused("src/model/src/network/mod.rs", "use crate::cluster::Snapshot;", "network/mod.rs:2: `network` names");
         refused("src/model/src/units.rs", "fn f() {\n crate::solve::anneal() }", "src/model/src/units.rs:3:");
         refused("src/model/src/solve/mod.rs", "use crate::network::Graph;", "`solve` names `network`");
-        refused("src/daemon/src/runtime/place.rs", "use crate::server::status;", "`runtime` names `server`");
+        refused("src/daemon/src/runtime/daemon/place.rs", "use crate::server::status;", "`runtime` names `server`");
         refused("src/daemon/src/store/mod.rs", "use crate::config::Config;", "`store` names `config`");
         refused("src/simulator/src/yarn/mod.rs", "use crate::reproduce::Row;", "nothing below it knows it");
     }

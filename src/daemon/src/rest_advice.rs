@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 
 /// A server's failure as status, log and doctor tell it.
 pub(crate) fn server_failure<N: std::error::Error + 'static>(error: &RestError<N>) -> ServerFailure {
-    let standing = match error {
+    let status = match error {
         RestError::Status { .. } | RestError::TooLarge { .. } | RestError::Nonsense { .. } => ServerStatus::WrongAnswer,
         RestError::Connect { .. }
         | RestError::Tls { .. }
@@ -16,7 +16,7 @@ pub(crate) fn server_failure<N: std::error::Error + 'static>(error: &RestError<N
         | RestError::Broken { .. }
         | RestError::Address(_) => ServerStatus::Silent,
     };
-    ServerFailure { standing, reason: error.reason(), error: error.to_string(), advice: advice(error) }
+    ServerFailure { status, reason: error.reason(), error: error.to_string(), advice: advice(error) }
 }
 
 fn advice<N: std::error::Error + 'static>(error: &RestError<N>) -> String {
@@ -140,19 +140,19 @@ mod tests {
         ] {
             let failure = advice(kind.into());
             assert!(failure.advice.contains(said), "{kind}: {failure:?}");
-            assert_eq!(failure.standing, ServerStatus::Silent);
+            assert_eq!(failure.status, ServerStatus::Silent);
         }
         let unknown = "failed to lookup address information: Name or service not known";
         assert!(advice(std::io::Error::other(unknown)).advice.contains("knows that name"));
         let late = of(Error::Late { path: "/x".into(), seconds: 5.0 });
-        assert!(late.advice.contains("timeout") && late.standing == ServerStatus::Silent, "{late:?}");
+        assert!(late.advice.contains("timeout") && late.status == ServerStatus::Silent, "{late:?}");
     }
 
     #[test]
     fn who_answers_and_not_what_was_asked_is_not_silent() {
         let html = of(Error::Nonsense { path: "/x".into(), source: std::fmt::Error });
         assert!(html.advice.contains("login page"), "{html:?}");
-        assert_eq!(html.standing, ServerStatus::WrongAnswer);
+        assert_eq!(html.status, ServerStatus::WrongAnswer);
         for (code, said) in [
             (StatusCode::UNAUTHORIZED, "Kerberos"),
             (StatusCode::FORBIDDEN, "set user"),
@@ -161,7 +161,7 @@ mod tests {
         ] {
             let failure = status(code, None);
             assert!(failure.advice.contains(said), "{code}: {failure:?}");
-            assert_eq!(failure.standing, ServerStatus::WrongAnswer);
+            assert_eq!(failure.status, ServerStatus::WrongAnswer);
         }
     }
 

@@ -1,60 +1,15 @@
 //! Answers by request id: the same id and body get the same answer, for as long as a retry may come.
 
-use super::decision::Decision;
-use super::journal::{Op, Table, row_value, text_key};
+use super::answer::Answer;
+use super::ended_leases::{EndedLeases, note_end};
 use super::lease::LeaseEnd;
 use super::packed::pack_text;
 use super::packed_answer::PackedAnswer;
-use super::proof::{HeldBy, NonceHash, Proof, Token};
 use super::refusal::Refusal;
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
-use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Most rows have no more bytes.
-const ROW_BYTES: usize = 2_048;
-
-/// A committed answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// What was decided.
-    pub decision: Decision,
-    /// The attempt's token.
-    pub token: Token,
-    /// Of the attempt's nonce; `None`: its client knows none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nonce: Option<NonceHash>,
-    /// Of the request's body, by the caller's own stable hash.
-    pub digest: u64,
-}
-
-impl Answer {
-    /// Whether who shows `proof` may see it. `legacy`: attempts whose clients know no nonces may show nothing.
-    ///
-    /// # Errors
-    /// [`Refusal::NoToken`], [`Refusal::BadToken`].
-    pub fn may_be_seen_by(&self, proof: &Proof, legacy: bool) -> Result<(), Refusal> {
-        let held = HeldBy { token: &self.token, nonce: self.nonce.as_ref() };
-        held.check(self.decision.attempt, proof, legacy)
-    }
-
-    /// Leases it granted.
-    pub fn leases(&self) -> impl Iterator<Item = LeaseId> {
-        self.decision.hints.iter().flat_map(|hint| &hint.leases).copied()
-    }
-
-    /// Its row in the journal; also what [`Answers`] packs, so that it is written once.
-    pub(crate) fn row(&self) -> Vec<u8> {
-        row_value(self, ROW_BYTES)
-    }
-
-    /// Writes the row that [`Self::row`] made.
-    pub(crate) fn put(&self, row: Vec<u8>) -> Op {
-        Op::put(Table::Answers, text_key(self.decision.request.as_str()), row)
-    }
-}
 
 /// Answers kept, packed: most are never asked for again, and there may be hundreds of thousands.
 #[derive(Debug, Default)]
@@ -87,7 +42,7 @@ struct Order {
 
 /// Where an application stands in an [`Order`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Standing {
+struct SizeRank {
     /// `None`: it has no answers.
     size: Option<u32>,
     /// `None`: none of its answers may go.
@@ -96,7 +51,7 @@ struct Standing {
 
 impl Order {
     /// Only what differs is touched: a change moves few applications.
-    fn moved(&mut self, before: Standing, after: Standing) {
+    fn moved(&mut self, before: SizeRank, after: SizeRank) {
         if before.size != after.size {
             if let Some(size) = before.size
                 && let Some(count) = self.sizes.get_mut(&size)
@@ -136,12 +91,12 @@ struct OfApplication {
 
 impl OfApplication {
     /// Where it stands by count and by bytes; sizes are powers of two.
-    fn standings(&self, application: ApplicationId) -> [Standing; 2] {
+    fn size_ranks(&self, application: ApplicationId) -> [SizeRank; 2] {
         let oldest = self.idle.first().map(|(oldest, _)| Reverse(*oldest));
         [self.count, self.bytes].map(|amount| {
             let size = amount.checked_ilog2().unwrap_or(0);
             let rank = oldest.map(|oldest| (size, oldest, application));
-            Standing { size: (self.count > 0).then_some(size), rank }
+            SizeRank { size: (self.count > 0).then_some(size), rank }
         })
     }
 }
@@ -181,39 +136,6 @@ pub(crate) struct KeptLeases<'a> {
     pub(crate) ended: &'a [EndedLeases],
 }
 
-/// Leases with ids that follow each other and that ended alike.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct EndedLeases {
-    first: LeaseId,
-    count: u32,
-    end: LeaseEnd,
-}
-
-impl EndedLeases {
-    /// The lease after the last of them.
-    const fn after(&self) -> LeaseId {
-        LeaseId(self.first.0.saturating_add(self.count as u64))
-    }
-}
-
-/// Leases of one answer mostly end in their order, or all at once.
-fn note_end(runs: &mut Vec<EndedLeases>, lease: LeaseId, end: LeaseEnd) {
-    let at = runs.partition_point(|run| run.first <= lease);
-    let next = LeaseId(lease.0.saturating_add(1));
-    let leads = runs.get(at).is_some_and(|run| run.end == end && run.first == next);
-    match runs[..at].last_mut() {
-        Some(before) if before.end == end && before.after() == lease => {
-            before.count += 1;
-            if leads {
-                runs[at - 1].count += runs[at].count;
-                runs.remove(at);
-            }
-        }
-        _ if leads => (runs[at].first, runs[at].count) = (lease, runs[at].count + 1),
-        _ => runs.insert(at, EndedLeases { first: lease, count: 1, end }),
-    }
-}
-
 /// Runs of ids that follow each other, as first and last; nothing lies within a run but what is told.
 pub(crate) fn runs(ids: &BTreeSet<LeaseId>) -> Vec<(LeaseId, LeaseId)> {
     let mut runs: Vec<(LeaseId, LeaseId)> = Vec::new();
@@ -224,12 +146,6 @@ pub(crate) fn runs(ids: &BTreeSet<LeaseId>) -> Vec<(LeaseId, LeaseId)> {
         }
     }
     runs
-}
-
-/// How a lease of an answer ended, if it did in this process.
-pub(crate) fn end_of(runs: &[EndedLeases], lease: LeaseId) -> Option<LeaseEnd> {
-    let last = runs.get(runs.partition_point(|run| run.first <= lease).checked_sub(1)?)?;
-    (lease < last.after()).then_some(last.end)
 }
 
 impl Entry {
@@ -337,9 +253,9 @@ impl Answers {
     /// Changes what is noted of an application, and where that puts it among the others.
     fn of_application(&mut self, application: ApplicationId, change: impl FnOnce(&mut OfApplication)) {
         let of = self.by_application.entry(application).or_default();
-        let before = of.standings(application);
+        let before = of.size_ranks(application);
         change(of);
-        let after = of.standings(application);
+        let after = of.size_ranks(application);
         if of.count == 0 {
             self.by_application.remove(&application);
         }
@@ -433,6 +349,7 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ended_leases::end_of;
     use super::*;
     use crate::testing::answer;
 
@@ -595,11 +512,11 @@ mod tests {
                     _ => drop(answers.remove(&id)),
                 }
                 for (at, order) in [&answers.by_count, &answers.by_bytes].into_iter().enumerate() {
-                    let all = answers.by_application.iter().map(|(&of, known)| known.standings(of)[at]);
+                    let all = answers.by_application.iter().map(|(&of, known)| known.size_ranks(of)[at]);
                     let (mut ranks, mut sizes) = (BTreeSet::new(), BTreeMap::new());
-                    for standing in all {
-                        ranks.extend(standing.rank);
-                        standing.size.into_iter().for_each(|size| *sizes.entry(size).or_default() += 1);
+                    for one in all {
+                        ranks.extend(one.rank);
+                        one.size.into_iter().for_each(|size| *sizes.entry(size).or_default() += 1);
                     }
                     proptest::prop_assert_eq!((&order.ranks, &order.sizes), (&ranks, &sizes));
                 }

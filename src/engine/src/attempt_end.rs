@@ -3,7 +3,7 @@
 use super::arrivals::Arrivals;
 use super::attempts::{self, Attempts};
 use super::decision::RememberedRequest;
-use super::dispatching::AskHandler;
+use super::dispatching::immediate::AskHandler;
 use super::effects::{Counter, Effect};
 use super::engine::Engine;
 use super::flow_updates::RouteHandler;

@@ -1,6 +1,6 @@
 //! The serial applier: proposals become leases and answers, all or nothing; undoing and giving back.
 
-use super::answers::Answer;
+use super::answer::Answer;
 use super::attempt_end::AttemptHandler;
 use super::attempts;
 use super::decision::{Decision, Mode, WithheldReason};

@@ -73,7 +73,7 @@ pub enum Effect {
         /// Whose stream.
         attempt: AttemptId,
         /// What was decided.
-        answer: Arc<super::answers::Answer>,
+        answer: Arc<super::answer::Answer>,
         /// `offer`.
         cause: &'static str,
     },
@@ -363,14 +363,14 @@ impl Counter {
 #[derive(Debug, Clone)]
 pub enum CommitOutcome {
     /// Leased and remembered; send the answer once the journal batch is durable.
-    Committed(Arc<super::answers::Answer>),
+    Committed(Arc<super::answer::Answer>),
     /// Nothing was taken: these nodes have less room than the proposal saw. Propose again on the next generation.
     Conflict {
         /// Ascending by position in the cluster.
         nodes: Vec<HostName>,
     },
     /// The same request was answered meanwhile; this is that answer, still packed. Whoever unpacks it asks whether it may
-    /// be seen ([`may_be_seen_by`](super::answers::Answer::may_be_seen_by)).
+    /// be seen ([`may_be_seen_by`](super::answer::Answer::may_be_seen_by)).
     Answered(super::packed_answer::PackedAnswer),
     /// It can't be committed at all.
     Refused(Refusal),

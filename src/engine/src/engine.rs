@@ -1,21 +1,22 @@
-//! The engine: model, ledger, answers, attempts, history, monitor and routes behind one door.
+//! The engine: model, ledger, answers, attempts, history, monitor and routes, and the one way to them.
 //!
-//! Facts wait until the next settling, where the snapshot and what follows from it (leases bound, withdrawn,
+//! Facts wait until they are applied (`apply_facts`), where the snapshot and what follows from it (leases bound, withdrawn,
 //! nodes lost, routes changed) change together: no commit ever sees a lease end before the container that took
-//! its room is counted, nor the other way round. Commits are checked against what was settled last.
+//! its room is counted, nor the other way round. Commits are checked against what was applied last.
 //!
 //! Its state is private to this file. What happens to it happens in *handlers*, each of which borrows the parts that it
 //! may touch and says which in its documentation; here they are made, and called in their order.
 
 use super::adherence::{Adherence, AdherenceHandler};
 #[cfg(test)]
-use super::answers::Answer;
+use super::answer::Answer;
 use super::answers::{Answers, KeptLeases, runs};
 use super::arrivals::Arrivals;
 use super::attempt_end::AttemptHandler;
 use super::attempts::Attempts;
+use super::circuits::Circuits;
 use super::circuits::messages::CircuitsView;
-use super::circuits::{CircuitHandler, Circuits};
+use super::circuits::serve::CircuitHandler;
 use super::commit::CommitHandler;
 use super::dispatching::{DispatchHandler, Dispatching};
 use super::effects::{Counter, Effects, Output};
@@ -34,7 +35,8 @@ use super::ledger::Ledger;
 use super::listing::Promised;
 use super::monitor::{self, SilentNodes};
 use super::packed_answer::{PackedAnswer, PackedExplained};
-use super::plans::{PlanHandler, PlanReader, PlanState, RunTracker};
+use super::plans::RunTracker;
+use super::plans::serve::{PlanHandler, PlanReader, PlanState};
 use super::prediction::Runs;
 use super::proof::Proof;
 use super::rebalance::{MoveHandler, Rebalancing};
@@ -66,7 +68,7 @@ pub struct Engine {
     dispatching: Dispatching,
     plans: PlanState,
     adherence: Adherence,
-    pub(crate) rebalancing: Rebalancing,
+    rebalancing: Rebalancing,
     out: Output,
     generation: Arc<Generation>,
 }
@@ -280,6 +282,10 @@ impl Engine {
             settings: &self.settings,
             effects: &mut self.out.effects,
         }
+    }
+
+    pub(crate) const fn rebalancing(&self) -> &Rebalancing {
+        &self.rebalancing
     }
 
     pub(crate) fn recovery(&mut self, now: Timestamp) -> Recovery<'_> {
@@ -517,12 +523,6 @@ impl Engine {
     #[must_use]
     pub const fn next_decision(&self) -> DecisionId {
         self.promises.ids.next_decision()
-    }
-
-    /// Whether middleboxes and chains are the operator's, so that feeds may not declare any.
-    #[must_use]
-    pub fn owns_chains(&self) -> bool {
-        !self.settings.chains.is_empty()
     }
 
     /// What requests load.

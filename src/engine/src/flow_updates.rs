@@ -30,6 +30,12 @@ const CHAIN_RESTORED: &str = "chain_restored";
 const LOOK_EVERY: Micros = Micros::from_secs(1);
 
 impl Engine {
+    /// Whether middleboxes and chains are the operator's, so that feeds may not declare any.
+    #[must_use]
+    pub fn owns_chains(&self) -> bool {
+        !self.settings().chains.is_empty()
+    }
+
     /// Watches routes; a watcher of the same name is replaced. What it is to be sent first: a snapshot, or what it
     /// missed since [`WatchScope::resume_after`]. Later updates are effects.
     ///

@@ -2,7 +2,8 @@
 
 use super::adherence::Adherence;
 use super::adherence::AdherenceHandler;
-use super::answers::{Answer, Answers};
+use super::answer::Answer;
+use super::answers::Answers;
 use super::decision::Decision;
 use super::dispatching::{DispatchHandler, Dispatching};
 use super::effects::{Counter, Effect, FollowBody, Output};

@@ -1,7 +1,7 @@
 //! Deciding, synchronous and pure: ledger, placer, monitor, history. `now` in; journal records and messages out.
 //!
 //! # Code map
-//! - `engine`: the one door, [`Engine`], whose state only that file sees. What happens to it happens in handlers, which
+//! - `engine`: [`Engine`], the one owner, whose state only that file sees. What happens to it happens in handlers, which
 //!   borrow the parts that they may touch and say which; a handler's file also has the public calls of its subject:
 //!   `commit` (proposals become leases), `fact_consequences` (what facts of nodes do), `task_events` (what task events do),
 //!   `flow_updates` (flows, routes, watches), `leasing` (leases granted and ended), `attempt_end` (attempts remembered and
@@ -11,7 +11,7 @@
 //! - `facts`: the model and its last snapshot; `ids`; `results`: what calls come to.
 //! - `ledger`, `lease`, `binding`: live leases, how they end, which container or foreign use ends which.
 //! - `adherence`: whether hints were followed, and what came of it.
-//! - `answers`, `attempts`: idempotency by request id; remembered requests; `packed`, `packed_answer`: answers in few bytes.
+//! - `answer`, `answers`, `attempts`: idempotency by request id; remembered requests; `packed`, `packed_answer`: answers in few bytes.
 //! - `proof`: tokens and nonces that attempts are held by, and what callers show.
 //! - `placer`: request and [`Generation`] to [`Proposal`], on other threads.
 //! - `rounds`: when requests that gather are decided together.
@@ -37,6 +37,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod adherence;
+mod answer;
 mod answer_size;
 pub mod answers;
 pub mod arrivals;
@@ -50,6 +51,7 @@ pub mod decision;
 pub mod dispatching;
 pub mod effects;
 #[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
+mod ended_leases;
 mod engine;
 pub mod event;
 mod fact_consequences;
@@ -96,7 +98,7 @@ pub use adherence::{
     Adherence, DecisionOutcome, Followed, HintOutcome, Miss, Outcomes, PLACES_KEPT, Tally, TallyKey, Term,
     TermCompared, TermSums,
 };
-pub use answers::Answer;
+pub use answer::Answer;
 pub use circuits::messages::{
     CircuitReport, CircuitsReported, CircuitsView, PortReport, PortView, RackDemand, ReportTaken, WantedCircuit,
     WantedCircuits,
@@ -121,7 +123,8 @@ pub use placer::{
     Guard, PlacerSettings, Proposal, RoundMember, SelectedPolicy, check_keys, is_chained, may_gather, may_wait,
     propose, propose_together, propose_waiting,
 };
-pub use plans::{KeptPlan, PlanChange, PlanNote, PlanSettings, PlanView, PlannedRun, ValidatedPlan};
+pub use plans::serve::{PlanChange, PlanView};
+pub use plans::{KeptPlan, PlanNote, PlanSettings, PlannedRun, ValidatedPlan};
 pub use proof::{NonceHash, Proof, Shown, Token};
 pub use rebalance::{MoveNote, ProposedMove, RebalanceSettings, Round, RoundOutcome};
 pub use records::{RecordSettings, Records};
@@ -134,4 +137,4 @@ pub use routes::{
     WatcherState,
 };
 pub use settings::{EngineSettings, SourceAges};
-pub use worth::{Standing, WorthSettings};
+pub use worth::{Participation, WorthSettings};

@@ -2,7 +2,8 @@
 //! for it does that, and not the engine, for which everybody else waits.
 
 use super::adherence::{DecisionOutcome, KeptOutcome};
-use super::answers::{Answer, EndedLeases, end_of};
+use super::answer::Answer;
+use super::ended_leases::{EndedLeases, end_of};
 use super::packed::unpack;
 use super::results::{Explained, ExplainedLease};
 use hintd_model::units::{DecisionId, LeaseId};

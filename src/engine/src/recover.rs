@@ -1,6 +1,7 @@
 //! An engine from the rows of its journal.
 
-use super::answers::{Answer, Answers};
+use super::answer::Answer;
+use super::answers::Answers;
 use super::attempts::{self, Attempts, read_key};
 use super::decision::RememberedRequest;
 use super::effects::Effects;

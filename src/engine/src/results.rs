@@ -1,7 +1,7 @@
 //! What calls to the engine come to, and what it is begun with.
 
 use super::adherence::DecisionOutcome;
-use super::answers::Answer;
+use super::answer::Answer;
 use super::journal::Table;
 use hintd_model::cluster::NamedResource;
 use hintd_model::units::{

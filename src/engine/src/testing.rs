@@ -1,9 +1,10 @@
 //! Small requests, asks and answers for tests.
 
-use super::answers::Answer;
+use super::answer::Answer;
 use super::decision::{Decision, Hint, Mode, TermValues};
 use super::engine::Engine;
-use super::plans::{PlanChange, ValidatedPlan};
+use super::plans::ValidatedPlan;
+use super::plans::serve::PlanChange;
 use super::proof::Token;
 use super::refusal::Refusal;
 use hintd_model::cluster::{Ask, Constraints, Gang, HintRequest, NamedResource, TaskGroup, WhenFull};

@@ -58,8 +58,7 @@ impl Queue<'_> {
         misses.into_iter().max_by_key(|(_, of)| *of)
     }
 
-    /// Shares of the default placement's cost that hints were to save and that was saved, and of how many decisions.
-    fn gain(&self, term: &str) -> Option<(f64, f64, u64)> {
+    fn gain(&self, term: &str) -> Option<Gain> {
         let (mut default, mut expected, mut realised, mut decisions) = (0.0, 0.0, 0.0, 0);
         for found in self.rows.iter().flat_map(|row| &row.terms).filter(|found| found.term == term) {
             let (Some(to_save), Some(saved)) = (found.expected_gain, found.realised_gain) else { continue };
@@ -68,7 +67,7 @@ impl Queue<'_> {
             realised += saved * found.default_placement;
             decisions += found.beside;
         }
-        (default > 0.0).then(|| (expected / default, realised / default, decisions))
+        (default > 0.0).then(|| Gain { expected: expected / default, realised: realised / default, decisions })
     }
 
     /// The mean gain that was expected by the policies' own objectives, and of how many decisions.
@@ -77,6 +76,14 @@ impl Queue<'_> {
         let (sum, decisions) = known.fold((0.0, 0), |(sum, all), (mean, of)| (sum + mean * of as f64, all + of));
         (decisions > 0).then(|| (sum / decisions as f64, decisions))
     }
+}
+
+/// What hints were to save of the default placement's cost, and what was saved: shares of it.
+struct Gain {
+    expected: f64,
+    realised: f64,
+    /// Of so many decisions.
+    decisions: u64,
 }
 
 fn by_queue(rows: &[v1::AdherenceView], mode: v1::Mode, lately: bool) -> BTreeMap<&str, Queue<'_>> {
@@ -203,8 +210,8 @@ fn gain_of(name: &str, queue: &Queue<'_>) -> Option<Check> {
     let percent = |share: f64| digits(share * 100.0);
     let of = |decisions| format!("({} {})", count(decisions, "decision"), queue.when());
     let costs = COSTS.iter().filter_map(|(term, words)| Some((queue.gain(term)?, *words)));
-    let worth = |found: &(f64, f64, u64)| found.2 >= DECISIONS_ENOUGH && found.0 >= WORTH_COMPARING;
-    if let Some(((expected, realised, decisions), words)) = costs.into_iter().find(|(found, _)| worth(found)) {
+    let worth = |found: &Gain| found.decisions >= DECISIONS_ENOUGH && found.expected >= WORTH_COMPARING;
+    if let Some((Gain { expected, realised, decisions }, words)) = costs.into_iter().find(|(found, _)| worth(found)) {
         let finding = format!(
             "Queue {name}: hints were to save {} % of the {words} against YARN's own placement, and {} % were saved {}.",
             percent(expected),

@@ -104,6 +104,13 @@ enum Looked {
     Nobody,
 }
 
+/// A job that was looked at in vain, and why.
+struct FailedLook<'a, R> {
+    run: &'a R,
+    trouble: Trouble,
+    error: RestError<BadAnswer>,
+}
+
 /// A job that is asked for again.
 #[derive(Debug, Clone, Copy)]
 struct FailedJob {
@@ -381,7 +388,7 @@ impl<K: HistoryKind> HistoryPoller<K> {
                 Looked::Learnt => self.learnt += 1,
                 Looked::Over => {}
                 Looked::Failed(trouble, error) => {
-                    troubled.push((run, trouble, error));
+                    troubled.push(FailedLook { run, trouble, error });
                     let all = self.learnt == before && troubled.len() >= FAILURES;
                     if all || trouble == Trouble::Server {
                         break;
@@ -393,21 +400,21 @@ impl<K: HistoryKind> HistoryPoller<K> {
             self.seen.insert(run.id().to_owned(), run.finished_ms());
         }
         let alone = due.len() == 1;
-        self.settle(before, troubled, alone)?;
+        self.count_failures(before, troubled, alone)?;
         Ok(usize::try_from(self.learnt - before).unwrap_or(usize::MAX))
     }
 
     /// Counts failures of a poll, before which so many jobs had been learnt from.
-    fn settle(
+    fn count_failures(
         &mut self,
         before: u64,
-        troubled: Vec<(&K::Run, Trouble, RestError<BadAnswer>)>,
+        troubled: Vec<FailedLook<'_, K::Run>>,
         alone: bool,
     ) -> Result<(), Failure> {
         let nobody_told = self.learnt == before;
         let several = troubled.len() > 1;
         let mut silent = None;
-        for (run, trouble, error) in troubled {
+        for FailedLook { run, trouble, error } in troubled {
             let failed = FailedJob { times: 0, poll: self.polls, learnt: before };
             let failed = self.failed.entry(run.id().to_owned()).or_insert(failed);
             // Else it may be everybody's, as while HDFS can't be read. One that is due alone may wait long for others.

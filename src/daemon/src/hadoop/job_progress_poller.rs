@@ -42,6 +42,15 @@ impl Failure {
     }
 }
 
+/// A question that is due.
+struct DueAsk {
+    /// The ResourceManager to ask, by its place.
+    at: usize,
+    attempt: AttemptId,
+    /// How often it is asked about the attempt.
+    every: Micros,
+}
+
 /// One job after the other, some at a time.
 pub(super) struct JobProgressPoller {
     servers: ServerOptions,
@@ -70,9 +79,9 @@ impl JobProgressPoller {
         let mut under_way = JoinSet::new();
         loop {
             while under_way.len() < AT_ONCE
-                && let Some((at, attempt, every)) = poller.next()
+                && let Some(due) = poller.next()
             {
-                under_way.spawn(Arc::clone(&poller).look(at, attempt, every));
+                under_way.spawn(Arc::clone(&poller).look(due));
             }
             tokio::select! {
                 Some(_) = under_way.join_next() => {}
@@ -86,14 +95,14 @@ impl JobProgressPoller {
         self.daemon.shuffle_progress()
     }
 
-    /// Which ResourceManager is to be asked about whom, and how often.
-    fn next(&self) -> Option<(usize, AttemptId, Micros)> {
+    fn next(&self) -> Option<DueAsk> {
         let every = self.daemon.settings().hold_progress?;
         let (at, _) = (*self.active.borrow())?;
-        Some((at, self.table().next(self.daemon.clock().now())?, every))
+        Some(DueAsk { at, attempt: self.table().next(self.daemon.clock().now())?, every })
     }
 
-    async fn look(self: Arc<Self>, at: usize, attempt: AttemptId, every: Micros) {
+    async fn look(self: Arc<Self>, due: DueAsk) {
+        let DueAsk { at, attempt, every } = due;
         let found = self.ask(at, attempt.application).await;
         let now = self.daemon.clock().now();
         self.metrics.progress_asked(found.as_ref().err().map(Failure::reason));

@@ -100,3 +100,43 @@ impl Listing for ListedAttempts {
         Box::pin(self.ask(attempt))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::ServerOptions;
+    use super::*;
+    use crate::telemetry::metrics::Metrics;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_number_of_requests_wait_for_a_look_and_more_are_refused() {
+        let second = Duration::from_secs(1);
+        let servers = ServerOptions {
+            addresses: Vec::new(),
+            ca_file: None,
+            user: String::new(),
+            poll: second,
+            timeout: second,
+            backoff: second,
+            answer_bytes: 1 << 20,
+        };
+        let (applications, stated) = (None, None);
+        let options =
+            ResourceManagerOptions { servers, unheard_kept: second, absent_kept: second, applications, stated };
+        let (_active, active) = watch::channel(None);
+        let listed = ListedAttempts::new(&options, None, active, Metrics::new().hadoop());
+        let application = ApplicationId { cluster_timestamp: 1, sequence: 1 };
+        let ask = || listed.look(AttemptId { application, attempt: 1 });
+        let cx = &mut Context::from_waker(Waker::noop());
+        let looks = listed.managers.lock().await;
+        let mut waiting: Vec<_> = (0..WAITING_MAX).map(|_| ask()).collect();
+        assert!(waiting.iter_mut().all(|request| request.as_mut().poll(cx).is_pending()));
+        let Poll::Ready(Err(refused)) = ask().as_mut().poll(cx) else { panic!("one more waits") };
+        assert!(refused.to_string().contains("requests wait already"), "{refused}");
+        drop((looks, waiting));
+        let alone = ask().await.unwrap_err();
+        assert!(alone.to_string().contains("no ResourceManager answers"), "{alone}");
+        assert_eq!(listed.waiting.available_permits(), WAITING_MAX);
+    }
+}

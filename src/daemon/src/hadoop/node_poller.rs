@@ -139,7 +139,7 @@ impl NodePoller {
     fn missed(&self, at: usize, error: &Failure) {
         let standby = matches!(error, RestError::Nonsense { source: BadAnswer::NotActive(_), .. });
         let failure = match standby {
-            true => ServerFailure::standing(ServerStatus::Standby, "standby", error),
+            true => ServerFailure::status(ServerStatus::Standby, "standby", error),
             false => server_failure(error),
         };
         let news = self.group.troubled(at, failure);

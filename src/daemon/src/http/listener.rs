@@ -62,10 +62,10 @@ impl Drop for Endpoint {
     }
 }
 
-/// Connections that stand, the one that was longest without a request first.
+/// Open connections, the one that was longest without a request first.
 #[derive(Debug, Default)]
 struct Connections {
-    standing: Vec<Connection>,
+    open: Vec<Connection>,
     /// Connections so far.
     numbers: u64,
 }
@@ -84,40 +84,40 @@ impl Connections {
         let peer = peer.to_canonical();
         let crowded = match self.of(peer) >= MAX_PER_PEER {
             true => Some(peer),
-            false if self.standing.len() < MAX_CONNECTIONS => None,
+            false if self.open.len() < MAX_CONNECTIONS => None,
             // Whoever has the most; of equals, the one that was longest without a request.
-            false => self.standing.iter().rev().map(|standing| standing.peer).max_by_key(|peer| self.of(*peer)),
+            false => self.open.iter().rev().map(|connection| connection.peer).max_by_key(|peer| self.of(*peer)),
         };
-        let oldest = self.standing.iter().position(|standing| Some(standing.peer) == crowded);
-        if let Some(task) = oldest.and_then(|at| self.standing.remove(at).task) {
+        let oldest = self.open.iter().position(|connection| Some(connection.peer) == crowded);
+        if let Some(task) = oldest.and_then(|at| self.open.remove(at).task) {
             task.abort();
         }
         self.numbers += 1;
-        self.standing.push(Connection { number: self.numbers, peer, task: None });
+        self.open.push(Connection { number: self.numbers, peer, task: None });
         self.numbers
     }
 
     /// How many a peer has.
     fn of(&self, peer: IpAddr) -> usize {
-        self.standing.iter().filter(|standing| standing.peer == peer).count()
+        self.open.iter().filter(|connection| connection.peer == peer).count()
     }
 
     fn runs(&mut self, number: u64, task: AbortHandle) {
-        if let Some(found) = self.standing.iter_mut().find(|standing| standing.number == number) {
+        if let Some(found) = self.open.iter_mut().find(|connection| connection.number == number) {
             found.task = Some(task);
         }
     }
 
     /// A request came on it: it is the last to end.
     fn asks(&mut self, number: u64) {
-        if let Some(at) = self.standing.iter().position(|standing| standing.number == number) {
-            let found = self.standing.remove(at);
-            self.standing.push(found);
+        if let Some(at) = self.open.iter().position(|connection| connection.number == number) {
+            let found = self.open.remove(at);
+            self.open.push(found);
         }
     }
 
     fn leave(&mut self, number: u64) {
-        self.standing.retain(|standing| standing.number != number);
+        self.open.retain(|connection| connection.number != number);
     }
 }
 
@@ -223,10 +223,10 @@ mod tests {
         let first: Vec<u64> = (0..MAX_PER_PEER).map(|_| all.enter(peer(1))).collect();
         let others: Vec<u64> = (MAX_PER_PEER..MAX_CONNECTIONS).map(|_| all.enter(peer(2))).collect();
         all.asks(first[0]);
-        let has = |all: &Connections, number| all.standing.iter().any(|standing| standing.number == number);
+        let has = |all: &Connections, number| all.open.iter().any(|connection| connection.number == number);
         all.enter(peer(1));
         assert!(has(&all, first[0]) && !has(&all, first[1]), "it asked a moment ago");
-        assert_eq!(all.standing.len(), MAX_CONNECTIONS);
+        assert_eq!(all.open.len(), MAX_CONNECTIONS);
         all.enter(peer(3));
         assert!(!has(&all, first[2]) && others.iter().all(|other| has(&all, *other)), "of whoever has the most");
         all.leave(first[0]);

@@ -1,15 +1,13 @@
 //! What the engine's thread is asked, and the bounded queue to it.
 
-use super::commits::CommitClaim;
+use super::follow_event::FollowEvent;
 use super::options::WatchLimits;
 use super::outbox::Outbox;
-use super::replace::FollowEvent;
-use super::watchers::Watching;
-use super::worth::WorthCall;
+use super::watchers::{WatchCaller, Watching};
 use crate::store::StoreFailure;
 use hintd_engine::holding::wish::{ShuffleWish, WishTurn};
 use hintd_engine::prediction::Runs;
-use hintd_engine::worth::book::WorthView;
+use hintd_engine::worth::book::{ComparedView, WorthView};
 use hintd_engine::{
     Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, Engine, EngineCounts, EngineSettings,
     Followed, ImmediateRequest, LearnedRun, LeaseFilter, LeaseHeld, MoveNote, PackedAnswer, PackedExplained, PlanView,
@@ -20,9 +18,9 @@ use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, 
 use hintd_policy::Policy;
 use hintd_policy::plan::JobProgress;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc;
 use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -96,10 +94,7 @@ pub(super) enum Command {
     },
     /// Watch routes, where all watchers together, and those of the peer, stay within `most`.
     Watch {
-        watcher: Arc<str>,
-        proof: Proof,
-        /// Whose connection it is; `None`: the daemon's own.
-        peer: Option<SocketAddr>,
+        caller: WatchCaller,
         scope: WatchScope,
         most: WatchLimits,
         reply: Reply<Result<Watching, Refusal>>,
@@ -257,6 +252,46 @@ pub struct EngineReport {
     pub worth: WorthView,
 }
 
+/// Who has the say over a commit: its caller, until the engine takes it.
+#[derive(Debug, Default)]
+pub(super) struct CommitClaim(AtomicU8);
+
+const CLAIM_WAITING: u8 = 0;
+const CLAIM_TAKEN: u8 = 1;
+const CLAIM_GIVEN_UP: u8 = 2;
+
+impl CommitClaim {
+    /// The engine takes it; `false`: the caller is gone.
+    pub(super) fn take(&self) -> bool {
+        self.moves_to(CLAIM_TAKEN)
+    }
+
+    /// The caller goes; `false`: the engine has taken it.
+    pub(super) fn give_up(&self) -> bool {
+        self.moves_to(CLAIM_GIVEN_UP)
+    }
+
+    pub(super) fn is_taken(&self) -> bool {
+        self.0.load(Ordering::Acquire) == CLAIM_TAKEN
+    }
+
+    fn moves_to(&self, state: u8) -> bool {
+        self.0.compare_exchange(CLAIM_WAITING, state, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// Something with the comparison of hinted and held-out applications.
+pub(super) enum WorthCall {
+    /// An application ended; `took`: so long after it was submitted, where it succeeded.
+    Ended { application: ApplicationId, took: Option<Micros> },
+    /// Applications whose end is awaited.
+    Awaited(Reply<Vec<ApplicationId>>),
+    /// Recurring keys that are compared.
+    Keys(Reply<Vec<ComparedView>>),
+    /// An operator lets a key have hints again; false: nothing is known of it.
+    Allow { key: String, reply: Reply<Result<bool, Refusal>> },
+}
+
 /// What a commit came to.
 pub(super) enum Committed {
     /// Durable.
@@ -340,4 +375,32 @@ impl EngineHandle {
 /// The engine's thread ended.
 pub(super) fn gone() -> Refusal {
     Refusal::Unavailable { message: "the daemon is shutting down".to_owned(), retry_after: Micros::from_secs(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    #[tokio::test]
+    async fn who_finds_the_queue_full_waits_for_a_place_and_leaves_nothing_in_it() {
+        let (handle, commands) = EngineHandle::new();
+        for _ in 0..COMMANDS_MAX {
+            handle.pass(Command::Urgent).await.unwrap();
+        }
+        assert_eq!(handle.queued(), COMMANDS_MAX);
+        let cx = &mut Context::from_waker(Waker::noop());
+        {
+            let mut gone = pin!(handle.pass(Command::Urgent));
+            assert!(gone.as_mut().poll(cx).is_pending());
+        }
+        let mut next = pin!(handle.pass(Command::Urgent));
+        assert!(next.as_mut().poll(cx).is_pending());
+        drop(commands.recv().unwrap());
+        assert!(matches!(next.as_mut().poll(cx), Poll::Ready(Ok(()))), "a command that was handled leaves its place");
+        assert_eq!((handle.queued(), commands.try_iter().count()), (COMMANDS_MAX, COMMANDS_MAX));
+        handle.tell(Command::Urgent);
+        assert!(commands.try_recv().is_ok(), "what may not wait needs no place");
+    }
 }

@@ -1,32 +1,42 @@
 //! The daemon as services see it: one handle, cloned freely.
 
+pub(in crate::runtime) mod commits;
+pub mod input_homes;
+pub mod listing;
+pub mod locate;
+pub mod network_file;
+mod open_round;
+pub mod page;
+pub mod place;
+mod planning;
+pub(in crate::runtime) mod plans;
+mod quotas;
+pub mod racks;
+mod reload;
+mod replace;
+mod rounds;
+pub(in crate::runtime) mod search;
+pub mod shuffle_progress;
+pub mod training;
+mod watching;
+mod worth;
+
 use super::answered_requests::AnsweredRequests;
+use super::background::BackgroundQueue;
 use super::clock::Clock;
 use super::command::{Command, EngineHandle, EngineReport, ListCall, gone};
 use super::engine_exit::EngineExitNotifier;
 use super::engine_thread::{EngineThread, Shared};
-use super::input_homes::ToldHomes;
-use super::listing::Listing;
-use super::locate::Locator;
+use super::follow_event::FollowEvent;
 use super::metric_handles::MetricHandles;
-use super::network_file::FollowedNetwork;
-use super::options::{Options, ReloadHook, Settings, WatchLimits};
+use super::options::{Options, ReloadHook, Settings};
 use super::outbox::{Outbox, Outboxes};
-use super::page::PageDoor;
-use super::plans::REPLICA_QUESTIONS_MAX;
 use super::pool::{JobContext, Pool};
-use super::quotas::Quotas;
-use super::racks::HdfsRacks;
 use super::records::Recorder;
 use super::registries::FeedRegistries;
-use super::reload::LastReload;
-use super::replace::{self, BackgroundQueue, FollowEvent};
-use super::rounds::{self, Rounds};
 use super::servers::Servers;
-use super::shuffle_progress::ShuffleProgress;
-use super::training::Training;
-use super::unpacking::{Turn, Unpacking};
-use super::watchers::{Watchers, Watching};
+use super::unpacking::{UnpackLimiter, UnpackPermit};
+use super::watchers::Watchers;
 use super::{Ready, StuckPlacers};
 use crate::notice::Notice;
 use crate::store::{GroupCommit, GroupCommitHandle, GroupOptions, Journal, OpenOptions, ShutdownError, StoreError};
@@ -37,12 +47,22 @@ use arc_swap::ArcSwap;
 use hintd_engine::dispatching::is_pushed;
 use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::records::{Kept, Record};
-use hintd_engine::{AttemptHeld, MoveNote, Proof, RoundOutcome, TaskEvent, WatchScope, WatchedPair};
+use hintd_engine::{AttemptHeld, MoveNote, Proof, RoundOutcome, TaskEvent};
 use hintd_engine::{
-    CircuitReport, CircuitsView, Engine, Explained, Generation, LearnedRun, PackedExplained, RecoverError,
-    RecoveredCounts, Refusal, Released,
+    Engine, Explained, Generation, LearnedRun, PackedExplained, RecoverError, RecoveredCounts, Refusal, Released,
 };
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, Timestamp};
+use input_homes::ToldHomes;
+use listing::Listing;
+use locate::Locator;
+use network_file::FollowedNetwork;
+use page::PageState;
+use plans::REPLICA_QUESTIONS_MAX;
+use quotas::Quotas;
+use racks::HdfsRacks;
+use reload::LastReload;
+use rounds::Rounds;
+use shuffle_progress::ShuffleProgress;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -52,6 +72,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
+use training::Training;
 
 /// The running daemon.
 #[derive(Clone)]
@@ -92,8 +113,8 @@ pub(super) struct Inner {
     streams: Arc<Semaphore>,
     streams_max: usize,
     /// Turns of those who unpack kept answers.
-    pub(super) repeats: Unpacking,
-    explanations: Unpacking,
+    pub(super) repeats: UnpackLimiter,
+    explanations: UnpackLimiter,
     /// What each application may take of requests and lines of log.
     pub(super) quotas: Quotas,
     /// Whether a policy is being prepared.
@@ -105,7 +126,7 @@ pub(super) struct Inner {
     /// Who says which attempts there are, if somebody is asked.
     pub(super) listing: OnceLock<Arc<dyn Listing>>,
     /// The operator's page.
-    pub(super) page: PageDoor,
+    pub(super) page: PageState,
     /// The process's log level, where its logs are the daemon's.
     pub(super) log_level: OnceLock<Arc<LogLevel>>,
     /// Shuffles that ApplicationMasters are to be asked about.
@@ -273,14 +294,14 @@ impl Daemon {
             spans,
             streams: Arc::new(Semaphore::new(options.listen.streams.min(Semaphore::MAX_PERMITS))),
             streams_max: options.listen.streams,
-            repeats: Unpacking::new(),
-            explanations: Unpacking::new(),
+            repeats: UnpackLimiter::new(),
+            explanations: UnpackLimiter::new(),
             quotas: Quotas::default(),
             preparing: AtomicBool::new(false),
             training,
             locator: OnceLock::new(),
             listing: OnceLock::new(),
-            page: PageDoor::new(options.page),
+            page: PageState::new(options.page),
             log_level: OnceLock::new(),
             shuffle_progress: ShuffleProgress::default(),
             network: std::sync::Mutex::default(),
@@ -292,9 +313,9 @@ impl Daemon {
         daemon.follow_network();
         tokio::spawn(replace::run(daemon.clone(), waiting));
         tokio::spawn(rounds::run(daemon.clone()));
-        tokio::spawn(super::planning::run(daemon.clone()));
-        tokio::spawn(super::training::run(daemon.clone()));
-        tokio::spawn(super::network_file::run(daemon.clone()));
+        tokio::spawn(planning::run(daemon.clone()));
+        tokio::spawn(training::run(daemon.clone()));
+        tokio::spawn(network_file::run(daemon.clone()));
         Ok((daemon.clone(), Ending { engine, daemon, recovered }))
     }
 
@@ -383,14 +404,14 @@ impl Daemon {
         self.0.engine_handle.tell(Command::Run(Box::new(run)));
     }
 
-    /// A decision and what became of its leases; nobody else's is unpacked as long as the turn is held.
+    /// A decision and what became of its leases; nobody else's is unpacked as long as the permit is held.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for a decision that is not remembered.
-    pub async fn explain(&self, decision: DecisionId) -> Result<(Explained, Turn), Refusal> {
-        let turn = self.0.explanations.turn().await?;
+    pub async fn explain(&self, decision: DecisionId) -> Result<(Explained, UnpackPermit), Refusal> {
+        let permit = self.0.explanations.permit().await?;
         let found = self.kept(decision).await?;
-        turn.unpack(move || found.unpack()).await
+        permit.unpack(move || found.unpack()).await
     }
 
     /// Moves that an attempt was told of lately.
@@ -401,12 +422,12 @@ impl Daemon {
         self.0.engine_handle.ask(|reply| Command::MovesTold { attempt, reply }).await
     }
 
-    /// The turn to explain something that needs no unpacking.
+    /// The permit to explain something that needs no unpacking.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] where too many wait for it.
-    pub async fn explanation_turn(&self) -> Result<Turn, Refusal> {
-        self.0.explanations.turn().await
+    pub async fn explanation_permit(&self) -> Result<UnpackPermit, Refusal> {
+        self.0.explanations.permit().await
     }
 
     pub(super) async fn kept(&self, decision: DecisionId) -> Result<PackedExplained, Refusal> {
@@ -531,73 +552,6 @@ impl Daemon {
     pub(super) fn tell(&self, attempt: AttemptId, message: FollowEvent) {
         let shared = &self.0.shared;
         shared.outboxes.push_if_open(attempt, message, &shared.follow.load(), self.0.clock.now());
-    }
-
-    /// Watches routes, where all watchers together, and those of the peer, stay within `most`; what it begins with is a snapshot, or what was
-    /// missed.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] for a host that neither the network nor the cluster names; [`Refusal::Invalid`]
-    /// for too many pairs, or while another watcher installs; [`Refusal::NotHolder`] for a name that another has;
-    /// [`Refusal::Unavailable`] where too many watch.
-    pub async fn watch(
-        &self,
-        watcher: Arc<str>,
-        (proof, peer): (Proof, Option<SocketAddr>),
-        scope: WatchScope,
-        most: WatchLimits,
-    ) -> Result<Watching, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Watch { watcher, proof, peer, scope, most, reply }).await?
-    }
-
-    /// A feed left a change of the network: routes are not to wait until the next publish.
-    pub fn hurry(&self) {
-        if !self.0.shared.urgent.swap(true, Ordering::AcqRel) {
-            self.0.engine_handle.tell(Command::Urgent);
-        }
-    }
-
-    /// A Watch's stream ended.
-    pub fn unwatch(&self, watcher: Arc<str>, session: u64) {
-        self.0.engine_handle.tell(Command::Unwatch { watcher, session });
-    }
-
-    /// Takes an acknowledgement of every update up to `number`, but for routes that could not be installed; returns how
-    /// many updates are outstanding.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] for a stranger; [`Refusal::Invalid`] for a number that was not sent or is acknowledged
-    /// already, and for a refused pair that it was not told of; [`Refusal::NotHolder`].
-    pub async fn acknowledge(
-        &self,
-        watcher: Arc<str>,
-        proof: Proof,
-        number: u64,
-        refused: Vec<(WatchedPair, String)>,
-    ) -> Result<u64, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::Acknowledge { watcher, proof, number, refused, reply }).await?
-    }
-
-    /// Takes in what a controller says of its optical switch; returns which version is wanted then.
-    ///
-    /// # Errors
-    /// [`Refusal::Unknown`] for a watcher that does not watch circuits; [`Refusal::Invalid`] for what can't be meant;
-    /// [`Refusal::NotHolder`].
-    pub async fn report_circuits(
-        &self,
-        watcher: Arc<str>,
-        proof: Proof,
-        report: CircuitReport,
-    ) -> Result<u64, Refusal> {
-        self.0.engine_handle.ask(|reply| Command::ReportCircuits { watcher, proof, report, reply }).await?
-    }
-
-    /// Circuits that an optical switch should have and has; `None`: there is no optical switch.
-    ///
-    /// # Errors
-    /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn circuits(&self) -> Result<Option<CircuitsView>, Refusal> {
-        self.0.engine_handle.ask(Command::Circuits).await
     }
 
     /// Sizes of the engine's tables, and names that no node claims.

@@ -1,7 +1,8 @@
 //! Refusals that come before any search: noted beside those of searches, so that who looks for an application finds that it asked.
 
 use super::daemon::Daemon;
-use super::place::{Refused, placer, policies};
+use super::daemon::place::Refused;
+use super::daemon::search::{placer, policies};
 use super::pool::JobContext;
 use hintd_engine::records::{DecidedRequest, RequestOutcome};
 use hintd_engine::{Mode, Refusal};

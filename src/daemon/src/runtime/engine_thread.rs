@@ -4,31 +4,37 @@
 //! and its answer waits in [`PendingBatches`] until the journal's writer says so; a batch that could not be
 //! written is undone, and readiness goes off until the disk is back.
 
+mod circuits;
+mod plans;
+mod policies;
+mod watching;
+mod worth;
+
 use super::answered_requests::AnsweredRequests;
+use super::background::{BackgroundQueue, LATE, LostTasks};
 use super::clock::Clock;
 use super::command::{Command, Committed, DetachedRequest, EngineHandle, EngineReport, Envelope, Reply};
-use super::input_homes::ToldHomes;
+use super::daemon::input_homes::ToldHomes;
+use super::follow_event::{FollowEvent, FollowPayload};
 use super::metric_handles::{Depths, FlowCounts, MetricHandles};
 use super::outbox::Outboxes;
 use super::pending_batches::{PendingBatches, Returned};
-use super::plans::PlanChangeQueue;
 use super::pool::Pool;
 use super::registries::{FeedCounts, FeedRegistries};
-use super::replace::{BackgroundQueue, FollowEvent, FollowPayload, LATE, LostTasks};
 use super::servers::Servers;
-use super::watchers::{Watchers, Watching};
-use super::{Ready, options::FollowOptions, options::WatchLimits};
+use super::watchers::Watchers;
+use super::{Ready, options::FollowOptions};
 use crate::store::GroupCommitHandle;
 use arc_swap::ArcSwap;
 use hintd_engine::{
     Answer, CommitOutcome, DetachedDispatcher, Effect, Effects, Engine, EngineSettings, FollowBody, Generation,
-    PackedAnswer, Proof, Proposal, Refusal, Released, TaskEvent, Token, WatchScope,
+    PackedAnswer, Proof, Proposal, Refusal, Released, TaskEvent, Token,
 };
 use hintd_model::cluster::ModelError;
 use hintd_model::units::{AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::{IndexedFlows, Policy};
+use plans::PlanChangeQueue;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -99,7 +105,7 @@ pub(super) struct EngineThread {
 
 /// Time between two looks for what is due: leases, answers, silent nodes.
 const TICK_EVERY: Duration = Duration::from_millis(100);
-/// Time between two drains while something urgent waits: the first link of many is settled when it is heard, those that
+/// Time between two drains while something urgent waits: the first link of many is applied when it is heard, those that
 /// fail with it together.
 const URGENT_EVERY: Duration = Duration::from_millis(2);
 /// Time between two settings of the gauges.
@@ -211,9 +217,9 @@ impl EngineThread {
                 self.engine.learnt(&key, &run, now);
                 self.state_changed();
             }
-            Command::Watch { watcher, proof, peer, scope, most, reply } => {
-                let found = self.watch((&watcher, proof, peer), scope, most, now);
-                if let Err(Ok(unheard)) = reply.send(found) {
+            Command::Watch { caller, scope, most, reply } => {
+                let watcher = Arc::clone(&caller.watcher);
+                if let Err(Ok(unheard)) = reply.send(self.watch(caller, scope, most, now)) {
                     self.unwatch(&watcher, unheard.session);
                 }
                 self.state_changed();
@@ -292,7 +298,7 @@ impl EngineThread {
             Ok(is_new) => {
                 let came = came.filter(|_| is_new);
                 let generation = self.shared.generation.load();
-                if let Some(at_home) = came.and_then(|came| self.shared.told_homes.came(came, &generation)) {
+                if let Some(at_home) = came.and_then(|came| self.shared.told_homes.came(&came, &generation)) {
                     self.shared.metrics.homed_container(at_home);
                 }
             }
@@ -316,53 +322,6 @@ impl EngineThread {
         self.engine.redispatch(&|name| policies.get(name).cloned(), now);
         self.publish(); // whoever hears that it is in force finds it so
         self.effects(None, Box::new(move |_| drop(reply.send(Ok(())))));
-    }
-
-    /// Starts a Watch, unless all watchers together, or those of its peer, would watch more than `most`; pairs that a Watch of
-    /// the same name watched until now are free.
-    fn watch(
-        &mut self,
-        (watcher, proof, peer): (&Arc<str>, Proof, Option<SocketAddr>),
-        scope: WatchScope,
-        most: WatchLimits,
-        now: Timestamp,
-    ) -> Result<Watching, Refusal> {
-        self.shared.watchers.may_begin(watcher, &proof, self.legacy())?;
-        let WatchLimits { pairs: most, pairs_per_peer, watchers } = most;
-        if self.shared.watchers.others(watcher) >= watchers {
-            let message = format!("{watchers} others watch routes, as many as limits.watchers allows");
-            return Err(Refusal::Unavailable { message, retry_after: Micros::from_secs(10) });
-        }
-        let watched = self.engine.counts().routes.saturating_sub(self.engine.watched_by(watcher));
-        if watched + scope.pairs.len() > most {
-            let message = format!(
-                "{} pairs, beside {watched} that others watch; at most {most} (limits.watched_pairs)",
-                scope.pairs.len()
-            );
-            return Err(Refusal::Invalid { field: "pairs".to_owned(), message });
-        }
-        let pairs = scope.pairs.len();
-        let of_peer = peer.map_or(0, |peer| self.shared.watchers.pairs_of(peer, watcher));
-        if peer.is_some() && of_peer + pairs > pairs_per_peer {
-            let message = format!(
-                "{pairs} pairs, beside {of_peer} that this peer watches; at most {pairs_per_peer} \
-                 (limits.watched_pairs_per_peer)"
-            );
-            return Err(Refusal::Invalid { field: "pairs".to_owned(), message });
-        }
-        let first = self.engine.watch(watcher, scope, now)?;
-        self.sessions += 1;
-        let watching = self.shared.watchers.start((watcher, proof), (peer, pairs), self.sessions, first);
-        if watching.replaced {
-            self.shared.metrics.watch_replaced(watcher);
-        }
-        Ok(watching)
-    }
-
-    fn unwatch(&mut self, watcher: &str, session: u64) {
-        if self.shared.watchers.stop(watcher, session) {
-            self.engine.unwatch(watcher, self.clock.now());
-        }
     }
 
     fn engine_report(&mut self, now: Timestamp) -> EngineReport {
@@ -506,7 +465,7 @@ impl EngineThread {
                         self.engine.unwatch(&watcher, now);
                     }
                 }
-                Effect::ControllerLeft { watcher } => super::circuits::log_left(&watcher),
+                Effect::ControllerLeft { watcher } => circuits::log_left(&watcher),
                 Effect::WatchEnded { watcher, reason } => {
                     tracing::warn!(%watcher, %reason, "a route watcher's stream ends");
                     self.shared.watchers.end(&watcher, &reason);
@@ -527,9 +486,9 @@ impl EngineThread {
                     let why = "a run is not noted: the last start cut it in two, and too little was heard since";
                     tracing::info!(%key, %application, "{why}");
                 }
-                Effect::Verdict(change) => super::worth::log_verdict(&change),
+                Effect::Verdict(change) => worth::log_verdict(&change),
                 Effect::Count(counter, by) => self.shared.metrics.count(counter, by),
-                Effect::AdherenceFinalized(settled) => self.shared.metrics.adherence(&settled.0, &settled.1),
+                Effect::AdherenceFinalized(counted) => self.shared.metrics.adherence(&counted.0, &counted.1),
             }
         }
     }
@@ -635,7 +594,7 @@ impl EngineThread {
         let began = Instant::now();
         self.changed = false;
         let next = self.engine.publish(self.clock.now());
-        // Settling moves routes: who installs them is told now, not with the next tick.
+        // Applied facts move routes: who installs them is told now, not with the next tick.
         self.effects(None, Box::new(|_| ()));
         let Some(next) = next else { return };
         let version = next.snapshot.version.0;

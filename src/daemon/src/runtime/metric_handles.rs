@@ -502,11 +502,11 @@ impl MetricHandles {
             (WatcherKind::Waiting, WatcherProgress::Waiting),
             (WatcherKind::Silent, WatcherProgress::Silent),
         ];
-        for (kind, standing) in kinds {
-            self.routes.watchers(kind, watchers.iter().filter(|watcher| watcher.standing == standing).count());
+        for (kind, progress) in kinds {
+            self.routes.watchers(kind, watchers.iter().filter(|watcher| watcher.progress == progress).count());
         }
         let waiting =
-            watchers.iter().filter(|watcher| watcher.installs && watcher.standing == WatcherProgress::Waiting);
+            watchers.iter().filter(|watcher| watcher.installs && watcher.progress == WatcherProgress::Waiting);
         self.routes.unacknowledged(waiting.map(|watcher| watcher.sent.saturating_sub(watcher.acknowledged)).sum());
     }
 

@@ -5,73 +5,59 @@
 //! leaves only when its leases are durable; every queue is bounded and every wait has a deadline.
 
 mod answered_requests;
-mod circuits;
+mod background;
 pub mod clock;
 mod command;
-mod commits;
 pub mod daemon;
 mod domain_slots;
 mod early_refusals;
 mod engine_exit;
 mod engine_thread;
+mod follow_event;
 mod in_flight;
-pub mod input_homes;
 mod line_quota;
-pub mod listing;
-pub mod locate;
 mod lost_links;
 pub mod metric_handles;
-mod network_file;
 mod operators;
 pub mod options;
 pub mod outbox;
-pub mod page;
 mod pending_batches;
-mod place;
-mod planning;
-mod plans;
 pub mod pool;
 mod preparing;
 mod probing;
 mod proof;
-mod quotas;
-mod racks;
 mod rates;
 mod records;
 pub mod refused_table;
 pub mod registries;
-mod reload;
-mod replace;
-mod rounds;
 pub mod servers;
 pub mod setup;
-pub mod shuffle_progress;
 pub mod shuffle_turn;
 mod silent_attempts;
-mod training;
 mod unpacking;
 pub mod watch_file;
 pub mod watchers;
-mod worth;
 
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use command::{EngineReport, PlanProgress, RolledBack};
-pub use daemon::{Daemon, Ending, StartError};
+pub use daemon::network_file::NetworkInForce;
+pub use daemon::place::{Refused, RequestAnswer, RequestOptions};
+pub use daemon::racks::HdfsRacks;
+pub use daemon::training::PolicyTraining;
+pub use daemon::{Daemon, Ending, StartError, input_homes, listing, locate, page, shuffle_progress};
+pub use follow_event::{FollowEvent, FollowPayload};
 pub use in_flight::RequestPermit;
 pub use line_quota::Line;
 pub use metric_handles::MetricHandles;
-pub use network_file::NetworkInForce;
+pub use operators::RefusalCount;
 pub use options::{Options, RequestLimits};
-pub use place::{Refused, RequestAnswer, RequestOptions};
 pub use pool::StuckPlacers;
 pub use proof::proof;
-pub use racks::HdfsRacks;
+pub use records::ListedRecords;
 pub use registries::{DownLink, LastOutage, LinkTold};
-pub use replace::{FollowEvent, FollowPayload};
-pub use training::PolicyTraining;
-pub use unpacking::Turn;
+pub use unpacking::UnpackPermit;
 
 /// Why a daemon that takes requests can't answer them.
 const NO_NODES: &str = "no node is RUNNING with a fresh heartbeat";

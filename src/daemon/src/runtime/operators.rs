@@ -2,35 +2,45 @@
 
 use super::command::{Command, ListCall};
 use super::daemon::Daemon;
+use super::records::ListedRecords;
 use crate::telemetry::logs::LogLevel;
-use hintd_engine::records::{Record, RecordFilter};
+use hintd_engine::records::RecordFilter;
 use hintd_engine::{Followed, LeaseFilter, LeaseHeld, Refusal};
 use hintd_model::units::{ApplicationId, DecisionId, Micros};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Refusals of one reason.
+#[derive(Debug, Clone, Copy)]
+pub struct RefusalCount {
+    /// Its token.
+    pub reason: &'static str,
+    /// Requests since the start.
+    pub requests: u64,
+    /// Those of them that are recorded.
+    pub recorded: u64,
+}
+
 impl Daemon {
-    /// Recorded decisions and refusals, newest first, at most `most`; how many there are in all; how far records go.
+    /// Recorded decisions and refusals, at most `most`.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn records_listed(
-        &self,
-        filter: RecordFilter,
-        most: usize,
-    ) -> Result<(Vec<Arc<Record>>, usize, String), Refusal> {
+    pub async fn records_listed(&self, filter: RecordFilter, most: usize) -> Result<ListedRecords, Refusal> {
         self.0.recorder.listed(filter, most, self.0.clock.now()).await
     }
 
-    /// Refusals since the start, and of these those that are recorded, by their tokens.
+    /// Refusals since the start, by their tokens.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] when the daemon shuts down.
-    pub async fn refusals(&self) -> Result<Vec<(&'static str, u64, u64)>, Refusal> {
+    pub async fn refusals(&self) -> Result<Vec<RefusalCount>, Refusal> {
         let recorded = self.0.recorder.refusals().await?;
         // Counted after the records, so that no more of them are recorded than there were.
         let all = self.metrics().refused_reasons();
-        Ok(all.into_iter().map(|(reason, count)| (reason, count, *recorded.get(reason).unwrap_or(&0))).collect())
+        let count =
+            |(reason, requests)| RefusalCount { reason, requests, recorded: *recorded.get(reason).unwrap_or(&0) };
+        Ok(all.into_iter().map(count).collect())
     }
 
     /// Live leases, newest first, and how many there are in all.

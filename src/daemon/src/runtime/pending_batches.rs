@@ -283,7 +283,7 @@ mod tests {
         rows.into_iter().map(|(key, _)| key.to_vec()).collect()
     }
 
-    /// A folder for the journal, and a settling that has no disk yet.
+    /// A folder for the journal, and batches that have no disk yet.
     fn without_disk() -> (tempfile::TempDir, PendingBatches, Receiver<Envelope>) {
         let (engine_handle, commands) = EngineHandle::new();
         (tempfile::tempdir().unwrap(), PendingBatches::new(engine_handle), commands)
@@ -294,7 +294,7 @@ mod tests {
         pending_batches.enter(effects, None, Box::new(|_| ())).is_none()
     }
 
-    fn settle(pending_batches: &mut PendingBatches, commands: &Receiver<Envelope>) {
+    fn finalize_all(pending_batches: &mut PendingBatches, commands: &Receiver<Envelope>) {
         while !pending_batches.is_empty() {
             let Command::BatchCompleted { ticket, result } = commands.recv_timeout(LIMIT).unwrap().command else {
                 panic!("nothing else is told");
@@ -312,9 +312,9 @@ mod tests {
         let disk = journal(&file);
         pending_batches.start(disk.clone());
         assert!(enter(&mut pending_batches, Op::put(Table::Answers, *b"r1", *b"promised")));
-        settle(&mut pending_batches, &commands);
+        finalize_all(&mut pending_batches, &commands);
         pending_batches.retry_backlog();
-        settle(&mut pending_batches, &commands);
+        finalize_all(&mut pending_batches, &commands);
         disk.shutdown(LIMIT).unwrap();
         assert_eq!(keys(&file, Table::Answers), [b"r1"], "what was acknowledged stays");
     }
@@ -329,7 +329,7 @@ mod tests {
         let disk = journal(&file);
         pending_batches.start(disk.clone());
         pending_batches.retry_backlog();
-        settle(&mut pending_batches, &commands);
+        finalize_all(&mut pending_batches, &commands);
         disk.shutdown(LIMIT).unwrap();
         assert_eq!(keys(&file, Table::Leases), [b"l1"]);
     }
@@ -343,11 +343,11 @@ mod tests {
         let disk = journal(&file);
         pending_batches.start(disk.clone());
         assert!(enter(&mut pending_batches, Op::put(Table::Plans, *b"monday", *b"kept")));
-        settle(&mut pending_batches, &commands);
+        finalize_all(&mut pending_batches, &commands);
         pending_batches.retry_backlog();
-        settle(&mut pending_batches, &commands);
+        finalize_all(&mut pending_batches, &commands);
         pending_batches.restore(vec![Op::put(Table::Plans, *b"sunday", *b"kept")]);
-        settle(&mut pending_batches, &commands);
+        finalize_all(&mut pending_batches, &commands);
         disk.shutdown(LIMIT).unwrap();
         assert_eq!(keys(&file, Table::Plans), [&b"monday"[..], b"sunday"]);
     }

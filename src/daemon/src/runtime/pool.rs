@@ -28,7 +28,7 @@ pub struct Pool {
     queue: Arc<QueueHandle>,
     load: Arc<Load>,
     newest: Arc<Newest>,
-    seats: Arc<[Arc<Seat>]>,
+    workers: Arc<[Arc<Worker>]>,
 }
 
 type Run = Box<dyn FnOnce() + Send>;
@@ -83,7 +83,7 @@ struct QueueHandle(Arc<Queue>);
 
 impl std::fmt::Debug for QueueHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Door").finish_non_exhaustive()
+        f.debug_struct("QueueHandle").finish_non_exhaustive()
     }
 }
 
@@ -119,28 +119,28 @@ impl Queue {
         }
     }
 
-    fn work(&self, seat: &Seat) {
+    fn work(&self, worker: &Worker) {
         while let Some(Job { run, until }) = self.next() {
-            seat.begin(until.unwrap_or_else(|| Instant::now() + UNHURRIED));
+            worker.begin(until.unwrap_or_else(|| Instant::now() + UNHURRIED));
             // A policy's bug costs its own request, not the daemon.
             if catch_unwind(AssertUnwindSafe(run)).is_err() {
                 tracing::error!("a placement panicked; its request is unanswered");
             }
-            seat.end();
+            worker.end();
         }
     }
 }
 
-/// A thread: when what it runs counts as stuck.
+/// A thread of the pool: when what it runs counts as stuck.
 #[derive(Debug)]
-struct Seat {
+struct Worker {
     /// What times count from.
     since: Instant,
     /// Microseconds; 0: it runs nothing.
     stuck_from: AtomicU64,
 }
 
-impl Seat {
+impl Worker {
     const fn new(since: Instant) -> Self {
         Self { since, stuck_from: AtomicU64::new(0) }
     }
@@ -258,7 +258,7 @@ pub(super) struct QueueView(Arc<Load>);
 
 impl QueueView {
     /// The surroundings of a request that had so much time.
-    pub(super) fn turn(&self, time: Duration) -> JobContext {
+    pub(super) fn job_context(&self, time: Duration) -> JobContext {
         JobContext { fill: self.0.fill(time), commits: self.0.commits.get() }
     }
 
@@ -309,11 +309,11 @@ impl Pool {
         let threads = if options.threads == 0 { cores } else { options.threads };
         let load = Arc::new(Load::new(threads, options.queue));
         let since = Instant::now();
-        let seats: Arc<[Arc<Seat>]> = (0..threads).map(|_| Arc::new(Seat::new(since))).collect();
-        let pool = Self { queue: Arc::new(QueueHandle(Arc::default())), load, newest: Arc::default(), seats };
-        for (number, seat) in pool.seats.iter().enumerate() {
-            let (queue, seat) = (Arc::clone(&pool.queue.0), Arc::clone(seat));
-            thread::Builder::new().name(format!("placer-{number}")).spawn(move || queue.work(&seat))?;
+        let workers: Arc<[Arc<Worker>]> = (0..threads).map(|_| Arc::new(Worker::new(since))).collect();
+        let pool = Self { queue: Arc::new(QueueHandle(Arc::default())), load, newest: Arc::default(), workers };
+        for (number, worker) in pool.workers.iter().enumerate() {
+            let (queue, worker) = (Arc::clone(&pool.queue.0), Arc::clone(worker));
+            thread::Builder::new().name(format!("placer-{number}")).spawn(move || queue.work(&worker))?;
         }
         Ok(pool)
     }
@@ -356,8 +356,8 @@ impl Pool {
                 let _ = answer.send(Err(refusal)); // the caller may be gone
                 return;
             }
-            let turn = JobContext { fill: place.0.fill(time), commits: place.0.commits.get() };
-            let found = job(turn);
+            let context = JobContext { fill: place.0.fill(time), commits: place.0.commits.get() };
+            let found = job(context);
             // One that is too late ends at once, and says nothing of how long jobs take.
             if !left.is_zero() {
                 place.0.pace.add(began.elapsed());
@@ -423,7 +423,10 @@ impl Pool {
     }
 
     fn stuck_at(&self, now: Instant) -> StuckPlacers {
-        StuckPlacers { stuck: self.seats.iter().filter(|seat| seat.is_stuck(now)).count(), threads: self.seats.len() }
+        StuckPlacers {
+            stuck: self.workers.iter().filter(|worker| worker.is_stuck(now)).count(),
+            threads: self.workers.len(),
+        }
     }
 
     /// Jobs waiting or running.

@@ -1,7 +1,7 @@
 //! Whom agents that measure latency should measure.
 
 use super::daemon::Daemon;
-use super::registries::REFRESH;
+use super::registries::{AskingAgent, REFRESH};
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
 use std::net::{IpAddr, SocketAddr};
@@ -24,9 +24,9 @@ impl Daemon {
             return Err(invalid("instance", "0 is no agent's: each draws a number when it starts".to_owned()));
         }
         let (generation, feed) = (self.generation(), self.settings().latency);
-        let asked = (&*wire.host, address, wire.instance);
+        let agent = AskingAgent { host: &wire.host, address, instance: wire.instance };
         let agents = self.registries().agents();
-        let targets = agents.ask(asked, &generation.snapshot, &feed.fanout, self.clock().now())?;
+        let targets = agents.ask(agent, &generation.snapshot, &feed.fanout, self.clock().now())?;
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let target = |target: super::registries::Target| v1::ProbeTarget {
             host: target.host.to_string(),

@@ -28,12 +28,20 @@ enum RecorderCommand {
     Get { decision: DecisionId, now: Timestamp, reply: oneshot::Sender<Result<Arc<Record>, Refusal>> },
     Kept(oneshot::Sender<Kept>),
     Refusals(oneshot::Sender<BTreeMap<&'static str, u64>>),
-    Listed { filter: RecordFilter, most: usize, now: Timestamp, reply: oneshot::Sender<Listed> },
+    Listed { filter: RecordFilter, most: usize, now: Timestamp, reply: oneshot::Sender<ListedRecords> },
     Reload { settings: RecordSettings, done: oneshot::Sender<()> },
 }
 
-/// Records, how many are meant in all, and how far they go.
-type Listed = (Vec<Arc<Record>>, usize, String);
+/// Records that a filter means.
+#[derive(Debug)]
+pub struct ListedRecords {
+    /// Newest first, no more than were asked for.
+    pub records: Vec<Arc<Record>>,
+    /// How many there are in all.
+    pub total: usize,
+    /// How far records go, in words.
+    pub kept: String,
+}
 
 /// A word with its place in the bounded queue.
 struct Envelope {
@@ -149,7 +157,12 @@ impl Recorder {
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] where the thread has ended.
-    pub(super) async fn listed(&self, filter: RecordFilter, most: usize, now: Timestamp) -> Result<Listed, Refusal> {
+    pub(super) async fn listed(
+        &self,
+        filter: RecordFilter,
+        most: usize,
+        now: Timestamp,
+    ) -> Result<ListedRecords, Refusal> {
         self.ask(|reply| RecorderCommand::Listed { filter, most, now, reply }).await
     }
 
@@ -191,7 +204,7 @@ fn keep(settings: RecordSettings, envelopes: &mpsc::Receiver<Envelope>) {
             RecorderCommand::Refusals(reply) => drop(reply.send(records.refusals())),
             RecorderCommand::Listed { filter, most, now, reply } => {
                 let (found, total) = records.listed(&filter, most);
-                let _ = reply.send((found, total, records.kept_text(now)));
+                let _ = reply.send(ListedRecords { records: found, total, kept: records.kept_text(now) });
             }
             RecorderCommand::Reload { settings, done } => {
                 records.reload(settings);

@@ -24,7 +24,7 @@ mod nodes;
 mod refusal;
 mod total;
 
-pub use agents::{Agents, REFRESH, Target};
+pub use agents::{Agents, AskingAgent, REFRESH, Target};
 pub(in crate::runtime) use link_states::LostLinks;
 pub use link_states::{DownLink, LastOutage, LinkTold};
 pub use refusal::{FeedCounts, ItemRefusal, Reason, Taken, bounded};

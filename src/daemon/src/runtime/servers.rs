@@ -56,19 +56,19 @@ impl ServerStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFailure {
     /// Anything but [`ServerStatus::Answers`].
-    pub standing: ServerStatus,
+    pub status: ServerStatus,
     /// A word out of a closed list: another word is news.
     pub reason: &'static str,
     /// In words.
     pub error: String,
-    /// What an operator may do about it; empty: what the standing says is all.
+    /// What an operator may do about it; empty: what the status says is all.
     pub advice: String,
 }
 
 impl ServerFailure {
     /// Of a server that is there: how it stands says what to do.
-    pub fn standing(standing: ServerStatus, reason: &'static str, error: &impl std::fmt::Display) -> Self {
-        Self { standing, reason, error: error.to_string(), advice: String::new() }
+    pub fn status(status: ServerStatus, reason: &'static str, error: &impl std::fmt::Display) -> Self {
+        Self { status, reason, error: error.to_string(), advice: String::new() }
     }
 }
 
@@ -89,7 +89,7 @@ pub struct ServerView {
     /// Its address.
     pub address: String,
     /// How it stood when it was asked last.
-    pub standing: ServerStatus,
+    pub status: ServerStatus,
     /// It gave the group's last good answer.
     pub in_use: bool,
     /// For how long it has stood so.
@@ -232,7 +232,7 @@ struct Round {
 #[derive(Debug)]
 struct Server {
     address: String,
-    standing: ServerStatus,
+    status: ServerStatus,
     since: Instant,
     heard: Option<Instant>,
     asked: Option<Instant>,
@@ -254,7 +254,7 @@ impl Round {
     fn new(source: &'static str, addresses: impl IntoIterator<Item = String>, now: Instant) -> Self {
         let server = |address| Server {
             address,
-            standing: ServerStatus::NotAsked,
+            status: ServerStatus::NotAsked,
             since: now,
             heard: None,
             asked: None,
@@ -282,7 +282,7 @@ impl Round {
     fn answered_idly(&mut self, at: usize, holds: Duration, now: Instant) -> Option<Answered> {
         let server = &mut self.servers[at];
         let said = server.asked.map_or(Duration::MAX, |asked| now.saturating_duration_since(asked));
-        if server.standing.waits() && said < holds {
+        if server.status.waits() && said < holds {
             return None;
         }
         Some(self.answered(at, now))
@@ -290,8 +290,8 @@ impl Round {
 
     fn troubled(&mut self, at: usize, trouble: ServerFailure, now: Instant) -> bool {
         let server = &mut self.servers[at];
-        let ServerFailure { standing, reason, error, advice } = trouble;
-        server.stands(standing, now);
+        let ServerFailure { status, reason, error, advice } = trouble;
+        server.stands(status, now);
         (server.reason, server.advice) = (reason, advice);
         server.error = error.chars().take(ERROR_CHARS).collect();
         server.told.insert(reason)
@@ -312,7 +312,7 @@ impl Round {
         let view = |(at, server): (usize, &Server)| ServerView {
             source: self.source,
             address: server.address.clone(),
-            standing: server.standing,
+            status: server.status,
             in_use: self.in_use == Some(at),
             since: age(server.since),
             heard: server.heard.map(age),
@@ -325,9 +325,9 @@ impl Round {
 }
 
 impl Server {
-    fn stands(&mut self, standing: ServerStatus, now: Instant) {
-        if self.standing != standing {
-            (self.standing, self.since) = (standing, now);
+    fn stands(&mut self, status: ServerStatus, now: Instant) {
+        if self.status != status {
+            (self.status, self.since) = (status, now);
         }
         self.asked = Some(now);
     }
@@ -349,8 +349,8 @@ mod tests {
         (Round::new("resource_manager", addresses.iter().map(ToString::to_string), start), start)
     }
 
-    fn trouble(standing: ServerStatus, reason: &'static str) -> ServerFailure {
-        ServerFailure { standing, reason, error: format!("it is {reason}"), advice: format!("mend {reason}") }
+    fn trouble(status: ServerStatus, reason: &'static str) -> ServerFailure {
+        ServerFailure { status, reason, error: format!("it is {reason}"), advice: format!("mend {reason}") }
     }
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(fails("refused", 12).as_deref(), Some("it is refused"));
         assert_eq!(fails("late", 13), None, "one that goes to and fro does not fill the log");
         let view = &round.views(start + 20 * S)[0];
-        assert_eq!((view.standing, view.since, view.heard), (ServerStatus::Silent, 10 * S, Some(19 * S)));
+        assert_eq!((view.status, view.since, view.heard), (ServerStatus::Silent, 10 * S, Some(19 * S)));
         assert_eq!((view.asked, &*view.error, view.in_use), (Some(7 * S), "it is late", true));
         assert_eq!(view.advice, "mend late");
         assert_eq!(round.answered(0, start + 30 * S), Answered { moved: false, away: Some(20 * S) });
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(round.answered(1, start), Answered { moved: true, away: None });
         assert!(round.outage.is_none());
         assert!(!round.troubled(0, trouble(ServerStatus::Standby, "standby"), start + S), "it was one before");
-        let words: Vec<_> = round.views(start + S).iter().map(|view| (view.standing, view.in_use)).collect();
+        let words: Vec<_> = round.views(start + S).iter().map(|view| (view.status, view.in_use)).collect();
         assert_eq!(
             words,
             [(ServerStatus::Standby, false), (ServerStatus::Answers, true), (ServerStatus::NotAsked, false)]
@@ -401,7 +401,7 @@ mod tests {
         round.troubled(0, trouble(ServerStatus::SafeMode, "later"), start);
         round.nobody(start);
         assert_eq!(round.answered_idly(0, 10 * S, start + 9 * S), None);
-        assert_eq!(round.views(start + 9 * S)[0].standing, ServerStatus::SafeMode);
+        assert_eq!(round.views(start + 9 * S)[0].status, ServerStatus::SafeMode);
         assert_eq!(round.answered_idly(0, 10 * S, start + 10 * S).unwrap().away, Some(10 * S));
         round.troubled(0, trouble(ServerStatus::Silent, "late"), start + 20 * S);
         round.nobody(start + 20 * S);

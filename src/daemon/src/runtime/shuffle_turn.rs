@@ -40,8 +40,8 @@ impl Daemon {
         let attempt = wish.attempt;
         let application = (attempt.application, queue.as_str());
         let stopped = &self.generation().stopped;
-        let standing = settings.engine.worth.standing(application, wish.recurring_key.as_ref(), stopped);
-        if let Some(reason) = standing.withheld().filter(|_| mode == Mode::On) {
+        let participation = settings.engine.worth.participation(application, wish.recurring_key.as_ref(), stopped);
+        if let Some(reason) = participation.withheld().filter(|_| mode == Mode::On) {
             return Ok(ShuffleAdvice::Withheld(reason));
         }
         let progress = self.shuffle_progress();

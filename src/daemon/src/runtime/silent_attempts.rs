@@ -1,7 +1,7 @@
 //! Attempts of which nothing is heard any more are over: where no ResourceManager says so, nobody else does.
 
+use super::follow_event::FollowEvent;
 use super::outbox::Outboxes;
-use super::replace::FollowEvent;
 use hintd_engine::Engine;
 use hintd_model::units::Timestamp;
 

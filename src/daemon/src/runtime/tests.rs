@@ -3,9 +3,10 @@
 
 use super::Daemon;
 use super::command::Command;
+use super::daemon::place::RequestOptions;
+use super::daemon::plans::REPLICA_QUESTIONS_MAX;
 use super::options::WatchLimits;
-use super::place::RequestOptions;
-use super::plans::REPLICA_QUESTIONS_MAX;
+use super::watchers::WatchCaller;
 use crate::config::Config;
 use crate::server::{Running, start};
 use crate::telemetry::metrics::Metrics;
@@ -104,9 +105,7 @@ async fn a_watch_whose_caller_is_gone_watches_nothing() {
     drop(answer);
     let most = WatchLimits { pairs: 10, pairs_per_peer: 10, watchers: 1 };
     daemon.0.engine_handle.tell(Command::Watch {
-        watcher: "sdn".into(),
-        proof: hintd_engine::Proof::Trusted,
-        peer: None,
+        caller: WatchCaller { watcher: "sdn".into(), proof: hintd_engine::Proof::Trusted, peer: None },
         scope,
         most,
         reply,

@@ -31,6 +31,17 @@ struct Stream {
     ended: Arc<OnceLock<String>>,
 }
 
+/// Who begins a Watch.
+#[derive(Debug, Clone)]
+pub struct WatchCaller {
+    /// The name that it watches under.
+    pub watcher: Arc<str>,
+    /// What it has shown.
+    pub proof: Proof,
+    /// Whose connection it is; `None`: the daemon's own.
+    pub peer: Option<SocketAddr>,
+}
+
 /// One Watch: what the stream reads.
 #[derive(Debug)]
 pub struct Watching {
@@ -51,14 +62,9 @@ impl Stream {
 }
 
 impl Watchers {
-    /// Starts a Watch with the updates it begins with; an earlier one of the same name ends.
-    pub fn start(
-        &self,
-        (name, holder): (&Arc<str>, Proof),
-        (peer, pairs): (Option<SocketAddr>, usize),
-        session: u64,
-        first: Vec<Arc<RouteUpdate>>,
-    ) -> Watching {
+    /// Starts a Watch of so many named pairs with the updates it begins with; an earlier one of the same name ends.
+    pub fn start(&self, caller: &WatchCaller, pairs: usize, session: u64, first: Vec<Arc<RouteUpdate>>) -> Watching {
+        let WatchCaller { watcher: name, proof: holder, peer } = caller.clone();
         let (queue, updates) = mpsc::channel(UNREAD_MAX + first.len());
         let last = first.last().map_or(0, |update| update.number);
         for update in first {
@@ -66,7 +72,7 @@ impl Watchers {
         }
         let ended = Arc::new(OnceLock::new());
         let stream = Stream { session, holder, peer, pairs, queue, last, ended: Arc::clone(&ended) };
-        let earlier = self.by_name.insert(Arc::clone(name), stream);
+        let earlier = self.by_name.insert(name, stream);
         if let Some(earlier) = &earlier {
             earlier.end("a later Watch of the same name replaced it");
         }
@@ -174,14 +180,18 @@ mod tests {
         })
     }
 
-    const NOBODY: (Option<SocketAddr>, usize) = (None, 0);
+    fn caller(watcher: &str, proof: Proof) -> WatchCaller {
+        WatchCaller { watcher: watcher.into(), proof, peer: None }
+    }
 
     #[test]
     fn pairs_are_counted_by_peer_and_go_with_their_stream() {
         let watchers = Watchers::default();
         let [near, far] = ["127.0.0.1:4000", "10.0.0.9:0"].map(|peer| peer.parse::<SocketAddr>().unwrap());
-        let start =
-            |name: &str, peer, pairs| watchers.start((&name.into(), Proof::default()), (Some(peer), pairs), 1, vec![]);
+        let start = |name: &str, peer, pairs| {
+            let caller = WatchCaller { peer: Some(peer), ..caller(name, Proof::default()) };
+            watchers.start(&caller, pairs, 1, vec![])
+        };
         let _streams = [start("a", near, 3), start("b", near, 4), start("c", far, 5)];
         assert_eq!((watchers.pairs_of(near, ""), watchers.pairs_of(far, "")), (7, 5));
         assert_eq!(watchers.pairs_of(near, "b"), 3, "those of the same name are free");
@@ -196,7 +206,7 @@ mod tests {
     #[test]
     fn what_a_watch_begins_with_comes_first_and_no_update_twice() {
         let watchers = Watchers::default();
-        let mut watching = watchers.start((&"sdn".into(), Proof::default()), NOBODY, 1, vec![update(4), update(5)]);
+        let mut watching = watchers.start(&caller("sdn", Proof::default()), 0, 1, vec![update(4), update(5)]);
         for number in [4, 5, 6] {
             assert!(watchers.send("sdn", update(number)));
         }
@@ -208,8 +218,8 @@ mod tests {
     fn a_later_watch_of_the_same_name_replaces_the_earlier_one() {
         let watchers = Watchers::default();
         let name: Arc<str> = "sdn".into();
-        let mut old = watchers.start((&name, Proof::default()), NOBODY, 1, vec![]);
-        let mut new = watchers.start((&name, Proof::default()), NOBODY, 2, vec![]);
+        let mut old = watchers.start(&caller(&name, Proof::default()), 0, 1, vec![]);
+        let mut new = watchers.start(&caller(&name, Proof::default()), 0, 2, vec![]);
         assert!(watchers.send("sdn", update(1)));
         assert_eq!((numbers(&mut old), numbers(&mut new)), (vec![], vec![1]));
         assert!(old.ended.get().unwrap().contains("a later Watch"));
@@ -217,9 +227,9 @@ mod tests {
         assert_eq!((watchers.others("sdn"), watchers.others("x")), (0, 1));
         assert!(!watchers.stop("sdn", 1), "the old stream's end does not end the new one");
         assert!(watchers.stop("sdn", 2));
-        drop(watchers.start((&name, Proof::default()), NOBODY, 3, vec![]));
+        drop(watchers.start(&caller(&name, Proof::default()), 0, 3, vec![]));
         assert!(
-            !watchers.start((&name, Proof::default()), NOBODY, 4, vec![]).replaced,
+            !watchers.start(&caller(&name, Proof::default()), 0, 4, vec![]).replaced,
             "nobody reads the old one any more"
         );
     }
@@ -231,7 +241,7 @@ mod tests {
         };
         let watchers = Watchers::default();
         let name: Arc<str> = "sdn".into();
-        let held = watchers.start((&name, shown(Some(1))), NOBODY, 1, vec![]);
+        let held = watchers.start(&caller(&name, shown(Some(1))), 0, 1, vec![]);
         for legacy in [true, false] {
             assert_eq!(watchers.may_begin("sdn", &shown(Some(1)), legacy), Ok(()));
             for stranger in [shown(Some(2)), Proof::of_token(Token("t".into()))] {
@@ -244,24 +254,24 @@ mod tests {
         }
         drop(held);
         assert_eq!(watchers.may_begin("sdn", &shown(Some(2)), true), Ok(()), "its stream is gone");
-        let _old = watchers.start((&name, shown(None)), NOBODY, 2, vec![]);
+        let _old = watchers.start(&caller(&name, shown(None)), 0, 2, vec![]);
         assert_eq!(watchers.may_begin("sdn", &shown(Some(2)), true), Ok(()), "as with 0.1.0");
         assert!(watchers.may_begin("sdn", &shown(Some(2)), false).is_err());
-        let _own = watchers.start((&name, Proof::Trusted), NOBODY, 3, vec![]);
+        let _own = watchers.start(&caller(&name, Proof::Trusted), 0, 3, vec![]);
         assert!(watchers.check("sdn", &shown(None), true).is_err(), "the daemon's own");
     }
 
     #[test]
     fn a_watcher_that_does_not_read_is_cut_off_and_told_why() {
         let watchers = Watchers::default();
-        let mut watching = watchers.start((&"slow".into(), Proof::default()), NOBODY, 1, vec![]);
+        let mut watching = watchers.start(&caller("slow", Proof::default()), 0, 1, vec![]);
         let sent = (1..).take_while(|&number| watchers.send("slow", update(number))).count();
         assert_eq!(sent, UNREAD_MAX);
         assert!(!watchers.send("slow", update(9_999)));
         assert_eq!(numbers(&mut watching).len(), UNREAD_MAX);
         assert!(matches!(watching.updates.try_recv(), Err(mpsc::error::TryRecvError::Disconnected)));
         assert_eq!(watching.ended.get().unwrap(), "it left too many updates unread");
-        let silent = watchers.start((&"silent".into(), Proof::default()), NOBODY, 1, vec![]);
+        let silent = watchers.start(&caller("silent", Proof::default()), 0, 1, vec![]);
         watchers.end("silent", "it never acknowledged");
         assert_eq!(silent.ended.get().unwrap(), "it never acknowledged");
     }

@@ -1,11 +1,11 @@
 //! How many connections there may be: those beyond are told so call by call, and many beyond are closed at once.
 //!
-//! A connection that never speaks HTTP/2 is closed after a time: its seat is for others. Once it has spoken, HTTP/2's own
+//! A connection that never speaks HTTP/2 is closed after a time: its permit is for others. Once it has spoken, HTTP/2's own
 //! keepalive finds out whether somebody is there.
 //!
-//! Nor does one keep its seat that leaves unread what waits for it, or reads it too slowly.
+//! Nor does one keep its permit that leaves unread what waits for it, or reads it too slowly.
 //!
-//! A connection that came too late gets its seat with the first call after one became free; so a client that keeps
+//! A connection that came too late gets its permit with the first call after one became free; so a client that keeps
 //! its connection needs to do nothing but ask again.
 
 use super::bounds::{Budgets, Late, Shares};
@@ -29,20 +29,20 @@ use tonic::transport::server::Connected;
 
 /// Connections beyond the limit that are told so; further ones are closed without a word.
 const WAITING_CONNECTIONS_MAX: usize = 64;
-/// When to ask again for a seat.
+/// When to ask again for a permit.
 const RETRY_AFTER: Micros = Micros::from_secs(1);
 
 /// What every HTTP/2 client sends first, before it waits for anything (RFC 9113, section 3.4).
 const GREETING: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 
-/// All seats of a listener.
+/// All permits of a listener.
 #[derive(Debug)]
 pub(super) struct ConnectionLimiter {
     daemon: Daemon,
     /// How long a connection may take to greet.
     greeting: Duration,
     permits: Arc<Semaphore>,
-    standing: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
     most: usize,
     budgets: Budgets,
 }
@@ -62,11 +62,11 @@ struct PermitSlot {
 
 #[derive(Debug)]
 enum PermitState {
-    ConnectionPermit { _seat: OwnedSemaphorePermit },
-    Standing { _place: OwnedSemaphorePermit },
+    Permitted { _permit: OwnedSemaphorePermit },
+    Waiting { _place: OwnedSemaphorePermit },
 }
 
-/// A connection with its seat.
+/// A connection with its permit.
 #[derive(Debug)]
 pub(super) struct PermittedConnection {
     stream: TcpStream,
@@ -104,20 +104,20 @@ impl ConnectionLimiter {
             greeting: listen.greeting,
             budgets,
             permits: Arc::new(Semaphore::new(most)),
-            standing: Arc::new(Semaphore::new(WAITING_CONNECTIONS_MAX)),
+            waiting: Arc::new(Semaphore::new(WAITING_CONNECTIONS_MAX)),
             most,
         }
     }
 
-    /// Seats a connection; `None`: it is to be closed.
+    /// Lets a connection in; `None`: it is to be closed.
     pub(super) fn permit(&self, stream: TcpStream) -> Option<PermittedConnection> {
         let held = match Arc::clone(&self.permits).try_acquire_owned() {
-            Ok(permit) => PermitState::ConnectionPermit { _seat: permit },
+            Ok(permit) => PermitState::Permitted { _permit: permit },
             Err(_) => {
-                let place = Arc::clone(&self.standing).try_acquire_owned().ok();
+                let place = Arc::clone(&self.waiting).try_acquire_owned().ok();
                 let turned = if place.is_some() { ConnectionRefusal::Standing } else { ConnectionRefusal::Closed };
                 self.daemon.metrics().connection_turned(turned, self.most);
-                PermitState::Standing { _place: place? }
+                PermitState::Waiting { _place: place? }
             }
         };
         let peer = stream.peer_addr().ok().map(|peer| SocketAddr::new(peer.ip().to_canonical(), peer.port()));
@@ -171,19 +171,19 @@ impl ConnectionPermit {
         self.0.peer.map(|peer| SocketAddr::new(peer.ip(), if peer.ip().is_loopback() { peer.port() } else { 0 }))
     }
 
-    /// Whether the connection has a seat, or gets one now.
+    /// Whether the connection has a permit, or gets one now.
     ///
     /// # Errors
     /// [`Refusal::Unavailable`] while there is none.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let PermitSlot { permits, most, held, .. } = &*self.0;
         let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let PermitState::Standing { .. } = *held {
+        if let PermitState::Waiting { .. } = *held {
             let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
                 let message = format!("{most} connections stand, as many as limits.connections allows");
                 return Err(Refusal::Unavailable { message, retry_after: RETRY_AFTER });
             };
-            *held = PermitState::ConnectionPermit { _seat: permit };
+            *held = PermitState::Permitted { _permit: permit };
         }
         Ok(())
     }
@@ -268,8 +268,8 @@ mod tests {
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, _) = listener.accept().await.unwrap();
         let listen = Config::from_text("", "test.toml").unwrap().options.listen;
-        let seats = ConnectionLimiter::new(&listen, running.daemon.clone(), Budgets::new(&listen));
-        let mut connection = seats.permit(stream).unwrap();
+        let limiter = ConnectionLimiter::new(&listen, running.daemon.clone(), Budgets::new(&listen));
+        let mut connection = limiter.permit(stream).unwrap();
         assert!(!connection.is_write_vectored(), "h2 asks as it begins, and copies more then");
         connection.write_all(b"x").await.unwrap();
         assert!(connection.is_write_vectored(), "and again at each write");

@@ -1,7 +1,7 @@
 //! Why a decision came out as it did, and what it comes to when it is made again.
 
 use super::convert;
-use crate::runtime::{Daemon, Turn};
+use crate::runtime::{Daemon, UnpackPermit};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::outcome::Outcome;
 use hintd_engine::records::{PolicyComparison, Record, ReplayResult};
@@ -30,7 +30,7 @@ pub(super) fn decision_id(text: &str) -> Result<DecisionId, Refusal> {
 }
 
 /// A decision that is remembered for repeats of its request, or recorded; a refusal that is recorded. For who shows that
-/// it is the attempt's. The response holds the turn of what was unpacked until it is encoded.
+/// it is the attempt's. The response holds the permit of what was unpacked until it is encoded.
 pub(super) async fn explain(
     daemon: &Daemon,
     decision: &str,
@@ -38,12 +38,12 @@ pub(super) async fn explain(
 ) -> Result<Response<v1::ExplainResponse>, Refusal> {
     let decision = decision_id(decision)?;
     let record = daemon.record(decision).await;
-    let (explained, turn) = match daemon.explain(decision).await {
+    let (explained, permit) = match daemon.explain(decision).await {
         Ok(found) => found,
         Err(Refusal::Unknown { .. }) => {
             let record = record.clone().map_err(|refusal| not_remembered(daemon, refusal))?;
             match record.answered() {
-                Ok(answer) => (from_record(answer), daemon.explanation_turn().await?),
+                Ok(answer) => (from_record(answer), daemon.explanation_permit().await?),
                 Err(refusal) => {
                     // It gave no token: the attempt has one where another request of it was answered.
                     daemon.may_tell(record.request().attempt, proof.clone()).await?;
@@ -55,7 +55,7 @@ pub(super) async fn explain(
         Err(refusal) => return Err(refusal),
     };
     explained.answer.may_be_seen_by(proof, daemon.settings().engine.legacy_clients)?;
-    let (performance, turn) = performance(daemon, record.as_ref().ok(), turn).await?;
+    let (performance, permit) = performance(daemon, record.as_ref().ok(), permit).await?;
     let decision = &explained.answer.decision;
     let followed = daemon.followed(vec![decision.id]).await?.pop().flatten().map(convert::followed);
     let moves = daemon.moves_told(decision.attempt).await?.iter().map(convert::proposed_move).collect();
@@ -77,7 +77,7 @@ pub(super) async fn explain(
         age_ms: daemon.clock().now().since(decision.at).as_millis(),
         followed,
     });
-    response.extensions_mut().insert(turn);
+    response.extensions_mut().insert(permit);
     Ok(response)
 }
 
@@ -86,14 +86,14 @@ pub(super) async fn explain(
 async fn performance(
     daemon: &Daemon,
     record: Option<&Arc<Record>>,
-    turn: Turn,
-) -> Result<(Option<v1::PredictedPerformance>, Turn), Refusal> {
+    permit: UnpackPermit,
+) -> Result<(Option<v1::PredictedPerformance>, UnpackPermit), Refusal> {
     let predicts =
         |record: &&Arc<Record>| record.policy().1.as_place().is_some_and(|place| place.as_predict().is_some());
-    let Some(record) = record.filter(predicts).cloned() else { return Ok((None, turn)) };
+    let Some(record) = record.filter(predicts).cloned() else { return Ok((None, permit)) };
     let generation = daemon.generation();
     let predict = move || record.predict(Some(&generation.snapshot), ALTERNATIVES).map(convert::performance);
-    turn.unpack(predict).await
+    permit.unpack(predict).await
 }
 
 /// Of a decision that is in neither place.

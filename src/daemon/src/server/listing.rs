@@ -2,8 +2,8 @@
 //! gives the work that makes the list of it: for a thread that serves no sockets.
 
 use super::convert::{self, resource_to_wire};
-use crate::runtime::Daemon;
 use crate::runtime::refused_table::RefusedApplication;
+use crate::runtime::{Daemon, ListedRecords, RefusalCount};
 use crate::times::micros;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
@@ -44,7 +44,7 @@ pub(super) async fn decisions(
         until: moment(wire.until_ms),
         refused_only: wire.refused_only,
     };
-    let (records, total, kept) = daemon.records_listed(filter, most(wire.limit)).await?;
+    let ListedRecords { records, total, kept } = daemon.records_listed(filter, most(wire.limit)).await?;
     let refused = daemon.refusals().await?.into_iter().map(refused_count).collect();
     let followed = daemon.followed(records.iter().map(|record| record.decision()).collect()).await?;
     let now = daemon.clock().now();
@@ -61,8 +61,8 @@ fn moment(ms: u64) -> Option<Timestamp> {
 }
 
 /// Refusals of one reason since the start, and those of them that are recorded.
-pub(super) fn refused_count((reason, requests, recorded): (&'static str, u64, u64)) -> v1::RefusedCount {
-    v1::RefusedCount { reason: reason.to_owned(), requests, recorded }
+pub(super) fn refused_count(count: RefusalCount) -> v1::RefusedCount {
+    v1::RefusedCount { reason: count.reason.to_owned(), requests: count.requests, recorded: count.recorded }
 }
 
 /// Live leases.
@@ -100,12 +100,12 @@ pub(super) async fn applications(
             Some(daemon.applications_with_leases(filter).await?)
         }
     };
-    let (records, ..) = daemon.records_listed(RecordFilter::default(), usize::MAX).await?;
+    let ListedRecords { records, .. } = daemon.records_listed(RecordFilter::default(), usize::MAX).await?;
     let hinted = match &*wire.host {
         "" => Vec::new(),
         host => {
             let filter = RecordFilter { application: meant, host: host.to_owned(), ..RecordFilter::default() };
-            daemon.records_listed(filter, usize::MAX).await?.0
+            daemon.records_listed(filter, usize::MAX).await?.records
         }
     };
     let now = daemon.clock().now();

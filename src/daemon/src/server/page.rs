@@ -243,9 +243,9 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
 
 /// The latest decisions, and after them the latest refusals that are older.
 async fn latest(daemon: &Daemon) -> Result<Vec<Arc<Record>>, Refusal> {
-    let (mut records, _, _) = daemon.records_listed(RecordFilter::default(), DECISIONS_MAX).await?;
+    let mut records = daemon.records_listed(RecordFilter::default(), DECISIONS_MAX).await?.records;
     let refused = RecordFilter { refused_only: true, ..RecordFilter::default() };
-    let (refused, _, _) = daemon.records_listed(refused, REFUSALS_MAX).await?;
+    let refused = daemon.records_listed(refused, REFUSALS_MAX).await?.records;
     let oldest = records.last().map(|record| record.decision());
     records.extend(refused.into_iter().filter(|record| oldest.is_some_and(|oldest| record.decision() < oldest)));
     Ok(records)

@@ -8,7 +8,8 @@ use super::status::{status, status_of};
 use crate::feed::events::{bounded_event, task_event};
 use crate::runtime::outbox::{Next, Outbox};
 use crate::runtime::{
-    Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, RequestPermit, Turn, proof,
+    Daemon, FollowEvent, FollowPayload, Line, Refused, RequestAnswer, RequestOptions, RequestPermit, UnpackPermit,
+    proof,
 };
 use crate::telemetry::spans::RequestSpan;
 use hintd_client::wire::v1;
@@ -58,10 +59,10 @@ impl Placement for PlacementService {
         &self,
         request: Request<v1::RequestHintsRequest>,
     ) -> Result<Response<v1::RequestHintsResponse>, Status> {
-        let Answered { hints, token, repeat, turn } = hints(&self.daemon, request, false).await?;
+        let Answered { hints, token, repeat, permit } = hints(&self.daemon, request, false).await?;
         let (is_repeat, leases) = (repeat.is_some(), repeat.unwrap_or_default());
         let mut response = Response::new(v1::RequestHintsResponse { hints: Some(hints), token, is_repeat, leases });
-        turn.map(|turn| response.extensions_mut().insert(turn));
+        permit.map(|permit| response.extensions_mut().insert(permit));
         Ok(response)
     }
 
@@ -153,8 +154,8 @@ impl Placement for PlacementService {
     ) -> Result<Response<v1::InputHomesResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let asked = async {
-            let (whose, queue, tasks) = convert::input_tasks(&wire)?;
-            self.daemon.input_homes(whose, &queue, tasks, proof(&wire.token, &wire.nonce)?).await
+            let question = convert::input_homes_question(&wire)?;
+            self.daemon.input_homes(question, proof(&wire.token, &wire.nonce)?).await
         };
         Ok(Response::new(convert::input_homes(&in_time(&self.daemon, &metadata, asked).await?)))
     }
@@ -176,7 +177,7 @@ pub(super) struct Answered {
     /// Of a repeat of a request that was answered before: what became of its leases.
     repeat: Option<Vec<v1::LeaseState>>,
     /// Held until it is encoded.
-    turn: Option<Turn>,
+    permit: Option<UnpackPermit>,
 }
 
 /// The one path of a request, for `RequestHints` and `WhatIf`.
@@ -308,7 +309,7 @@ impl Call {
 
     fn answered(&self, daemon: &Daemon, answer: Result<RequestAnswer, Refused>) -> Result<Answered, Status> {
         match answer {
-            Ok(RequestAnswer { answer, repeat, turn }) => {
+            Ok(RequestAnswer { answer, repeat, permit }) => {
                 let decision = &answer.decision;
                 let first = (decision.id != self.own && !self.what_if).then_some(decision.id);
                 if self.line.is_due() {
@@ -320,7 +321,7 @@ impl Call {
                 }
                 self.note(decision, first);
                 let repeat = repeat.map(|leases| convert::lease_states(&leases));
-                Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat, turn })
+                Ok(Answered { hints: convert::hint_set(decision), token: answer.token.0.to_string(), repeat, permit })
             }
             Err(Refused { refusal, recorded, .. }) => {
                 if self.line.is_due() {
@@ -435,14 +436,14 @@ async fn take_events(
 }
 
 /// A message on its way to a follower.
-enum Told {
+enum FollowItem {
     /// The outbox's own, under its number.
     Event(u64, Arc<FollowEvent>),
     /// Numbers before this one are gone.
     Gap { first_kept: u64 },
 }
 
-impl Told {
+impl FollowItem {
     fn into_wire(self) -> v1::FollowMessage {
         match self {
             Self::Event(number, told) => follow_message(number, &told),
@@ -460,18 +461,18 @@ async fn send_advice(
     daemon: &Daemon,
     outbox: &Outbox<FollowEvent>,
     mut seen: u64,
-    down: &mpsc::Sender<Result<Told, Status>>,
+    down: &mpsc::Sender<Result<FollowItem, Status>>,
 ) {
     let mut changes = outbox.changes();
     loop {
         let message = match outbox.after(seen) {
             Next::Message(number, told) => {
                 seen = number;
-                Told::Event(number, told)
+                FollowItem::Event(number, told)
             }
             Next::Gap(first_kept) => {
                 seen = first_kept - 1;
-                Told::Gap { first_kept }
+                FollowItem::Gap { first_kept }
             }
             Next::Ended => return,
             Next::Wait => {

@@ -5,7 +5,7 @@ use super::convert;
 use super::deadline::in_time;
 use super::placement::stopping;
 use super::status::status;
-use crate::runtime::watchers::Watching;
+use crate::runtime::watchers::{WatchCaller, Watching};
 use crate::runtime::{Daemon, proof};
 use hintd_client::wire::v1;
 use hintd_client::wire::v1::routes_server::Routes;
@@ -46,8 +46,9 @@ impl Routes for RoutesService {
             let name = convert::watcher(&wire.watcher)?;
             let scope = convert::watch_scope(&wire, self.daemon.instance())?;
             let most = self.daemon.settings().watch;
-            let shown = proof("", &wire.nonce)?;
-            let watching = self.daemon.watch(Arc::clone(&name), (shown, peer), scope, most).await?;
+            let proof = proof("", &wire.nonce)?;
+            let caller = WatchCaller { watcher: Arc::clone(&name), proof, peer };
+            let watching = self.daemon.watch(caller, scope, most).await?;
             Ok((name, watching))
         };
         let place = self.daemon.stream_place().map_err(|refusal| status(&refusal))?;

@@ -109,9 +109,9 @@ async fn serve(options: &Options, metrics: Metrics) -> Result<Running, StartErro
         .add_service(reflection());
     // Operators have memory of their own: they are answered whatever applications do.
     let (budgets, operators) = (Budgets::new(listen), Budgets::new(listen));
-    let seats = ConnectionLimiter::new(listen, daemon.clone(), budgets.clone());
-    let seated = move |stream: io::Result<TcpStream>| stream.map(|stream| seats.permit(stream)).transpose();
-    let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true)).filter_map(seated);
+    let limiter = ConnectionLimiter::new(listen, daemon.clone(), budgets.clone());
+    let permitted = move |stream: io::Result<TcpStream>| stream.map(|stream| limiter.permit(stream)).transpose();
+    let incoming = TcpIncoming::from(tcp).with_nodelay(Some(true)).filter_map(permitted);
     let (closing, calls) = (CancellationToken::new(), Calls::default());
     let stop = closing.clone().cancelled_owned();
     let bounds = MessageBounds::new(listen, daemon.clone(), &budgets);

@@ -1,6 +1,6 @@
 //! Metrics of adherence: whether hints were followed, and what the placements cost that came of them.
 
-use super::metrics::Metrics;
+use super::registry::Metrics;
 
 pub(super) const SETTLED: &str = "hintd_decisions_settled_total";
 pub(super) const OUTCOMES: &str = "hintd_hint_outcomes_total";

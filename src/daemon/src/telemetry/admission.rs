@@ -1,7 +1,7 @@
 //! Metrics of who finds no place: connections, streams, messages, and lines of log.
 
 use super::labels::{ConnectionRefusal, LabelValue as _, MessageRefusal};
-use super::metrics::{Metrics, SharedCounter};
+use super::registry::{Metrics, SharedCounter};
 
 pub(super) const CONNECTIONS_REFUSED: &str = "hintd_connections_refused_total";
 pub(super) const STREAMS_REFUSED: &str = "hintd_streams_refused_total";
@@ -32,7 +32,7 @@ impl Metrics {
 }
 
 impl AdmissionMetrics {
-    /// A connection has no seat, or is closed.
+    /// A connection has no permit, or is closed.
     pub fn connection(&self, turned: ConnectionRefusal) {
         self.connections[turned as usize].add(1);
     }

@@ -1,6 +1,6 @@
 //! Metrics of an optical switch: circuits, ports, demand.
 
-use super::metrics::{Metrics, SharedCounter};
+use super::registry::{Metrics, SharedCounter};
 use metrics::Gauge;
 
 pub(super) const CIRCUITS: &str = "hintd_circuits";

@@ -1,6 +1,6 @@
 //! Metrics of dispatch: what policies were offered, what they launched, and why groups wait.
 
-use super::metrics::{Metrics, SharedCounter};
+use super::registry::{Metrics, SharedCounter};
 use metrics::Gauge;
 
 pub(super) const DISPATCH_OFFERS: &str = "hintd_dispatch_offers_total";

@@ -1,6 +1,6 @@
 //! Metrics of the adapters to Hadoop.
 
-use super::metrics::{Metrics, SharedCounter};
+use super::registry::{Metrics, SharedCounter};
 use metrics::Gauge;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Metrics of the adapter to JobHistoryServers and Spark's history servers.
 
-use super::metrics::{Metrics, SharedCounter};
+use super::registry::{Metrics, SharedCounter};
 use metrics::Gauge;
 use std::time::Duration;
 

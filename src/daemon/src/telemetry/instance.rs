@@ -1,7 +1,7 @@
 //! Metrics of the process: what it is, what the system counts of it, how its last reload went; and how much fits.
 
 use super::labels::ReloadResult;
-use super::metrics::{Kind, Metric, Metrics, metric};
+use super::metric::{Kind, Metric, metric};
 use super::process;
 use metrics::{Counter, Gauge, Unit};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const BUILD_INFO: &str = "hintd_build_info";
 const RELOAD_SUCCESSFUL: &str = "hintd_config_last_reload_successful";
 const RELOAD_TIME: &str = "hintd_config_last_reload_success_timestamp_seconds";
-const DOMAIN_SLOTS: &str = "hintd_domain_slots";
+pub(super) const DOMAIN_SLOTS: &str = "hintd_domain_slots";
 // Names that Prometheus's own libraries give these: dashboards of processes know them.
 const START_TIME: &str = "process_start_time_seconds";
 const CPU: &str = "process_cpu_seconds_total";
@@ -94,15 +94,9 @@ impl InstanceMetrics {
     }
 }
 
-impl Metrics {
-    /// How many containers of a size, `minimum` or `maximum`, fit in the rack that has most room for them.
-    pub fn domain_slots(&self, size: &'static str, slots: u64) {
-        self.gauge(DOMAIN_SLOTS, &[("size", size)]).set(slots as f64);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::registry::Metrics;
     use super::*;
 
     #[test]

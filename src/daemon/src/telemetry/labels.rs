@@ -94,7 +94,7 @@ label! {
 label! {
     /// What became of a connection that was not let in as others are.
     ConnectionRefusal {
-        /// Beyond the limit: its calls are refused until a seat is free.
+        /// Beyond the limit: its calls are refused until a permit is free.
         Standing = "standing",
         /// Far beyond the limit: closed at once.
         Closed = "closed",

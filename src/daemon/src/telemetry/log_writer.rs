@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::metrics::{Metrics, SharedCounter};
+use super::registry::{Metrics, SharedCounter};
 
 pub(super) const LOG_LINES_DROPPED: &str = "hintd_log_lines_dropped_total";
 

@@ -24,7 +24,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
 
 use super::log_writer::{LogWriter, WAITING_BYTES};
-use super::metrics::Metrics;
+use super::registry::Metrics;
 
 /// How long the end of the process waits for whoever reads the last lines.
 const LAST_LINES: Duration = Duration::from_secs(1);

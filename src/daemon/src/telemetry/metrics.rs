@@ -1,20 +1,9 @@
 //! Every metric of the daemon: its name, unit and meaning, and the typed handles that record it.
-//!
-//! A [`Metrics`] is a recorder of its own and not the process's global one: several daemons can live
-//! in one process (tests do that), and a handle resolved once costs an atomic operation per record.
-//!
-//! Counters are also kept as plain atomics beside the exporter's. The exporter hands out nothing but
-//! rendered text, and rendering drains histograms; `hintctl status` should neither parse nor do that.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use metrics::{Gauge, Histogram, Key, Label, Level, Metadata, Recorder, Unit};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
-use tokio::time::{MissedTickBehavior, interval};
+use metrics::{Gauge, Histogram, Unit};
+use metrics_exporter_prometheus::Matcher;
 
 use super::adherence::{BYTES, MISSES, OUTCOMES, SETTLED};
 pub use super::admission::AdmissionMetrics;
@@ -24,14 +13,18 @@ use super::dispatch::{DISPATCH_LATE, DISPATCH_LAUNCHES, DISPATCH_NOT_YET, DISPAT
 use super::hadoop::{HADOOP_AGE, HADOOP_ANSWERS, HADOOP_ASKED, HADOOP_DISAGREES, HADOOP_ENDED, PROGRESS_ASKED};
 use super::hadoop::{NAME_NODE_AGE, NAME_NODE_ANSWERS, NAME_NODE_ASKED, NAME_NODE_LOCATED, NAME_NODE_PATHS};
 use super::history_server::{HISTORY_AGE, HISTORY_ANSWERS, HISTORY_ASKED, HISTORY_PASSED_OVER};
-use super::instance::InstanceMetrics;
+use super::instance::DOMAIN_SLOTS;
 pub use super::labels::{
     BoxState, ConnectionRefusal, FeedResult, HintEvent, LabelValue, LinkState, MessageRefusal, MoveEvent, ReloadResult,
     RouteKind, Stage, WatcherKind,
 };
 use super::log_writer::LOG_LINES_DROPPED;
+use super::metric::metric;
+pub use super::metric::{Kind, Metric};
 use super::placers::{PLACER_STUCK, QUEUE_DEPTH};
 use super::plans::{HOMED_CONTAINERS, INPUT_HOMES, PLAN_AGE, PLAN_FOLLOWED, PLAN_IN_FORCE, PLAN_LEFT, REPLICAS};
+pub use super::registry::Metrics;
+use super::registry::SharedCounter;
 use super::rounds;
 use super::routes::{
     BOXES, MOVES, ROUTE_CHANGES, ROUTE_REFUSED, ROUTE_RESYNCS, ROUTE_UNACKNOWLEDGED, ROUTE_WATCHERS, ROUTES,
@@ -44,9 +37,6 @@ pub const SECONDS_BUCKETS: [f64; 16] =
 /// Upper bounds for search steps: powers of four up to a million.
 pub const STEPS_BUCKETS: [f64; 11] =
     [1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0, 16_384.0, 65_536.0, 262_144.0, 1_048_576.0];
-
-/// Samples gather no longer than this when nobody scrapes.
-const UPKEEP_EVERY: Duration = Duration::from_secs(1);
 
 const REQUEST_SECONDS: &str = "hintd_request_seconds";
 const SEARCH_STEPS: &str = "hintd_search_steps";
@@ -65,34 +55,6 @@ const STORE_APPENDS: &str = "hintd_store_appends_total";
 const STORE_OPS: &str = "hintd_store_ops_total";
 const STORE_FAILURES: &str = "hintd_store_failures_total";
 const STORE_HEALTHY: &str = "hintd_store_healthy";
-
-/// What a metric is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Rises only.
-    Counter,
-    /// Rises and falls.
-    Gauge,
-    /// Distribution in fixed buckets.
-    Histogram,
-}
-
-/// One metric's entry in the list.
-#[derive(Debug, Clone, Copy)]
-pub struct Metric {
-    /// The exported name, with its unit.
-    pub name: &'static str,
-    /// What it is.
-    pub kind: Kind,
-    /// Its unit.
-    pub unit: Unit,
-    /// What it means.
-    pub help: &'static str,
-}
-
-pub(super) const fn metric(name: &'static str, kind: Kind, unit: Unit, help: &'static str) -> Metric {
-    Metric { name, kind, unit, help }
-}
 
 /// Every metric there is.
 pub fn all() -> impl Iterator<Item = &'static Metric> {
@@ -186,27 +148,6 @@ const OF_WORK: &[Metric] = &[
     metric(SDN_RULES, Kind::Counter, Unit::Count, "Entries of switches, by what became of them."),
 ];
 
-/// Policies that get a label of their own; further ones share `other`. Far above any real registry.
-const MAX_POLICIES: usize = 64;
-
-/// The daemon's metrics; clones share them.
-#[derive(Clone)]
-pub struct Metrics(Arc<Inner>);
-
-struct Inner {
-    recorder: PrometheusRecorder,
-    handle: PrometheusHandle,
-    counters: Mutex<BTreeMap<String, Arc<AtomicU64>>>,
-    policies: Mutex<BTreeSet<String>>,
-    instance: InstanceMetrics,
-}
-
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
-    }
-}
-
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
@@ -220,42 +161,17 @@ impl Metrics {
     /// [`keep_up`](Self::keep_up), which `server::start` begins.
     pub fn new() -> Self {
         // Without buckets the exporter makes summaries of histograms, which do not add up over hosts.
-        let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS)
-            .and_then(|builder| builder.set_buckets_for_metric(Matcher::Full(SEARCH_STEPS.to_owned()), &STEPS_BUCKETS))
-            .and_then(|it| it.set_buckets_for_metric(Matcher::Full(rounds::REQUESTS.to_owned()), &rounds::BUCKETS))
-            .expect("bucket lists are not empty")
-            .build_recorder();
-        describe(&recorder);
-        let handle = recorder.handle();
-        let instance = InstanceMetrics::new(
-            |name, labels| recorder.register_gauge(&key(name, labels), &METADATA),
-            |name| recorder.register_counter(&key(name, &[]), &METADATA),
-        );
-        Self(Arc::new(Inner { recorder, handle, counters: Mutex::default(), policies: Mutex::default(), instance }))
+        let buckets: [(Matcher, &'static [f64]); 3] = [
+            (Matcher::Suffix("_seconds".to_owned()), &SECONDS_BUCKETS),
+            (Matcher::Full(SEARCH_STEPS.to_owned()), &STEPS_BUCKETS),
+            (Matcher::Full(rounds::REQUESTS.to_owned()), &rounds::BUCKETS),
+        ];
+        Self::described(all(), buckets)
     }
 
-    /// Everything in Prometheus's text format.
-    pub fn render(&self) -> String {
-        self.0.instance.look();
-        self.0.handle.render()
-    }
-
-    /// Moves gathered samples into their buckets every few seconds, for as long as it is polled. Samples that nobody
-    /// renders gather for ever otherwise: some 150 bytes an answer, where the page of metrics is off.
-    pub async fn keep_up(self) {
-        let mut due = interval(UPKEEP_EVERY);
-        due.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            due.tick().await;
-            self.0.handle.run_upkeep();
-        }
-    }
-
-    /// The counters by exported name and labels, as in `hintd_hints_total{event="issued"}`.
-    pub fn counters(&self) -> BTreeMap<String, u64> {
-        let counters = lock(&self.0.counters);
-        counters.iter().map(|(name, count)| (name.clone(), count.load(Ordering::Relaxed))).collect()
+    /// How many containers of a size, `minimum` or `maximum`, fit in the rack that has most room for them.
+    pub fn domain_slots(&self, size: &'static str, slots: u64) {
+        self.gauge(DOMAIN_SLOTS, &[("size", size)]).set(slots as f64);
     }
 
     /// Handles for requests that `policy` answers: one set per policy, made when it is configured.
@@ -315,34 +231,7 @@ impl Metrics {
     /// Counts a reload of the configuration.
     pub fn reloaded(&self, result: ReloadResult) {
         self.counter(RELOADS, &[("result", result.label())]).add(1);
-        self.0.instance.reloaded(result);
-    }
-
-    /// The label of a policy, or `other` when there are too many.
-    fn admit<'a>(&self, policy: &'a str) -> &'a str {
-        let mut policies = lock(&self.0.policies);
-        if policies.contains(policy) {
-            return policy;
-        }
-        if policies.len() == MAX_POLICIES {
-            return "other";
-        }
-        policies.insert(policy.to_owned());
-        policy
-    }
-
-    pub(super) fn counter(&self, name: &'static str, labels: &[(&'static str, &str)]) -> SharedCounter {
-        let key = key(name, labels);
-        let own = Arc::clone(lock(&self.0.counters).entry(text(name, labels)).or_default());
-        SharedCounter { own, exported: self.0.recorder.register_counter(&key, &METADATA) }
-    }
-
-    pub(super) fn gauge(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Gauge {
-        self.0.recorder.register_gauge(&key(name, labels), &METADATA)
-    }
-
-    pub(super) fn histogram(&self, name: &'static str, labels: &[(&'static str, &str)]) -> Histogram {
-        self.0.recorder.register_histogram(&key(name, labels), &METADATA)
+        self.instance().reloaded(result);
     }
 }
 
@@ -460,56 +349,13 @@ impl StoreMetrics {
     }
 }
 
-/// A counter for the exporter and, beside it, for `hintctl status`.
-#[derive(Clone)]
-pub(super) struct SharedCounter {
-    own: Arc<AtomicU64>,
-    exported: metrics::Counter,
-}
-
-impl SharedCounter {
-    pub(super) fn add(&self, count: u64) {
-        self.own.fetch_add(count, Ordering::Relaxed);
-        self.exported.increment(count);
-    }
-}
-
-const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
-
-fn describe(recorder: &PrometheusRecorder) {
-    for &Metric { name, kind, unit, help } in all() {
-        let describe = match kind {
-            Kind::Counter => PrometheusRecorder::describe_counter,
-            Kind::Gauge => PrometheusRecorder::describe_gauge,
-            Kind::Histogram => PrometheusRecorder::describe_histogram,
-        };
-        describe(recorder, name.into(), Some(unit), help.into());
-    }
-}
-
-fn key(name: &'static str, labels: &[(&'static str, &str)]) -> Key {
-    let labels: Vec<Label> = labels.iter().map(|&(label, value)| Label::new(label, value.to_owned())).collect();
-    Key::from_parts(name, labels)
-}
-
-fn text(name: &str, labels: &[(&'static str, &str)]) -> String {
-    if labels.is_empty() {
-        return name.to_owned();
-    }
-    let labels: Vec<_> = labels.iter().map(|(label, value)| format!("{label}={value:?}")).collect();
-    format!("{name}{{{}}}", labels.join(","))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Only whole insertions happen under these locks.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::registry::MAX_POLICIES;
     use super::super::sdn::{Asked, RuleResult};
     use super::super::worth::QueueWorth;
     use super::*;
+    use std::collections::BTreeSet;
 
     const MS: Duration = Duration::from_millis(1);
 

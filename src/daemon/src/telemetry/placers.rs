@@ -1,6 +1,6 @@
 //! Threads that place, and queues before them and the journal.
 
-use super::metrics::Metrics;
+use super::registry::Metrics;
 use metrics::Gauge;
 
 pub(super) const QUEUE_DEPTH: &str = "hintd_queue_depth";

@@ -1,6 +1,6 @@
 //! Metrics of plans: whether one is in force, how old it is, and how it is followed.
 
-use super::metrics::Metrics;
+use super::registry::Metrics;
 use hintd_policy::plan::PlanCounts;
 use metrics::Gauge;
 use std::time::Duration;

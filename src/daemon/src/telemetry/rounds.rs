@@ -1,6 +1,7 @@
 //! Metrics of rounds: requests that are decided together.
 
-use super::metrics::{Kind, Metric, Metrics, metric};
+use super::metric::{Kind, Metric, metric};
+use super::registry::Metrics;
 use metrics::Unit;
 use std::time::Duration;
 

@@ -1,7 +1,8 @@
 //! Metrics of routes, middleboxes and moves, and of those who watch routes.
 
 use super::labels::{BoxState, LabelValue, LinkState, MoveEvent, RouteKind, WatcherKind};
-use super::metrics::{Kind, Metric, Metrics, SharedCounter, metric};
+use super::metric::{Kind, Metric, metric};
+use super::registry::{Metrics, SharedCounter};
 use metrics::{Gauge, Unit};
 
 pub(super) const ROUTES: &str = "hintd_routes";

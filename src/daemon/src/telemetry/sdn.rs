@@ -1,6 +1,6 @@
 //! Metrics of the adapter to an SDN controller: labels are closed sets of words.
 
-use super::metrics::{Metrics, SharedCounter};
+use super::registry::{Metrics, SharedCounter};
 use metrics::Gauge;
 
 pub(super) const SDN_ASKED: &str = "hintd_sdn_requests_total";

@@ -1,6 +1,7 @@
 //! Metrics of what NameNodes say of slow DataNodes.
 
-use super::metrics::{Kind, Metric, Metrics, metric};
+use super::metric::{Kind, Metric, metric};
+use super::registry::Metrics;
 use metrics::{Gauge, Unit};
 
 const HOSTS: &str = "hintd_slow_peers";

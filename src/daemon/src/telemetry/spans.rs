@@ -3,7 +3,7 @@
 //! Only where the cargo feature `opentelemetry` is on; else the types here are empty and their methods do nothing, so that
 //! nobody else has to ask.
 
-use super::metrics::{Kind, Metric, metric};
+use super::metric::{Kind, Metric, metric};
 use metrics::Unit;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Metric] = if COMPILED_IN {
 
 /// Records each of them, where there are any.
 #[cfg(test)]
-pub(super) fn record(metrics: &super::metrics::Metrics) {
+pub(super) fn record(metrics: &super::registry::Metrics) {
     #[cfg(feature = "opentelemetry")]
     queue::SpanCounters::new(metrics);
     #[cfg(not(feature = "opentelemetry"))]

@@ -1,6 +1,7 @@
 //! Metrics of what hints are worth: completion times of hinted applications ÷ those of held-out ones, by queue.
 
-use super::metrics::{Kind, Metric, Metrics, metric};
+use super::metric::{Kind, Metric, metric};
+use super::registry::Metrics;
 use metrics::{Gauge, Unit};
 use std::collections::BTreeSet;
 

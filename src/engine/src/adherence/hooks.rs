@@ -3,7 +3,7 @@
 use super::group::HintProximity;
 use super::record::Kind;
 use super::{Adherence, Arrival, Trial};
-use crate::answers::Answer;
+use crate::answer::Answer;
 use crate::decision::Mode;
 use crate::effects::{Counter, Effect, Effects};
 use crate::lease::{Lease, LeaseEnd};

@@ -24,7 +24,7 @@ mod seen;
 mod tally;
 mod trial;
 
-use super::answers::Answer;
+use super::answer::Answer;
 use super::decision::Mode;
 use super::lease::{Lease, LeaseEnd};
 use super::placer::Row;

@@ -4,7 +4,7 @@ use super::group::{ContainerSighting, Group, HintProximity, Look, Row};
 use super::lately::Followed;
 use super::tally::{Miss, Outcomes, Tally, TallyKey, Term, TermRow, TermSums};
 use super::trial::{self, Trial};
-use crate::answers::Answer;
+use crate::answer::Answer;
 use crate::decision::{Decision, Hint};
 use crate::lease::LeaseEnd;
 use crate::packed::{pack, unpack};

@@ -32,7 +32,7 @@ mod choice;
 pub mod messages;
 mod ports;
 mod reports;
-mod serve;
+pub(crate) mod serve;
 mod shuffle_holds;
 mod timing;
 
@@ -40,7 +40,6 @@ use bursts::Bursts;
 pub(crate) use bursts::JobShuffle;
 use messages::{CircuitReport, CircuitsReported, WantedCircuits};
 use ports::Ports;
-pub(crate) use serve::CircuitHandler;
 use shuffle_holds::ShuffleHolds;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 //! replay run on one, on any thread.
 
 use super::DispatchRequest;
+use super::announced::Planned;
+use super::deciding::{decide, no_dispatcher};
 use super::dispatcher_instance::{DispatcherInstance, GroupKey, OfferContext};
 use super::group::{Group, Task};
-use super::planned::Planned;
-use super::serve::{decide, no_dispatcher};
 use crate::decision::Decision;
 use crate::placer::{Proposal, Row};
 use crate::refusal::Refusal;

@@ -1,7 +1,7 @@
 //! One dispatch policy in use: its State, and the groups it decides for.
 
+use super::announced::{AskedAtOnce, Planned};
 use super::group::{End, Group, Task};
-use super::planned::{AskedAtOnce, Planned};
 use super::{LATE, NotYet, RequestedGroup};
 use crate::history::Sample;
 use crate::plans::run_key;

@@ -2,56 +2,13 @@
 //! force they are placed by it, and their runs take their places in it when they are committed.
 
 use super::DispatchHandler;
+use super::request::ImmediateRequest;
 use crate::engine::Engine;
 use crate::placer::Proposal;
-use crate::plans::{HintedContainers, KeptPlan, PlannedRun, RunTracker, run_key, stage_of};
-use hintd_model::cluster::HintRequest;
+use crate::plans::{HintedContainers, PlannedRun, RunTracker};
 use hintd_model::units::{AttemptId, Timestamp};
-use hintd_policy::Policy;
 use hintd_policy::dispatch::PlanReservation;
 use std::sync::Arc;
-
-/// A request that is to be answered at once, as plans see it.
-#[derive(Clone)]
-pub struct ImmediateRequest {
-    attempt: AttemptId,
-    key: Arc<str>,
-    /// Maps and reduces that it is the first to ask for.
-    tasks: [u32; 2],
-    policy: Arc<dyn Policy>,
-    /// The policy's name.
-    name: Arc<str>,
-}
-
-impl std::fmt::Debug for ImmediateRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AtOnce").field("attempt", &self.attempt).field("key", &self.key).finish_non_exhaustive()
-    }
-}
-
-impl ImmediateRequest {
-    /// Of a request under a policy that follows plans; `again`: its tasks were asked for before.
-    ///
-    /// # Errors
-    /// How it stands, where the engine need not be asked: it has no key.
-    pub fn of(
-        request: &HintRequest,
-        plan: &KeptPlan,
-        (policy, name): (&Arc<dyn Policy>, &str),
-        again: bool,
-    ) -> Result<Self, Box<PlannedRun>> {
-        let Some(key) = run_key(request, Some(plan)) else {
-            return Err(Box::new(PlannedRun::without_key(plan)));
-        };
-        let mut tasks = [0_u32; 2];
-        let new = if again { &[][..] } else { &request.groups[..] };
-        for group in new {
-            let sum = &mut tasks[stage_of(&group.role) as usize];
-            *sum = sum.saturating_add(group.count);
-        }
-        Ok(Self { attempt: request.attempt, key, tasks, policy: Arc::clone(policy), name: name.into() })
-    }
-}
 
 impl Engine {
     /// How the run of a request that is answered at once stands to the plan in force, or would stand if it took its place

@@ -4,7 +4,7 @@ use super::dispatcher_instance::GroupKey;
 use super::group::Task;
 use super::layout::table;
 use super::{DispatchHandler, NO_ROOM, NotYet, late_of};
-use crate::answers::Answer;
+use crate::answer::Answer;
 use crate::attempts::Attempts;
 use crate::effects::{Counter, Effect};
 use crate::placer::{Hints, Proposal, Row};

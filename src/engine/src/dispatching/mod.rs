@@ -4,13 +4,14 @@
 //! - `group`: one waiting group and how its tasks stand.
 //! - `dispatcher_instance`: one dispatch policy in use, its State and its groups; every event and every offer goes through it.
 //! - `planned`: a dispatcher instance and the plan in force.
+//! - `request`: what a request wants, and ids of what is made of it later.
 //! - `immediate`: requests that wait for nothing, and their runs in the plan in force.
 //! - `detached`: a dispatcher instance as it was at one moment, for what-if and replay.
 //! - `settings`: what operators set.
 //! - `layout`: launches to hints, rows of leases and ask tables.
 //! - `racks`: how busy racks are, from counters or from the model of running flows.
 //! - `shuffles`: what jobs have shuffled, by rack.
-//! - `serve`: what requests and offers come to; `offers` leases and pushes it, `late` is for what waits
+//! - `deciding`: what a request comes to in an instance. `serve`: what requests and offers come to in the engine; `offers` leases and pushes it, `late` is for what waits
 //!   too long, `dispatch_events` for task events, reports and ends of leases.
 //!
 //! # Invariants
@@ -20,16 +21,19 @@
 //! - Nothing is offered while nothing waits, and an offer costs what its policy's indexes cost.
 //! - States live in memory. After a restart an application is told of the gap in its numbers and asks again.
 
+mod announced;
+mod deciding;
 mod detached;
 mod dispatch_events;
 mod dispatcher_instance;
 mod group;
-mod immediate;
+pub(crate) mod immediate;
 mod late;
 mod layout;
 mod offers;
 mod planned;
 mod racks;
+pub(crate) mod request;
 mod serve;
 pub(crate) mod settings;
 mod shuffles;
@@ -44,41 +48,16 @@ pub(crate) use detached::StoredDispatcher;
 use dispatcher_instance::DispatcherInstance;
 pub(crate) use group::Group;
 use hintd_model::cluster::Snapshot;
-use hintd_model::units::{AttemptId, ContainerId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
-use hintd_policy::Policy;
-use hintd_policy::dispatch::{TaskRef, View, WaitingGroup};
+use hintd_model::units::{AttemptId, ContainerId, LeaseId, Micros, Timestamp};
+use hintd_policy::dispatch::{TaskRef, View};
 use hintd_policy::plan::{JobProgress, PlanCounts};
-pub(crate) use immediate::AskHandler;
-pub use immediate::ImmediateRequest;
 use racks::RackUses;
+pub(crate) use request::{DispatchRequest, PUSHED, RequestedGroup, asked};
+pub use request::{ImmediateRequest, is_pushed, late_of};
+use request::{LATE, OFFER};
 pub use settings::DispatchSettings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// What a request wants from a dispatcher: made on the pool, taken in by the engine.
-#[derive(Clone)]
-pub(crate) struct DispatchRequest {
-    pub(crate) policy: Arc<dyn Policy>,
-    pub(crate) name: Arc<str>,
-    /// In the request's order.
-    pub(crate) groups: Vec<RequestedGroup>,
-    /// Of its hints.
-    pub(crate) confidence: f64,
-}
-
-impl std::fmt::Debug for DispatchRequest {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waits").field("policy", &self.name).field("groups", &self.groups).finish_non_exhaustive()
-    }
-}
-
-/// One group of it.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestedGroup {
-    pub(crate) waiting: WaitingGroup,
-    /// Until there is room for one of its tasks, where it can be told.
-    pub(crate) expected_wait: Option<Micros>,
-}
 
 /// Why a group waits.
 #[derive(Debug, Clone)]
@@ -169,28 +148,7 @@ impl Dispatching {
     }
 }
 
-/// Whether the decision was made for a node that was offered, and not for a request.
-pub const fn is_pushed(decision: DecisionId) -> bool {
-    decision.number & PUSHED != 0
-}
-
-/// Decisions that are pushed have ids from here on, above those that requests draw.
-pub(crate) const PUSHED: u64 = 1 << 31;
 /// Of a group that no node with room was offered.
 const NO_ROOM: &str = "no_room";
 /// Why an offer's hints and reasons are sent.
 const CAUSE: &str = "offer";
-/// Between a request's id and the number of what was pushed of it later.
-const OFFER: &str = "/offer/";
-/// Between a request's id and the number of an ordinary placement of what waited too long.
-const LATE: &str = "/late/";
-
-/// The request that a lease's request was made of by an offer; any other is its own.
-pub(crate) fn asked(id: &RequestId) -> &str {
-    id.as_str().split_once(OFFER).map_or(id.as_str(), |(asked, _)| asked)
-}
-
-/// The request whose tasks an ordinary placement is for; `None`: it is none of that kind.
-pub fn late_of(id: &RequestId) -> Option<&str> {
-    id.as_str().split_once(LATE).map(|(asked, _)| asked)
-}

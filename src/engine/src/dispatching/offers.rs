@@ -1,10 +1,10 @@
 //! Launches that dispatchers advise, leased and sent: of requests as they come, and of nodes as they report.
 
+use super::deciding::note_plan;
 use super::dispatcher_instance::OfferOutcome;
 use super::layout::{LaunchLayout, lay_out, table};
-use super::serve::note_plan;
 use super::{CAUSE, DetachedDispatcher, DispatchRequest, OFFER};
-use crate::answers::Answer;
+use crate::answer::Answer;
 use crate::commit::CommitHandler;
 use crate::decision::{Decision, Mode, TermValues};
 use crate::effects::{Counter, Effect};

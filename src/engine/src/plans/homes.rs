@@ -249,7 +249,7 @@ impl DataHomes {
         self.by_reader.retain(|_, chosen| now.since(chosen.asked) < UNASKED_MAX && now.since(chosen.at) < AGE_MAX);
         if let Some(chosen) = self.by_reader.get_mut(reader) {
             chosen.asked = chosen.asked.max(now);
-            let there = standing(chosen, snapshot);
+            let there = still_there(chosen, snapshot);
             if chosen.racks.is_empty() || !there.is_empty() {
                 return Some(there);
             }
@@ -286,7 +286,7 @@ impl DataHomes {
         let mut before: Vec<_> = self.by_reader.values().map(|chosen| (chosen, false)).chain(gathered).collect();
         before.sort_by_key(|(chosen, _)| chosen.at);
         for (chosen, written) in before {
-            let there = standing(chosen, snapshot);
+            let there = still_there(chosen, snapshot);
             book.racks(chosen.at);
             book.add(&there, &chosen.run, written);
         }
@@ -303,7 +303,7 @@ impl DataHomes {
 }
 
 /// Racks of it that have a usable node, ascending.
-fn standing(chosen: &Chosen, snapshot: &Snapshot) -> Vec<RackIdx> {
+fn still_there(chosen: &Chosen, snapshot: &Snapshot) -> Vec<RackIdx> {
     let racks = chosen.racks.iter().filter_map(|rack| snapshot.statics.by_rack.get(rack).copied());
     let mut racks: Vec<_> = racks.filter(|&rack| usable(snapshot, rack).next().is_some()).collect();
     racks.sort_unstable();

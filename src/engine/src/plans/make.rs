@@ -40,15 +40,15 @@ pub struct GeneratedPlan {
 
 /// Keys by what they count as: recurring, too few runs, unsteady.
 #[must_use]
-pub fn standings(keys: &[KeyForecast]) -> [usize; 3] {
-    let count = |standing: RecurrenceStatus| keys.iter().filter(|key| key.standing == standing).count();
+pub fn recurrence_counts(keys: &[KeyForecast]) -> [usize; 3] {
+    let count = |status: RecurrenceStatus| keys.iter().filter(|key| key.status == status).count();
     [RecurrenceStatus::Recurring, RecurrenceStatus::TooFew, RecurrenceStatus::Unsteady].map(count)
 }
 
 /// Why there is nothing to plan, though keys are known.
 #[must_use]
 pub fn none_expected(keys: &[KeyForecast], settings: &PredictionSettings) -> String {
-    let [recur, few, unsteady] = standings(keys);
+    let [recur, few, unsteady] = recurrence_counts(keys);
     format!(
         "no run is expected: of {} jobs with known runs {recur} recur, {few} have too few runs (fewer than {}) and \
          {unsteady} are too unlike from run to run{}",

@@ -22,17 +22,15 @@ mod make;
 mod note;
 pub mod replicas;
 mod runs;
-mod serve;
+pub(crate) mod serve;
 pub(crate) mod settings;
 mod validate;
 
 pub use kept::{KeptPlan, SCHEDULE};
-pub use make::{GeneratedPlan, PlanRequest, make, none_expected, standings};
+pub use make::{GeneratedPlan, PlanRequest, make, none_expected, recurrence_counts};
 pub(crate) use note::{HintedContainers, run_key, stage_of};
 pub use note::{PlanNote, PlannedRun};
 pub(crate) use runs::RunTracker;
-pub use serve::{PlanChange, PlanView};
-pub(crate) use serve::{PlanHandler, PlanReader, PlanState};
 pub use settings::PlanSettings;
 pub use validate::{ValidatedPlan, validate_plan};
 

@@ -33,7 +33,7 @@ pub struct KeyForecast {
     /// How far predictions of them were off.
     pub errors: Errors,
     /// What it counts as.
-    pub standing: RecurrenceStatus,
+    pub status: RecurrenceStatus,
 }
 
 /// What a key counts as.
@@ -85,19 +85,19 @@ pub fn forecast_within(
         let known = &known.collect::<Vec<Run>>()[..];
         let off = errors(known, settings, budget)?;
         let errors = Errors::of(off.clone());
-        let standing = if known.len() < settings.runs_min.max(2) {
+        let status = if known.len() < settings.runs_min.max(2) {
             RecurrenceStatus::TooFew
         } else if errors.median > settings.error_max {
             RecurrenceStatus::Unsteady
         } else {
             RecurrenceStatus::Recurring
         };
-        if standing == RecurrenceStatus::Recurring {
+        if status == RecurrenceStatus::Recurring {
             all.extend(off);
             jobs.extend(of_key(key, known, (from, until), settings, budget)?);
         }
         if !known.is_empty() {
-            keys.push(KeyForecast { key: Arc::clone(key), runs: known.len(), errors, standing });
+            keys.push(KeyForecast { key: Arc::clone(key), runs: known.len(), errors, status });
         }
     }
     jobs.sort_by(|a, b| (a.arrival, &a.key, a.run).cmp(&(b.arrival, &b.key, b.run)));

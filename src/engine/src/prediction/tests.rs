@@ -71,7 +71,7 @@ fn errors_are_near_the_noise_and_near_the_papers_six_and_a_half_per_cent() {
     let forecast = forecast(&runs, from, until, &PredictionSettings::default());
     // Noise of 6 % against a median of 6 %; the weekend of a key's first weeks is predicted from its workdays.
     assert!((0.02..0.12).contains(&forecast.errors.median), "{:?}", forecast.errors);
-    assert!(forecast.keys.iter().all(|key| key.standing == RecurrenceStatus::Recurring));
+    assert!(forecast.keys.iter().all(|key| key.status == RecurrenceStatus::Recurring));
     assert!(forecast.keys.iter().all(|key| key.errors.runs == key.runs - 1));
 }
 
@@ -87,7 +87,7 @@ fn runs_that_went_astray_move_nothing() {
         assert!((0.6..1.6).contains(&ratio), "{}#{}: {ratio}", one.key, one.run);
     }
     assert!(astray.errors.mean > clean.errors.mean && astray.errors.median < 0.12, "{:?}", astray.errors);
-    assert!(astray.keys.iter().all(|key| key.standing == RecurrenceStatus::Recurring));
+    assert!(astray.keys.iter().all(|key| key.status == RecurrenceStatus::Recurring));
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn a_key_whose_runs_are_unlike_each_other_counts_as_ad_hoc() {
     let (from, until) = day(28);
     let forecast = forecast(&runs, from, until, &PredictionSettings::default());
     assert_eq!(counts(&forecast), [("nightly", 1)].into());
-    let standing: Vec<_> = forecast.keys.iter().map(|key| (&*key.key, key.standing)).collect();
-    assert_eq!(standing, [("nightly", RecurrenceStatus::Recurring), ("wild", RecurrenceStatus::Unsteady)]);
+    let status: Vec<_> = forecast.keys.iter().map(|key| (&*key.key, key.status)).collect();
+    assert_eq!(status, [("nightly", RecurrenceStatus::Recurring), ("wild", RecurrenceStatus::Unsteady)]);
     assert!(forecast.errors.median < 0.12, "what is not predicted does not count: {:?}", forecast.errors);
 }
 
@@ -123,14 +123,14 @@ fn a_key_with_one_run_or_two_is_not_predicted() {
     let mut runs = Runs::default();
     let (from, until) = day(3);
     assert_eq!(forecast(&runs, from, until, &PredictionSettings::default()).keys, []);
-    for (number, standing) in
+    for (number, status) in
         [(0, RecurrenceStatus::TooFew), (1, RecurrenceStatus::TooFew), (2, RecurrenceStatus::Recurring)]
     {
         let submitted = single(5).submitted.plus(Micros(number * DAY));
         runs.note(&"young".into(), Run { submitted, ..single(5) });
         let forecast = forecast(&runs, from, until, &PredictionSettings::default());
-        assert_eq!((forecast.keys[0].runs, forecast.keys[0].standing), (number as usize + 1, standing));
-        assert_eq!(forecast.jobs.len(), usize::from(standing == RecurrenceStatus::Recurring));
+        assert_eq!((forecast.keys[0].runs, forecast.keys[0].status), (number as usize + 1, status));
+        assert_eq!(forecast.jobs.len(), usize::from(status == RecurrenceStatus::Recurring));
     }
 }
 

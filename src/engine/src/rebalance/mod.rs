@@ -132,7 +132,7 @@ impl Engine {
     /// Moves that an attempt was told of within `rebalance.cool_down`, by container.
     #[must_use]
     pub fn moves_told(&self, attempt: AttemptId, now: Timestamp) -> Vec<MoveNote> {
-        self.rebalancing.told(attempt, now)
+        self.rebalancing().told(attempt, now)
     }
 }
 

@@ -6,7 +6,7 @@
 use super::round::{Draft, Drafts, Round, RoundApplication, RoundJob, RoundOutcome, Seen, rebalances};
 use crate::attempts::Attempt;
 use crate::decision::RememberedRequest;
-use crate::dispatching;
+use crate::dispatching::request::asked;
 use crate::monitor;
 use hintd_model::cluster::{HintRequest, Snapshot};
 use hintd_model::units::{AttemptId, ContainerId, NodeIdx};
@@ -36,7 +36,7 @@ pub(super) fn applications<'e>(
 
 /// Those that place lost tasks anew, or were made of an offer, are their original's.
 fn is_original(request: &RememberedRequest) -> bool {
-    monitor::original(&dispatching::asked(&request.id).into()) == request.id
+    monitor::original(&asked(&request.id).into()) == request.id
 }
 
 /// Where the container is that all others talk with, and which it is, unless it is the ApplicationMaster.

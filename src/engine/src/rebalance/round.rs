@@ -3,7 +3,7 @@
 
 use super::settings::RebalanceSettings;
 use crate::decision::RememberedRequest;
-use crate::dispatching;
+use crate::dispatching::request::asked;
 use crate::monitor;
 use crate::placer::may_go;
 use hintd_model::cluster::{ChainedFlows, EdgePattern, HintRequest, Overlay, Snapshot, TaskGroup};
@@ -156,7 +156,7 @@ impl Round {
         for (&id, container) in running.into_iter().flat_map(|running| &running.containers) {
             let asked = application.requests.iter().rev().find_map(|request| {
                 let group = request.groups.iter().find(|group| group.key == container.key)?;
-                Some((monitor::original(&dispatching::asked(&request.id).into()), &group.name))
+                Some((monitor::original(&asked(&request.id).into()), &group.name))
             });
             let Some((request, name)) = asked else { continue };
             let Some(job) = jobs.iter().position(|job| job.request.id == request) else { continue };
@@ -177,7 +177,7 @@ pub(super) fn rebalances(policy: &dyn Policy, rooted: bool) -> bool {
 impl RoundApplication {
     /// Whether another request of the attempt has a group of the same key as one of these of the job.
     pub(super) fn shares_keys(&self, job: &RoundJob, groups: BTreeSet<usize>) -> bool {
-        let original = |request: &RememberedRequest| monitor::original(&dispatching::asked(&request.id).into());
+        let original = |request: &RememberedRequest| monitor::original(&asked(&request.id).into());
         let keys: BTreeSet<SchedulerKey> =
             groups.into_iter().filter_map(|at| job.request.groups.get(at)).map(|group| group.key).collect();
         let others = self.requests.iter().filter(|request| original(request) != job.request.id);

@@ -147,7 +147,7 @@ impl RoundInputs {
 
 /// Where a decision stands in its round.
 #[derive(Debug, Clone)]
-pub struct RoundSeat {
+pub struct RoundPosition {
     /// All of the round.
     pub inputs: Arc<RoundInputs>,
     /// Its position.

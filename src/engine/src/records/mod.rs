@@ -22,7 +22,7 @@ mod shares;
 mod store;
 mod tally;
 
-pub use facts::{RoundInputs, RoundSeat};
+pub use facts::{RoundInputs, RoundPosition};
 pub use predict::{PredictedGroup, PredictedPerformance, PredictedPlace};
 pub use record::{DecidedRequest, Probe, Record, RequestOutcome};
 pub use replay::{Difference, ObjectiveComparison, PolicyComparison, ReplayResult};

@@ -1,11 +1,11 @@
 //! One decision's record: what it was made of, and what came of it.
 
-use super::facts::{Facts, RoundSeat};
+use super::facts::{Facts, RoundPosition};
 use super::frame::Frame;
 use super::memory_size;
 use super::shares::Path;
 use super::tally::Tally;
-use crate::answers::Answer;
+use crate::answer::Answer;
 use crate::decision::{Decision, Mode};
 use crate::dispatching::{DetachedDispatcher, StoredDispatcher};
 use crate::generation::Generation;
@@ -67,7 +67,7 @@ pub struct DecidedRequest {
     /// Input paths that were found, as [`Proposal::paths_read`] has them; `None`: to be looked up.
     pub read: Option<Vec<Arc<Dataset>>>,
     /// The round that it was decided in; `None`: it was decided alone.
-    pub round: Option<RoundSeat>,
+    pub round: Option<RoundPosition>,
     /// What came of it.
     pub came: RequestOutcome,
 }
@@ -118,7 +118,7 @@ pub struct Record {
     pub(super) follows: bool,
     frame: Arc<Frame>,
     facts: Facts,
-    pub(super) round: Option<RoundSeat>,
+    pub(super) round: Option<RoundPosition>,
     pub(super) came: StoredOutcome,
     /// Bytes that it shares with none.
     own: usize,
@@ -337,7 +337,7 @@ impl Record {
             }
         }
         self.facts.hold(tally);
-        if let Some(RoundSeat { inputs, .. }) = &self.round
+        if let Some(RoundPosition { inputs, .. }) = &self.round
             && tally.hold(inputs, || inputs.bytes())
         {
             inputs.hold(tally);
@@ -359,7 +359,7 @@ impl Record {
             }
         }
         self.facts.release(tally);
-        if let Some(RoundSeat { inputs, .. }) = &self.round
+        if let Some(RoundPosition { inputs, .. }) = &self.round
             && tally.release(inputs)
         {
             inputs.release(tally);

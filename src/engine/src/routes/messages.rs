@@ -151,7 +151,7 @@ pub struct WatcherState {
     /// Since when it watches.
     pub since: Timestamp,
     /// What is to be expected of it.
-    pub standing: WatcherProgress,
+    pub progress: WatcherProgress,
     /// Since when no stream carries its updates, which are kept for when it comes back; `None`: one does.
     pub away_since: Option<Timestamp>,
     /// Watched pairs with a route.

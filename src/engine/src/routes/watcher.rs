@@ -396,7 +396,7 @@ impl Watcher {
     }
 
     pub(super) fn state(&self, name: &Arc<str>) -> WatcherState {
-        let standing = match () {
+        let progress = match () {
             () if self.silent => WatcherProgress::Silent,
             () if self.waits() => WatcherProgress::Waiting,
             () => WatcherProgress::Current,
@@ -407,7 +407,7 @@ impl Watcher {
             sent: self.number,
             acknowledged: self.acknowledged,
             since: self.since,
-            standing,
+            progress,
             away_since: self.detached,
             routes: self.routes(),
             refused: self.refused.iter().map(|(pair, reason)| (pair.clone(), Arc::clone(reason))).collect(),

@@ -271,7 +271,7 @@ fn what_is_in_force_and_what_was_before_it_outlive_a_restart() {
     harness.beat("h0", 0, Some(&[]));
     harness.publish();
     let early = harness.wait(&packer(), run(1, Some("other"), 1));
-    assert_eq!(early.leases().count(), 1, "a desk opens while the plan's racks are not there yet");
+    assert_eq!(early.leases().count(), 1, "a dispatcher starts while the plan's racks are not there yet");
     for at in 1..4 {
         harness.register(&format!("h{at}"), &format!("/r{}", at / 2), 2048);
     }
@@ -284,8 +284,8 @@ fn what_is_in_force_and_what_was_before_it_outlive_a_restart() {
     harness.restart();
     assert_eq!(harness.in_force().as_deref(), Some("monday"));
     let plans = harness.engine.plans(harness.now);
-    let standing: Vec<_> = plans.iter().map(|view| (&*view.kept.name, view.in_force_since.is_some())).collect();
-    assert_eq!(standing, [("monday", true), ("tuesday", false)]);
+    let in_force: Vec<_> = plans.iter().map(|view| (&*view.kept.name, view.in_force_since.is_some())).collect();
+    assert_eq!(in_force, [("monday", true), ("tuesday", false)]);
     assert_eq!(*plans[0].kept.plan, plan(super::harness::START, &[("daily", "/r0", 2)]), "as it was submitted");
 }
 
@@ -541,7 +541,7 @@ fn what_ran_here_day_by_day_is_planned_for_the_next_day_and_the_rest_is_not() {
     assert_eq!(job.shuffle, Bytes(400), "what its maps wrote");
     assert_eq!(job.arrival, harness.now.plus(Micros::from_secs(1_800)), "when it came on the days before");
     assert_eq!(
-        crate::plans::standings(&made.keys),
+        crate::plans::recurrence_counts(&made.keys),
         [1, 1, 1],
         "recurring: daily, too few: rare, unsteady: wild; what failed is no run"
     );

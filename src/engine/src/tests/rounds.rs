@@ -4,7 +4,7 @@ use super::flows::shuffle;
 use super::harness::EngineHarness;
 use super::rebalance::{MANY, settled};
 use crate::decision::WithheldReason;
-use crate::records::{DecidedRequest, Probe, RequestOutcome, RoundInputs, RoundSeat};
+use crate::records::{DecidedRequest, Probe, RequestOutcome, RoundInputs, RoundPosition};
 use crate::rounds::{Gathering, Gathers, RoundSettings};
 use crate::testing::{attempt, request};
 use crate::{
@@ -283,7 +283,7 @@ fn recorded(harness: &EngineHarness, requests: &[Arc<HintRequest>], until: u64) 
             follows: false,
             generation: Arc::clone(&generation),
             read,
-            round: Some(RoundSeat { inputs: Arc::clone(&inputs), at }),
+            round: Some(RoundPosition { inputs: Arc::clone(&inputs), at }),
             came,
         });
         ids.push(id);

@@ -4,7 +4,7 @@ use super::harness::EngineHarness;
 use crate::decision::WithheldReason;
 use crate::testing::{attempt, request};
 use crate::worth::compare::Verdict;
-use crate::{Answer, Counter, Effect, Standing, WorthSettings};
+use crate::{Answer, Counter, Effect, Participation, WorthSettings};
 use hintd_model::cluster::{Gang, HintRequest};
 use hintd_model::units::Micros;
 use std::collections::BTreeMap;
@@ -38,16 +38,16 @@ fn run(number: u32) -> HintRequest {
 }
 
 /// Asks as the daemon does.
-fn ask(harness: &mut EngineHarness, asked: HintRequest) -> (Standing, Arc<Answer>) {
-    let standing = harness.settings.worth.standing_of(&asked, &harness.engine.generation());
-    harness.placer.withhold = standing.withheld();
+fn ask(harness: &mut EngineHarness, asked: HintRequest) -> (Participation, Arc<Answer>) {
+    let participation = harness.settings.worth.participation_of(&asked, &harness.engine.generation());
+    harness.placer.withhold = participation.withheld();
     let mut proposal = harness.propose(&Arc::new(asked)).unwrap();
     proposal.digest = 1;
-    proposal.part = standing.clone().part();
+    proposal.part = participation.clone().part();
     let outcome = harness.commit(proposal);
     harness.publish();
     match outcome {
-        crate::CommitOutcome::Committed(answer) => (standing, answer),
+        crate::CommitOutcome::Committed(answer) => (participation, answer),
         other => panic!("not committed: {other:?}"),
     }
 }
@@ -60,8 +60,8 @@ fn reason(answer: &Answer) -> Option<WithheldReason> {
 fn runs(harness: &mut EngineHarness, numbers: std::ops::Range<u32>, hinted: u64) -> Arc<Answer> {
     let mut last = None;
     for number in numbers {
-        let (standing, answer) = ask(harness, run(number));
-        let seconds = if standing.withheld().is_some() { 10 } else { hinted };
+        let (participation, answer) = ask(harness, run(number));
+        let seconds = if participation.withheld().is_some() { 10 } else { hinted };
         let took = Micros::from_secs(seconds).saturating_add(Micros::from_millis(u64::from(number % 5) * 100));
         harness.engine.application_ended(attempt(number, 1).application, Some(took), harness.now);
         harness.engine.end_attempt(attempt(number, 1), harness.now);
@@ -76,10 +76,10 @@ fn a_held_out_application_gets_no_hints_and_no_leases_and_says_why() {
     let mut harness = cluster();
     let (mut hinted, mut held_out) = (0, 0);
     for number in 1..=20 {
-        let (standing, answer) = ask(&mut harness, run(number));
+        let (participation, answer) = ask(&mut harness, run(number));
         let leases = harness.engine.leases().filter(|lease| lease.attempt == attempt(number, 1)).count();
         let explained = harness.engine.explain(answer.decision.id).unwrap().unpack();
-        assert_eq!(reason(&explained.answer), standing.withheld());
+        assert_eq!(reason(&explained.answer), participation.withheld());
         match reason(&answer) {
             None => hinted += 1,
             other => {
@@ -98,8 +98,8 @@ fn a_held_out_application_gets_no_hints_and_no_leases_and_says_why() {
     for number in 21..=30 {
         let asked =
             HintRequest { attempt: attempt(number, 1), id: format!("g{number}").as_str().into(), ..gang.clone() };
-        let (standing, answer) = ask(&mut harness, asked);
-        assert_eq!((standing, reason(&answer)), (Standing::Outside, None));
+        let (participation, answer) = ask(&mut harness, asked);
+        assert_eq!((participation, reason(&answer)), (Participation::Outside, None));
     }
     assert_eq!(harness.engine.awaited_applications().len(), 20, "nor compared");
 }
@@ -111,7 +111,7 @@ fn all_attempts_of_an_application_are_on_one_side_across_a_restart() {
     restart(&mut harness);
     let again = |number| {
         let asked = HintRequest { attempt: attempt(number, 2), ..run(number) };
-        harness.settings.worth.standing_of(&asked, &harness.engine.generation())
+        harness.settings.worth.participation_of(&asked, &harness.engine.generation())
     };
     let after: Vec<_> = (1..=20).map(again).collect();
     assert_eq!(before, after);
@@ -142,8 +142,8 @@ fn a_key_that_hints_make_slower_gets_none_until_it_is_allowed() {
 fn nobody_is_held_out_by_default() {
     let mut harness = EngineHarness::with_nodes(4, 64 * 1_024);
     for number in 1..=20 {
-        let (standing, answer) = ask(&mut harness, run(number));
-        assert_eq!((standing, reason(&answer)), (Standing::Outside, None));
+        let (participation, answer) = ask(&mut harness, run(number));
+        assert_eq!((participation, reason(&answer)), (Participation::Outside, None));
     }
     assert!(harness.engine.awaited_applications().is_empty() && harness.engine.worth_view().queues.is_empty());
 }

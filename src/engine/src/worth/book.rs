@@ -1,7 +1,7 @@
 //! What is known of applications under way, of queues and of recurring keys; and which keys are stopped.
 
 use super::compare::{KEY_LEVEL, QUEUE_LEVEL, Ratio, Sample, Verdict};
-use super::standing::is_plain;
+use super::participation::is_plain;
 use super::{Arm, Part, StoppedKeys, WorthSettings};
 use crate::journal::{KeyBuilder, KeyPart, Op, Table, key_parts};
 use hintd_model::cluster::HintRequest;
@@ -97,6 +97,16 @@ struct UnderWay {
     since: Timestamp,
 }
 
+/// An application that succeeded.
+#[derive(Debug, Clone, Copy)]
+struct EndedRun {
+    /// What its arm was drawn by.
+    share: f64,
+    arm: Arm,
+    /// From its submission to its end.
+    took: Micros,
+}
+
 /// Times of applications that succeeded, by side.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 struct Compared {
@@ -129,7 +139,8 @@ impl Compared {
         }
     }
 
-    fn add(&mut self, (share, arm, took): (f64, Arm, Micros), scope: Scope, runs: u64, now: Timestamp) {
+    fn add(&mut self, run: EndedRun, scope: Scope, runs: u64, now: Timestamp) {
+        let EndedRun { share, arm, took } = run;
         if self.share != share {
             *self = Self { share, stopped: self.stopped, ..Self::default() };
         }
@@ -248,7 +259,8 @@ impl Worth {
         ended.counted = true;
         let known = self.queues.entry(Arc::clone(&queue)).or_default();
         let before = known.verdict();
-        known.add((share, arm, took), Scope::Queue, settings.runs, now);
+        let run = EndedRun { share, arm, took };
+        known.add(run, Scope::Queue, settings.runs, now);
         if known.verdict() != before {
             ended.changes.push(VerdictChange { scope: Scope::Queue, now: known.view(&queue) });
         }
@@ -261,7 +273,7 @@ impl Worth {
             ended.ops.push(delete(QUEUE, &oldest));
         }
         if let Some(key) = key {
-            self.run_ended(&key, (share, arm, took), settings, now, &mut ended);
+            self.run_ended(&key, run, settings, now, &mut ended);
         }
         ended
     }
@@ -269,7 +281,7 @@ impl Worth {
     fn run_ended(
         &mut self,
         key: &Arc<str>,
-        run: (f64, Arm, Micros),
+        run: EndedRun,
         settings: &WorthSettings,
         now: Timestamp,
         ended: &mut Ended,

@@ -2,7 +2,7 @@
 //! times are compared with those of hinted ones.
 //!
 //! # Code map
-//! - Here: on which side an application is; `standing`: how a request stands; `settings`: what operators set. `compare`: samples, and the interval of their ratio.
+//! - Here: on which side an application is; `participation`: how a request stands; `settings`: what operators set. `compare`: samples, and the interval of their ratio.
 //! - `book`: applications under way, what is known of queues and recurring keys, and which keys are stopped; `serve`: the
 //!   engine's calls.
 //!
@@ -14,9 +14,9 @@
 
 pub mod book;
 pub mod compare;
+pub(crate) mod participation;
 pub mod serve;
 pub(crate) mod settings;
-pub(crate) mod standing;
 
 pub use settings::WorthSettings;
 
@@ -53,9 +53,9 @@ pub struct Part {
     pub arm: Arm,
 }
 
-/// How a request stands to the comparison.
+/// Whether a request takes part in the comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Standing {
+pub enum Participation {
     /// It takes no part: nobody is held out in its queue, or it asks for what YARN can't do by itself.
     Outside,
     /// Its key is stopped.
@@ -64,7 +64,7 @@ pub enum Standing {
     Drawn(Part),
 }
 
-impl Standing {
+impl Participation {
     /// Why its hints are kept back; `None`: they are given.
     #[must_use]
     pub fn withheld(&self) -> Option<WithheldReason> {
@@ -86,23 +86,23 @@ impl Standing {
 }
 
 impl WorthSettings {
-    /// How an application of a queue stands, whatever it asks for.
+    /// How an application of a queue takes part, whatever it asks for.
     #[must_use]
-    pub fn standing(
+    pub fn participation(
         &self,
         (application, queue): (ApplicationId, &str),
         key: Option<&Arc<str>>,
         stopped: &StoppedKeys,
-    ) -> Standing {
+    ) -> Participation {
         if key.is_some_and(|key| stopped.contains(key)) {
-            return Standing::Stopped;
+            return Participation::Stopped;
         }
         match self.share(queue) {
             Some((queue, share)) if share > 0.0 => {
                 let arm = if draw(self.seed, application) < share { Arm::HeldOut } else { Arm::Hinted };
-                Standing::Drawn(Part { queue: Arc::clone(queue), share, arm })
+                Participation::Drawn(Part { queue: Arc::clone(queue), share, arm })
             }
-            _ => Standing::Outside,
+            _ => Participation::Outside,
         }
     }
 
@@ -147,8 +147,8 @@ mod tests {
     }
 
     fn held_out(settings: &WorthSettings) -> BTreeSet<u32> {
-        let standing = |sequence| settings.standing((application(sequence), "q"), None, &StoppedKeys::new());
-        (1..=10_000).filter(|&sequence| standing(sequence).withheld().is_some()).collect()
+        let participation = |sequence| settings.participation((application(sequence), "q"), None, &StoppedKeys::new());
+        (1..=10_000).filter(|&sequence| participation(sequence).withheld().is_some()).collect()
     }
 
     #[test]
@@ -167,13 +167,14 @@ mod tests {
         let mut settings = settings(0.0);
         settings.holdout.insert("etl".into(), 0.5);
         let key: Arc<str> = "daily".into();
-        let standing = |queue, stopped: &StoppedKeys| settings.standing((application(1), queue), Some(&key), stopped);
-        assert_eq!(standing("other", &StoppedKeys::new()), Standing::Outside);
-        let part = standing("etl", &StoppedKeys::new()).part().unwrap();
+        let participation =
+            |queue, stopped: &StoppedKeys| settings.participation((application(1), queue), Some(&key), stopped);
+        assert_eq!(participation("other", &StoppedKeys::new()), Participation::Outside);
+        let part = participation("etl", &StoppedKeys::new()).part().unwrap();
         assert_eq!((&*part.queue, part.share), ("etl", 0.5));
         let stopped = StoppedKeys::from([Arc::clone(&key)]);
         for queue in ["etl", "other"] {
-            assert_eq!(standing(queue, &stopped).withheld(), Some(WithheldReason::Slower));
+            assert_eq!(participation(queue, &stopped).withheld(), Some(WithheldReason::Slower));
         }
     }
 }

@@ -29,7 +29,7 @@ use super::snapshot::{LastHeard, LinkLoad, Snapshot};
 use crate::network::Network;
 use crate::network::chains::Chains;
 use crate::network::latency::slow_peers::{SlowPeer, SlowPeers};
-use crate::network::latency::{LatencyError, LatencyModel, LatencySettings, believed};
+use crate::network::latency::{LatencyError, LatencyModel, LatencySettings, RoundTrips, believed};
 use crate::units::{AttemptId, HostName, LinkName, Micros, NodeIdx, RackIdx, RackPath, SnapshotVersion, Timestamp};
 use names::NamedDatasets;
 use network_state::NetworkState;
@@ -313,7 +313,8 @@ impl Model {
         };
         let ends = (find(&measured.from)?, find(&measured.to)?);
         let racks = (self.nodes.statics.rack[ends.0.at()], self.nodes.statics.rack[ends.1.at()]);
-        let taken = self.latency.observe(ends, racks, (measured.path, &measured.rtts, measured.at), now);
+        let round_trips = RoundTrips { path: measured.path, rtts: &measured.rtts, at: measured.at };
+        let taken = self.latency.observe(ends, racks, round_trips, now);
         taken.map_err(|error| ModelError::Latency(format!("{} to {}: {error}", measured.from, measured.to)))
     }
 

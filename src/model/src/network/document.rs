@@ -1,15 +1,14 @@
 //! The file format `hintd.network/1`: a network as JSON or TOML.
 
-use super::check::{self, NetworkProblem, Severity};
-use super::graph::{Link, Network, Tier, VertexKind};
+use super::check;
+use super::graph::{Link, Network, VertexKind};
 use super::optical::OpticalSection;
+use super::problem::{NETWORK_FORMAT, NetworkProblem, Severity};
+use super::tier::Tier;
 use crate::units::{BitsPerSec, HostName, LinkName, VertexIdx};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
-
-/// What [`NetworkDocument::format`] must say.
-pub const NETWORK_FORMAT: &str = "hintd.network/1";
 
 /// A network as it stands in a file or on the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

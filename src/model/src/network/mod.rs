@@ -1,9 +1,9 @@
 //! The network: graph, builders, checks, paths, distances, loads.
 //!
 //! # Code map
-//! - `graph`: [`Network`], hosts and switches joined by undirected links; what is up; names to indexes.
+//! - `tier`: layers of switches; `graph`: [`Network`], hosts and switches joined by undirected links; what is up; names to indexes.
 //! - `document`: [`NetworkDocument`], the file format `hintd.network/1` (JSON or TOML) and its reader.
-//! - `check`: [`NetworkProblem`] with severities, [`check()`] of a whole network, [`summary()`] by tier.
+//! - `problem`: [`NetworkProblem`] with severities; `check`: [`check()`] of a whole network, [`summary()`] by tier.
 //! - `build`: generated networks of six kinds ([`build::tree()`] to [`build::bcube()`]) with their racks.
 //! - `path`: [`shortest_path()`], and [`PathIndex`] that re-paths watched pairs after a change.
 //! - `path_table`: [`PathTable`], the k shortest paths of every pair of attachment switches, and which pairs a link
@@ -42,20 +42,24 @@ pub mod maxmin;
 pub mod optical;
 mod path;
 mod path_table;
+mod problem;
 pub mod racks;
 mod spread;
 #[cfg(test)]
 mod testing;
+mod tier;
 
 pub use bridges::bridges;
-pub use check::{NetworkProblem, NetworkSummary, Severity, TierSummary, check, summary};
+pub use check::{NetworkSummary, TierSummary, check, summary};
 pub use distance::{Distances, DistancesError};
-pub use document::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry};
+pub use document::{HostEntry, LinkEntry, NetworkDocument, SwitchEntry};
 pub use fabric::{EdgeIdx, MOST_EDGES};
-pub use graph::{Link, Network, Tier, TierError, Vertex, VertexKind};
+pub use graph::{Link, Network, Vertex, VertexKind};
 pub use host_path::{HostPath, cut, host_paths};
 pub use maxmin::{MaxMin, MaxMinError};
 pub use optical::{OpticalProblem, OpticalSection};
 pub use path::{Pair, Path, PathChanges, PathIndex, shortest_path, shortest_path_seeded};
 pub use path_table::{LOOK_EVERY, MOST_WALK_STEPS, PairPaths, PathTable, PathTableOptions, TableUpdate};
-pub use spread::{EcmpTable, LinkLoads};
+pub use problem::{NETWORK_FORMAT, NetworkProblem, Severity};
+pub use spread::{EcmpTable, LinkLoads, SpreadFlow};
+pub use tier::{Tier, TierError};

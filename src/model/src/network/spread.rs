@@ -94,6 +94,17 @@ impl LinkLoads {
     }
 }
 
+/// Bytes that go from one attachment switch to another.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SpreadFlow {
+    /// Where they come from.
+    pub from: EdgeIdx,
+    /// Where they go.
+    pub to: EdgeIdx,
+    /// How many; none are laid where there are not more than 0.
+    pub bytes: f64,
+}
+
 /// Hops from every switch to every attachment switch of one network version: what equal-cost multipath
 /// forwarding needs. Edges are counted as by [`Distances`] of the same network, which it shares all it has with.
 #[derive(Debug, Clone)]
@@ -133,14 +144,14 @@ impl EcmpTable {
     /// is on a shortest path. Returns whether there is a path; without one nothing is laid. Access links are
     /// [`LinkLoads::add_host`]'s.
     pub fn spread_bytes(&self, from: EdgeIdx, to: EdgeIdx, bytes: f64, loads: &mut LinkLoads) -> bool {
-        self.spread_all(&[(from, to, bytes)], loads) == 0.0
+        self.spread_all(&[SpreadFlow { from, to, bytes }], loads) == 0.0
     }
 
     /// Lays many flows at once, as [`Self::spread_bytes`] each: flows to the same switch share one pass, so a few
     /// hundred rack pairs cost about as much as their destinations. Returns the bytes that have no path.
-    pub fn spread_all(&self, flows: &[(EdgeIdx, EdgeIdx, f64)], loads: &mut LinkLoads) -> f64 {
+    pub fn spread_all(&self, flows: &[SpreadFlow], loads: &mut LinkLoads) -> f64 {
         let mut by_destination: BTreeMap<EdgeIdx, Vec<(EdgeIdx, f64)>> = BTreeMap::new();
-        for &(from, to, bytes) in flows.iter().filter(|(_, _, bytes)| *bytes > 0.0) {
+        for &SpreadFlow { from, to, bytes } in flows.iter().filter(|flow| flow.bytes > 0.0) {
             by_destination.entry(to).or_default().push((from, bytes));
         }
         let fabric = &self.counted.fabric;
@@ -282,7 +293,8 @@ mod tests {
         assert!(table.spread_bytes(EdgeIdx(0), EdgeIdx(0), 7.0, &mut loads), "within a rack nothing is to be laid");
         assert!(loads.loaded().is_empty());
         assert!(!loads.add_host(&network, network.vertex("host-0008").unwrap(), 1.0, 1.0));
-        let stranded = table.spread_all(&[(EdgeIdx(0), EdgeIdx(1), 1.0), (EdgeIdx(3), EdgeIdx(1), 2.0)], &mut loads);
+        let flow = |from, bytes| SpreadFlow { from: EdgeIdx(from), to: EdgeIdx(1), bytes };
+        let stranded = table.spread_all(&[flow(0, 1.0), flow(3, 2.0)], &mut loads);
         assert_eq!((stranded, loads.loaded().len()), (2.0, 4));
     }
 
@@ -296,12 +308,14 @@ mod tests {
         ) {
             let table = EcmpTable::build(&network).unwrap();
             let pick = |at: &prop::sample::Index| EdgeIdx(at.index(table.edges()) as u32);
-            let flows: Vec<_> = picks.iter().map(|(a, b, bytes)| (pick(a), pick(b), f64::from(*bytes))).collect();
+            let flow =
+                |(a, b, bytes): &(_, _, u16)| SpreadFlow { from: pick(a), to: pick(b), bytes: f64::from(*bytes) };
+            let flows: Vec<_> = picks.iter().map(flow).collect();
             let mut together = LinkLoads::new(&network);
             let stranded = table.spread_all(&flows, &mut together);
             let mut expected = vec![[0.0; 2]; network.link_rows()];
             let (mut net_out, mut lost) = (vec![0.0; network.vertex_rows()], 0.0);
-            for &(from, to, bytes) in &flows {
+            for &SpreadFlow { from, to, bytes } in &flows {
                 let [from, to] = [from, to].map(|edge| table.edges.switches[edge.at()]);
                 if hop_counts(&network, to)[from.at()].is_none() {
                     lost += bytes;

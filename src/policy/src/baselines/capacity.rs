@@ -10,8 +10,8 @@
 //! applications in it, and a group asks when those before it are placed.
 
 use crate::capacity_scheduler::{
-    AppIdx, AppOrdering, AskRow, CapacityScheduler, Decision, NodeType, Place as Row, QueueSettings, SchedulerSettings,
-    Size, Submission,
+    AppIdx, AppOrdering, AskRow, CapacityScheduler, Decision, NewNode, NodeType, Place as Row, QueueSettings,
+    SchedulerSettings, Size, Submission,
 };
 use crate::params::{Invalid, Params};
 use crate::placement_builder::{PlacementBuilder, by_priority};
@@ -133,7 +133,12 @@ impl CapacityParams {
         let snapshot = problem.snapshot;
         let usable = snapshot.statics.indexes().filter(|node| snapshot.state[node.at()].usable());
         // Nothing is reserved here, so that hosts' names decide nothing.
-        scheduler.add_nodes(usable.map(|node| (node, snapshot.rack(node), ("", 0), Size::ZERO)));
+        scheduler.add_nodes(usable.map(|node| NewNode {
+            node,
+            rack: snapshot.rack(node),
+            id: ("", 0),
+            total: Size::ZERO,
+        }));
         let submission =
             Submission { queue: "root.default".to_owned(), user: "".into(), priority: 0, master: Size::ZERO };
         let app = scheduler.submit(submission).expect("the queue was made with the scheduler");

@@ -2,7 +2,7 @@
 
 use super::asks::{App, KeyAsks, Place, Row};
 use super::limits::walked;
-use super::queues::{Limits, sorted};
+use super::queues::{Limits, Sizing, sorted};
 use super::{AppIdx, CapacityScheduler, Decision, NodeType, Size, Verdict};
 use hintd_model::units::{NodeIdx, SchedulerKey};
 use smallvec::SmallVec;
@@ -112,7 +112,8 @@ impl CapacityScheduler {
         if self.queues[at].children.is_empty() {
             return self.offer_leaf(at, node, stands, limits);
         }
-        let (calculator, cluster, minimum) = (self.settings.calculator, self.cluster, self.settings.minimum);
+        let sizing = self.sizing();
+        let Sizing { calculator, cluster, minimum } = sizing;
         let queue = &self.queues[at];
         let room = self.nodes[node.at()].as_ref().is_some_and(|node| calculator.fits(minimum, node.free));
         if !room || !calculator.greater(cluster, queue.pending, Size::ZERO) {
@@ -124,8 +125,7 @@ impl CapacityScheduler {
         }
         let mut result = Offered::Nothing;
         for child in sorted(&self.queues, at) {
-            let basis = (calculator, cluster, minimum);
-            let mut below = self.queues[at].limits_of(&self.queues[child], basis, limits, true);
+            let mut below = self.queues[at].limits_of(&self.queues[child], sizing, limits, true);
             match self.offer_queue(child, node, stands, &mut below) {
                 Offered::Proposed(proposal) => return Offered::Proposed(proposal),
                 Offered::QueueLimit => {

@@ -1,7 +1,7 @@
 //! Books of queues: what is used and outstanding up to the root, who may be activated, and a cluster that changes.
 
 use super::asks::App;
-use super::queues::{Limits, deepest_first};
+use super::queues::{Limits, Sizing, deepest_first};
 use super::{AppIdx, CapacityScheduler, ContainerNo, Size};
 use hintd_model::units::{NodeIdx, SchedulerKey};
 use std::sync::Arc;
@@ -26,17 +26,21 @@ impl CapacityScheduler {
         }
     }
 
+    pub(super) const fn sizing(&self) -> Sizing {
+        Sizing { calculator: self.settings.calculator, cluster: self.cluster, minimum: self.settings.minimum }
+    }
+
     /// The application's queues and user use more.
     pub(super) fn use_more(&mut self, at: AppIdx, size: Size) {
         let Some(Some(app)) = self.apps.get(at.at()) else { return };
         let (queue, user) = (app.queue, Arc::clone(&app.user));
-        let (calculator, cluster, minimum) = (self.settings.calculator, self.cluster, self.settings.minimum);
+        let sizing = self.sizing();
         for queue in self.upward(queue) {
             let queue = &mut self.queues[queue];
             queue.used = queue.used.plus(size);
-            queue.reckon(calculator, cluster, minimum);
+            queue.reckon(sizing);
         }
-        self.queues[queue].leaf.users.use_more(&user, size, calculator, cluster);
+        self.queues[queue].leaf.users.use_more(&user, size, sizing.calculator, sizing.cluster);
     }
 
     pub(super) fn use_less(&mut self, at: AppIdx, size: Size) {
@@ -81,8 +85,9 @@ impl CapacityScheduler {
 
     /// What one user of the leaf may have.
     pub(super) fn user_limit(&mut self, queue: usize) -> Size {
+        let sizing = self.sizing();
         let queue = &mut self.queues[queue];
-        let basis = queue.basis(self.settings.calculator, self.cluster, self.settings.minimum);
+        let basis = queue.basis(sizing);
         queue.leaf.masters_basis = queue.leaf.last_limit;
         queue.leaf.users.limit(&basis)
     }
@@ -129,21 +134,22 @@ impl CapacityScheduler {
 
     /// Nodes came or went.
     pub(super) fn resize_cluster(&mut self) {
-        let (calculator, cluster, minimum) = (self.settings.calculator, self.cluster, self.settings.minimum);
+        let sizing = self.sizing();
+        let cluster = sizing.cluster;
         self.queues.iter_mut().for_each(|queue| queue.resize(cluster));
         self.resize_below(0, Limits::of(cluster));
         for queue in deepest_first(&self.queues) {
-            self.queues[queue].reckon(calculator, cluster, minimum);
+            self.queues[queue].reckon(sizing);
         }
     }
 
     fn resize_below(&mut self, at: usize, mut limits: Limits) {
-        let basis = (self.settings.calculator, self.cluster, self.settings.minimum);
+        let sizing = self.sizing();
         if self.queues[at].children.is_empty() {
             self.note_limit(at, limits.limit);
             let leaf = &mut self.queues[at].leaf;
             leaf.masters_basis = leaf.last_limit;
-            leaf.users.recount(basis.0, self.cluster);
+            leaf.users.recount(sizing.calculator, sizing.cluster);
             self.activate(at);
             self.queues[at].leaf.users.outdate();
             if !self.queues[at].leaf.active.is_empty() {
@@ -152,7 +158,7 @@ impl CapacityScheduler {
             return;
         }
         for child in self.queues[at].children.clone() {
-            let of_child = self.queues[at].limits_of(&self.queues[child], basis, &mut limits, false);
+            let of_child = self.queues[at].limits_of(&self.queues[child], sizing, &mut limits, false);
             self.resize_below(child, of_child);
         }
     }

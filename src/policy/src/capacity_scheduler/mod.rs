@@ -110,6 +110,19 @@ pub struct Decision {
     pub unreserved: Option<NodeIdx>,
 }
 
+/// A node that comes, empty.
+#[derive(Debug, Clone, Copy)]
+pub struct NewNode<'a> {
+    /// Its index.
+    pub node: NodeIdx,
+    /// Its rack.
+    pub rack: RackIdx,
+    /// Host and port of its NodeId: they decide which of several reservations is given up.
+    pub id: (&'a str, u16),
+    /// What it has.
+    pub total: Size,
+}
+
 /// An application to be submitted.
 #[derive(Debug, Clone)]
 pub struct Submission {
@@ -233,21 +246,21 @@ impl CapacityScheduler {
         Ok(())
     }
 
-    /// A node comes, empty. `host` and `port` are those of its NodeId: they decide which of several reservations is
-    /// given up.
+    /// A node comes, empty; see [`NewNode`].
     pub fn add_node(&mut self, node: NodeIdx, rack: RackIdx, id: (&str, u16), total: Size) {
-        self.add_nodes(std::iter::once((node, rack, id, total)));
+        self.add_nodes(std::iter::once(NewNode { node, rack, id, total }));
     }
 
     /// Nodes come, empty: each as for [`Self::add_node`].
-    pub fn add_nodes<'n>(&mut self, nodes: impl Iterator<Item = (NodeIdx, RackIdx, (&'n str, u16), Size)>) {
-        for (node, rack, id, total) in nodes {
-            self.insert_node(node, rack, id, total);
+    pub fn add_nodes<'a>(&mut self, nodes: impl Iterator<Item = NewNode<'a>>) {
+        for node in nodes {
+            self.insert_node(node);
         }
         self.resize_cluster();
     }
 
-    fn insert_node(&mut self, node: NodeIdx, rack: RackIdx, (host, port): (&str, u16), total: Size) {
+    fn insert_node(&mut self, new: NewNode<'_>) {
+        let NewNode { node, rack, id: (host, port), total } = new;
         if node.at() >= self.nodes.len() {
             self.nodes.resize_with(node.at() + 1, || None);
         }

@@ -7,6 +7,16 @@ use super::{AppIdx, Calculator, Size};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
 
+/// How sizes are compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizing {
+    pub(super) calculator: Calculator,
+    /// What all nodes have.
+    pub(super) cluster: Size,
+    /// The least allocation.
+    pub(super) minimum: Size,
+}
+
 /// What a queue may use at an offer, and what was found about it on the way.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
@@ -93,7 +103,8 @@ impl Queue {
     }
 
     /// The shares in use, after a change of use or of the cluster.
-    pub(super) fn reckon(&mut self, calculator: Calculator, cluster: Size, minimum: Size) {
+    pub(super) fn reckon(&mut self, sizing: Sizing) {
+        let Sizing { calculator, cluster, minimum } = sizing;
         (self.share, self.absolute_share) = (0.0, 0.0);
         if calculator.greater(cluster, cluster, Size::ZERO) {
             let guaranteed = calculator.max(cluster, self.capacity, minimum);
@@ -102,7 +113,8 @@ impl Queue {
         }
     }
 
-    pub(super) fn basis(&self, calculator: Calculator, cluster: Size, minimum: Size) -> Basis {
+    pub(super) fn basis(&self, sizing: Sizing) -> Basis {
+        let Sizing { calculator, cluster, minimum } = sizing;
         let (capacity, maximum) = (self.capacity, self.maximum);
         let (user_limit, factor) = (self.settings.user_limit, self.settings.user_limit_factor);
         Basis { calculator, cluster, minimum, capacity, maximum, user_limit, factor }
@@ -128,13 +140,8 @@ impl Queue {
     }
 
     /// What a child may use; lowers the own limit to the own maximum.
-    pub(super) fn limits_of(
-        &self,
-        child: &Self,
-        (calculator, cluster, minimum): (Calculator, Size, Size),
-        limits: &mut Limits,
-        net: bool,
-    ) -> Limits {
+    pub(super) fn limits_of(&self, child: &Self, sizing: Sizing, limits: &mut Limits, net: bool) -> Limits {
+        let Sizing { calculator, cluster, minimum } = sizing;
         limits.limit = calculator.min(cluster, limits.limit, self.maximum);
         let limit = if net { limits.limit.minus(limits.blocked) } else { limits.limit };
         Limits::of(calculator.round_down(limit.minus(self.used).plus(child.used), minimum))

@@ -47,7 +47,7 @@ impl<'g, 'p> SearchState<'g, 'p> {
 
     /// Puts tasks where a placement has them, as far as they may be there; the others to the slot with most room left
     /// that may take them, or nowhere. Lists are empty afterwards.
-    pub(crate) fn seat(&mut self, groups: &[Vec<Share>]) {
+    pub(crate) fn place_as(&mut self, groups: &[Vec<Share>]) {
         let mut next = 0_u32;
         let mut homeless = Vec::new();
         for (group, asked) in self.compiled.problem.groups.iter().enumerate() {

@@ -52,7 +52,7 @@ pub fn steered(
     let mut never = || false;
     let budget = Budget::new(u64::MAX, &mut never);
     let mut search_state = SearchState::new(&compiled);
-    search_state.seat(&placement.groups);
+    search_state.place_as(&placement.groups);
     match steering {
         Steering::Fewest => {
             first_lists(&mut search_state, None, &budget)?;

@@ -25,8 +25,8 @@ pub(super) fn few(search_state: &SearchState<'_>) -> bool {
     true
 }
 
-/// Leaves the board, empty before, in the cheapest state; `None` if the gate stopped the count, with the board
-/// empty.
+/// Brings the search state, empty before, to the cheapest one; `None` if the gate stopped the count: then it is empty
+/// again.
 pub(super) fn best(search_state: &mut SearchState<'_>, gate: &mut dyn FnMut() -> bool) -> Option<()> {
     let mut best = (f64::INFINITY, Vec::new());
     let complete = try_from(search_state, 0, gate, &mut best);

@@ -280,8 +280,8 @@ impl<'g> SearchState<'g> {
         for (container, &slot) in self.at.iter().enumerate().filter(|(_, slot)| **slot != NOWHERE) {
             let group = self.compiled.group_of[container] as usize;
             let shares = &mut groups[group];
-            let seat = place[group * self.compiled.slots.len() + slot as usize].get_or_insert(shares.len());
-            match shares.get_mut(*seat) {
+            let share = place[group * self.compiled.slots.len() + slot as usize].get_or_insert(shares.len());
+            match shares.get_mut(*share) {
                 Some(share) => share.count += 1,
                 None => shares.push(Share { node: self.compiled.slots[slot as usize].node, count: 1 }),
             }

@@ -8,7 +8,7 @@ const CENTRES: usize = 12;
 /// Containers put down for starts, all together: fewer starts for requests of thousands.
 const PUT_DOWN: usize = 20_000;
 
-/// Puts the board into the cheapest of: grown from each of the best switches outwards, and nodes with most
+/// Brings the search state to the cheapest of: grown from each of the best switches outwards, and nodes with most
 /// input first.
 pub(super) fn best_start(search_state: &mut SearchState<'_>) {
     let slots = search_state.compiled.slots.len() as u32;
@@ -47,7 +47,7 @@ pub(super) fn best_start(search_state: &mut SearchState<'_>) {
     }
 }
 
-/// Puts the board, empty, into a state.
+/// Puts containers where they were, from an empty search state.
 pub(super) fn restore(search_state: &mut SearchState<'_>, at: &[u32]) {
     for (container, &slot) in (0..).zip(at) {
         if slot != NOWHERE {

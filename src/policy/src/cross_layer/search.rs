@@ -20,7 +20,7 @@ const DRAWS: u32 = 4;
 /// traffic: most moves change no sink's slowest pair, and those that free links are to be preferred.
 const TRAFFIC: f64 = 0.01;
 
-/// One run from the state the board is in; leaves the board anywhere and returns the best state met.
+/// One run from the search state as it is, which it leaves anywhere; returns the best one met.
 pub(super) fn anneal(
     search_state: &mut SearchState<'_, '_>,
     params: &CrossLayerParams,

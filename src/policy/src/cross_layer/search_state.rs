@@ -291,7 +291,7 @@ impl<'g, 'a> SearchState<'g, 'a> {
         }
     }
 
-    /// Puts the board into a state it was in.
+    /// Goes back to a state that it was in.
     pub(super) fn restore(&mut self, state: &SavedState) {
         self.clear();
         let slots = self.compiled.slots.len();

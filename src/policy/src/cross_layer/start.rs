@@ -5,12 +5,12 @@ use super::search_state::{SearchState, Step};
 use crate::place::Share;
 use std::cmp::Reverse;
 
-/// Puts the board, empty, into a placement whose nodes are on it.
+/// Brings the search state, empty before, to a placement whose nodes it has slots for.
 pub(super) fn put(search_state: &mut SearchState<'_, '_>, groups: &[Vec<Share>]) {
     let mut steps = Vec::new();
     for (group, shares) in groups.iter().enumerate() {
         for share in shares {
-            let slot = search_state.compiled.slot_of(share.node).expect("its nodes are on the board");
+            let slot = search_state.compiled.slot_of(share.node).expect("its nodes have slots");
             let step = Step { group, from: None, to: Some(slot) };
             steps.extend(std::iter::repeat_n(step, share.count as usize));
         }
@@ -18,7 +18,7 @@ pub(super) fn put(search_state: &mut SearchState<'_, '_>, groups: &[Vec<Share>])
     search_state.make(&steps);
 }
 
-/// Puts the board, empty, into a packed placement: slots are filled one after the other, those below the `variant`th
+/// Brings the search state, empty before, to a packed placement: slots are filled one after the other, those below the `variant`th
 /// best switch first. Switches with most room come first, then those with least traffic on the nodes; within one the
 /// same goes for nodes.
 pub(super) fn pack(search_state: &mut SearchState<'_, '_>, variant: usize) {

@@ -38,7 +38,7 @@ struct Sink {
     queued: bool,
 }
 
-/// What a job has yet to follow; used again for every settling.
+/// What a job has yet to follow; used again for every recompute.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Follow {
     inlets: Vec<u32>,

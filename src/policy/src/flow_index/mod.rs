@@ -40,7 +40,7 @@ pub struct FlowIndex {
     capacity: Vec<f64>,
     /// By directed link: pairs of tasks.
     load: Vec<u64>,
-    /// By directed link: what a pair of tasks gets there, bits/s, as of the last settling.
+    /// By directed link: what a pair of tasks gets there, bits/s, as of the last recompute.
     share: Vec<f64>,
     /// By directed link: rows of the pairs routed over it.
     on: Vec<Vec<u32>>,
@@ -49,7 +49,7 @@ pub struct FlowIndex {
     /// By sender: receiver and row, ascending.
     rows: Vec<Vec<(NodeIdx, u32)>>,
     pairs: Vec<Pair>,
-    /// By row of a pair: what each of its task pairs gets, bits/s, as of the last settling.
+    /// By row of a pair: what each of its task pairs gets, bits/s, as of the last recompute.
     rates: Vec<f64>,
     free_pairs: Vec<u32>,
     jobs: Vec<Option<Job>>,
@@ -325,7 +325,7 @@ impl FlowIndex {
         self.free_pairs.push(row);
     }
 
-    /// More or fewer pairs of tasks; does not settle.
+    /// More or fewer pairs of tasks; does not recompute.
     pub(crate) fn add_weight(&mut self, row: u32, more: i64) {
         let pair = &mut self.pairs[row as usize];
         pair.weight = pair.weight.saturating_add_signed(more);
@@ -336,7 +336,7 @@ impl FlowIndex {
         }
     }
 
-    /// Gives a pair another route; does not settle.
+    /// Gives a pair another route; does not recompute.
     pub(crate) fn lay(&mut self, row: u32, links: &[DirectedLinkIdx]) {
         let pair = &mut self.pairs[row as usize];
         if &*pair.route == links {

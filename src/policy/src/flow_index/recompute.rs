@@ -4,7 +4,7 @@ use super::FlowIndex;
 use super::jobs::Follow;
 use hintd_model::units::DirectedLinkIdx;
 
-/// What changed since the last settling.
+/// What changed since the last recompute.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pending {
     links: Vec<DirectedLinkIdx>,

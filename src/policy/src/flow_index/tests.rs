@@ -111,7 +111,7 @@ fn what_stays_on_a_node_gets_its_nic_rate_and_loads_nothing() {
 }
 
 #[test]
-fn changes_that_are_held_show_when_they_are_settled() {
+fn changes_that_are_held_show_when_they_are_recomputed() {
     let sample = sample();
     let mut index = index(&sample);
     index.add_job(&job(&[(0, 1, true)], &[vec![(0, 1)], vec![(1, 1)]]).unwrap());

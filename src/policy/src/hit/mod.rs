@@ -91,7 +91,7 @@ impl Hit {
                 Random::default().place(&PlaceProblem { seed, ..problem.clone() }, &mut all)?
             };
             let mut search_state = SearchState::new(compiled);
-            search_state.seat(&from.groups);
+            search_state.place_as(&from.groups);
             match first_lists(&mut search_state, (start > 0).then_some(seed), budget) {
                 Ok(()) => {}
                 Err(broken) => {
@@ -104,7 +104,7 @@ impl Hit {
                 best = Some(search_state);
             }
         }
-        best.ok_or_else(|| error.expect("a start without a board has an error"))
+        best.ok_or_else(|| error.expect("a start without a state has an error"))
     }
 
     /// To the fixed point.
@@ -228,7 +228,7 @@ pub(crate) fn objective_by(
         return Container::default().objective(problem, placement);
     };
     let mut search_state = SearchState::new(&compiled);
-    search_state.seat(&placement.groups);
+    search_state.place_as(&placement.groups);
     first_lists(&mut search_state, None, work).ok()?;
     let boxes = compiled.own.boxes.len() as u64;
     search_state.improve_lists(|| work.work(1 + boxes));

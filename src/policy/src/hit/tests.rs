@@ -46,7 +46,7 @@ proptest! {
         let problem = world.job(4, 3, Bytes(1 << 30), seed);
         let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut search_state = SearchState::new(&compiled);
-        search_state.seat(&place(&Random::default(), &problem).unwrap().groups);
+        search_state.place_as(&place(&Random::default(), &problem).unwrap().groups);
         prop_assume!(first_lists(&mut search_state, Some(seed), &Budget::new(u64::MAX, &mut || false)).is_ok());
         for round in 0.. {
             let before = search_state.cost();
@@ -101,7 +101,7 @@ proptest! {
         let problem = world.job(5, 4, Bytes(1 << 30), seed);
         let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut search_state = SearchState::new(&compiled);
-        search_state.seat(&place(&Random::default(), &problem).unwrap().groups);
+        search_state.place_as(&place(&Random::default(), &problem).unwrap().groups);
         first_lists(&mut search_state, Some(seed), &Budget::new(u64::MAX, &mut || false)).unwrap();
         let frozen = RoundPreferences::of(&search_state, &Budget::new(u64::MAX, &mut || false)).unwrap();
         let matched = frozen.matched();

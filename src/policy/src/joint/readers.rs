@@ -48,7 +48,7 @@ pub(super) fn place(problem: &PlaceProblem<'_>, filling: &mut PlacementBuilder<'
     for (task, nodes) in left {
         let racks: BTreeSet<RackIdx> = nodes.iter().map(|(_, node)| problem.snapshot.rack(*node)).collect();
         let near = racks.iter().filter_map(|&rack| spread.first_in(filling, rack)).min();
-        let Some((_, _, node)) = near.or_else(|| spread.first(filling)) else { continue };
+        let Some(Candidate { node, .. }) = near.or_else(|| spread.first(filling)) else { continue };
         spread.put(filling, task, node);
     }
 }
@@ -95,31 +95,51 @@ fn cover(problem: &PlaceProblem<'_>, group: usize) -> BTreeMap<RackIdx, usize> {
     order
 }
 
+/// A node that a group may use, in the order in which nodes are filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Candidate {
+    /// Of the group, on the node.
+    pub(super) containers: u32,
+    /// As the problem ranks nodes.
+    pub(super) rank: u32,
+    pub(super) node: NodeIdx,
+}
+
+impl Candidate {
+    pub(super) fn of(
+        problem: &PlaceProblem<'_>,
+        filling: &PlacementBuilder<'_, '_>,
+        group: usize,
+        node: NodeIdx,
+    ) -> Self {
+        Self { containers: filling.on_node(group, node), rank: problem.rank(node), node }
+    }
+}
+
 /// Nodes with room, fewest containers of the group first.
 struct Spread<'p, 's> {
     problem: &'p PlaceProblem<'s>,
     group: usize,
-    by_rack: BTreeMap<RackIdx, BTreeSet<(u32, u32, NodeIdx)>>,
-    all: BTreeSet<(u32, u32, NodeIdx)>,
+    by_rack: BTreeMap<RackIdx, BTreeSet<Candidate>>,
+    all: BTreeSet<Candidate>,
 }
 
 impl<'p, 's> Spread<'p, 's> {
     fn new(problem: &'p PlaceProblem<'s>, filling: &PlacementBuilder<'_, '_>, group: usize) -> Self {
-        let key = |&node: &NodeIdx| (filling.on_node(group, node), problem.rank(node), node);
-        let all: BTreeSet<_> = problem.groups[group].candidates.iter().map(key).collect();
-        let mut by_rack: BTreeMap<RackIdx, BTreeSet<(u32, u32, NodeIdx)>> = BTreeMap::new();
-        for &key in &all {
-            by_rack.entry(problem.snapshot.rack(key.2)).or_default().insert(key);
+        let candidate = |&node: &NodeIdx| Candidate::of(problem, filling, group, node);
+        let all: BTreeSet<_> = problem.groups[group].candidates.iter().map(candidate).collect();
+        let mut by_rack: BTreeMap<RackIdx, BTreeSet<Candidate>> = BTreeMap::new();
+        for &candidate in &all {
+            by_rack.entry(problem.snapshot.rack(candidate.node)).or_default().insert(candidate);
         }
         Self { problem, group, by_rack, all }
     }
 
     fn put(&mut self, filling: &mut PlacementBuilder<'_, '_>, task: u32, node: NodeIdx) {
         let of_rack = self.by_rack.entry(self.problem.snapshot.rack(node)).or_default();
-        let rank = self.problem.rank(node);
-        let before = (filling.on_node(self.group, node), rank, node);
+        let before = Candidate::of(self.problem, filling, self.group, node);
         filling.put(self.group, task, node);
-        let after = (filling.on_node(self.group, node), rank, node);
+        let after = Candidate { containers: filling.on_node(self.group, node), ..before };
         for nodes in [of_rack, &mut self.all] {
             nodes.remove(&before);
             nodes.insert(after);
@@ -127,24 +147,24 @@ impl<'p, 's> Spread<'p, 's> {
     }
 
     /// The rack's first node with room; those without are forgotten.
-    fn first_in(&mut self, filling: &PlacementBuilder<'_, '_>, rack: RackIdx) -> Option<(u32, u32, NodeIdx)> {
+    fn first_in(&mut self, filling: &PlacementBuilder<'_, '_>, rack: RackIdx) -> Option<Candidate> {
         first_with_room(self.by_rack.get_mut(&rack)?, filling, self.group)
     }
 
-    fn first(&mut self, filling: &PlacementBuilder<'_, '_>) -> Option<(u32, u32, NodeIdx)> {
+    fn first(&mut self, filling: &PlacementBuilder<'_, '_>) -> Option<Candidate> {
         first_with_room(&mut self.all, filling, self.group)
     }
 }
 
 /// The first that the group's next container fits on; those before it never will be again.
 pub(super) fn first_with_room(
-    nodes: &mut BTreeSet<(u32, u32, NodeIdx)>,
+    nodes: &mut BTreeSet<Candidate>,
     filling: &PlacementBuilder<'_, '_>,
     group: usize,
-) -> Option<(u32, u32, NodeIdx)> {
-    while let Some(&key) = nodes.first() {
-        if filling.fits(group, key.2) {
-            return Some(key);
+) -> Option<Candidate> {
+    while let Some(&candidate) = nodes.first() {
+        if filling.fits(group, candidate.node) {
+            return Some(candidate);
         }
         nodes.pop_first();
     }

@@ -1,11 +1,11 @@
 //! Groups whose containers send to each other: in one rack, as far as it has room, or evenly over some. Over how many is
 //! best hangs on bytes and rates, so some widths are tried, and timed by the caller.
 
-use super::readers::first_with_room;
+use super::readers::{Candidate, first_with_room};
 use super::room;
 use crate::PlaceProblem;
 use crate::placement_builder::PlacementBuilder;
-use hintd_model::units::{NodeIdx, RackIdx};
+use hintd_model::units::RackIdx;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,11 +31,11 @@ pub(super) fn widths(problem: &PlaceProblem<'_>) -> Vec<usize> {
 /// room goes to the next: of two racks the uplinks carry least where one has as much as it can.
 pub(super) fn place(problem: &PlaceProblem<'_>, filling: &mut PlacementBuilder<'_, '_>, group: usize, width: usize) {
     let chosen = racks(problem, filling, group, width);
-    let mut nodes: BTreeMap<RackIdx, BTreeSet<(u32, u32, NodeIdx)>> = BTreeMap::new();
+    let mut nodes: BTreeMap<RackIdx, BTreeSet<Candidate>> = BTreeMap::new();
     for &node in problem.groups[group].candidates.iter() {
         let rack = problem.snapshot.rack(node);
         if chosen.contains_key(&rack) {
-            nodes.entry(rack).or_default().insert((filling.on_node(group, node), problem.rank(node), node));
+            nodes.entry(rack).or_default().insert(Candidate::of(problem, filling, group, node));
         }
     }
     // Those with fewest tasks first, else in the order of choice.
@@ -45,10 +45,10 @@ pub(super) fn place(problem: &PlaceProblem<'_>, filling: &mut PlacementBuilder<'
     while task < problem.groups[group].count {
         let Some((here, at, rack)) = order.pop_first() else { break };
         let Some(of_rack) = nodes.get_mut(&rack) else { continue };
-        let Some(key) = first_with_room(of_rack, filling, group) else { continue };
-        filling.put(group, task, key.2);
-        of_rack.remove(&key);
-        of_rack.insert((key.0 + 1, key.1, key.2));
+        let Some(first) = first_with_room(of_rack, filling, group) else { continue };
+        filling.put(group, task, first.node);
+        of_rack.remove(&first);
+        of_rack.insert(Candidate { containers: first.containers + 1, ..first });
         order.insert((here + evenly, at, rack));
         task += 1;
     }

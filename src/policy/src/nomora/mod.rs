@@ -12,7 +12,7 @@
 //! Latency is as measured between hosts; pairs that nobody measured have that of their distance: same host, same rack, beyond.
 //!
 //! # Code map
-//! `curve`: performance by latency; `fit`: one from measurements. `round`: many jobs by one flow; `taker` reads it. `request`: a request's groups as rounds.
+//! `curve`: performance by latency; `fit`: one from measurements. `round`: many jobs by one flow, which its `taker` reads. `request`: a request's groups as rounds.
 //! `together`: requests of one round; `flow`: their containers by one flow.
 //! `predict`: performance of a placement's containers and elsewhere. `migrate`: what runs and would perform better elsewhere. `params`.
 
@@ -28,7 +28,6 @@ mod request;
 pub mod round;
 #[cfg(test)]
 mod round_tests;
-mod taker;
 #[cfg(test)]
 mod tests;
 mod together;

@@ -12,13 +12,15 @@
 //! - No machine gets more tasks than it has slots; what runs and may not move is no part of the round.
 //! - A round that is cut short leaves what runs where it is.
 
+mod taker;
+
 use super::curve::{Curve, MOST_COST};
-use super::taker::Taker;
 use hintd_model::network::latency::Latencies;
 use hintd_model::solve::mincost::{ArcId, ArcRow, MinCostError, MinCostProblem, NodeId, ProblemError, Simplex};
 use hintd_model::units::{NodeIdx, RackIdx};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use taker::Taker;
 
 /// Machines whose costs are looked up between two looks at the probe.
 const CHUNK: usize = 1_024;

@@ -127,31 +127,31 @@ impl Case {
         self.search(&tasks, 0, &mut free, &mut vec![None; tasks.len()])
     }
 
-    fn search(&self, tasks: &[Task], at: usize, free: &mut [u32], seats: &mut Vec<Option<usize>>) -> i128 {
+    fn search(&self, tasks: &[Task], at: usize, free: &mut [u32], placed: &mut Vec<Option<usize>>) -> i128 {
         let Some(task) = tasks.get(at) else { return 0 };
-        let mut least = task.out + self.search(tasks, at + 1, free, seats);
+        let mut least = task.out + self.search(tasks, at + 1, free, placed);
         for machine in 0..free.len() {
             let Some(cost) = task.cost[machine] else { continue };
-            if free[machine] == 0 || !self.within(tasks, seats, at, machine) {
+            if free[machine] == 0 || !self.within(tasks, placed, at, machine) {
                 continue;
             }
             free[machine] -= 1;
-            seats[at] = Some(machine);
-            least = least.min(cost + self.search(tasks, at + 1, free, seats));
-            seats[at] = None;
+            placed[at] = Some(machine);
+            least = least.min(cost + self.search(tasks, at + 1, free, placed));
+            placed[at] = None;
             free[machine] += 1;
         }
         least
     }
 
-    fn within(&self, tasks: &[Task], seats: &[Option<usize>], at: usize, machine: usize) -> bool {
+    fn within(&self, tasks: &[Task], placed: &[Option<usize>], at: usize, machine: usize) -> bool {
         let Some(job) = tasks[at].job.filter(|_| tasks[at].waits) else { return true };
         let Some(bounds) = &self.jobs[job].bounds else { return true };
         let rack = self.machines[machine].rack;
         let like = |other: usize| tasks[other].job == Some(job) && tasks[other].waits;
-        let seated: Vec<usize> = (0..at).filter(|other| like(*other)).filter_map(|other| seats[other]).collect();
-        let here = seated.iter().filter(|seat| **seat == machine).count() as u32;
-        let in_rack = seated.iter().filter(|seat| self.machines[**seat].rack == rack).count() as u32;
+        let others: Vec<usize> = (0..at).filter(|other| like(*other)).filter_map(|other| placed[other]).collect();
+        let here = others.iter().filter(|other| **other == machine).count() as u32;
+        let in_rack = others.iter().filter(|other| self.machines[**other].rack == rack).count() as u32;
         here < bounds.on_machine[machine] && bounds.in_rack.get(&rack).is_none_or(|most| in_rack < *most)
     }
 

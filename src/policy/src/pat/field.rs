@@ -106,7 +106,7 @@ impl<'f, const K: usize> Run<'f, K> {
         }
         let mut servers: Vec<Server<K>> = left.into_iter().map(Server::new).collect();
         for (at, task) in (0..).zip(&field.tasks) {
-            servers[task.server as usize].seat(at);
+            servers[task.server as usize].host(at);
         }
         let switches = field.hops.first().map_or(0, Vec::len);
         let switches = switches.max(field.switch_of.iter().map(|&switch| switch as usize + 1).max().unwrap_or(0));

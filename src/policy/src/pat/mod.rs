@@ -175,7 +175,7 @@ impl Place for Pat {
         let mut never = || false;
         let start = Capacity::default().place(problem, &mut Budget::new(u64::MAX, &mut never))?;
         let mut search_state = SearchState::new(&compiled);
-        search_state.seat(&start.groups);
+        search_state.place_as(&start.groups);
         first_lists(&mut search_state, None, budget)?;
         self.run(&mut search_state, budget);
         Ok(finish(search_state, budget))

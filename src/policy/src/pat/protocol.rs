@@ -39,7 +39,7 @@ pub struct Message {
     pub task: u32,
     /// Which server.
     pub server: u32,
-    /// The task's turn; of a release, that of the seat it gives back.
+    /// The task's turn; of a release, that of the reservation that it gives back.
     pub turn: u32,
 }
 
@@ -56,8 +56,8 @@ pub trait Post {
 pub(crate) struct Task {
     /// Where it runs.
     pub(crate) server: u32,
-    /// Turn that got it there.
-    seat: u32,
+    /// The turn that got it there.
+    held_turn: u32,
     turn: u32,
     stage: Stage,
     blacklist: Vec<u32>,
@@ -81,7 +81,7 @@ pub(crate) enum Next {
 
 impl Task {
     pub(crate) const fn at(server: u32) -> Self {
-        Self { server, seat: 0, turn: 0, stage: Stage::Still, blacklist: Vec::new() }
+        Self { server, held_turn: 0, turn: 0, stage: Stage::Still, blacklist: Vec::new() }
     }
 
     /// Whether it waits for nobody.
@@ -125,8 +125,8 @@ impl Task {
                 Next::Look { moved: false }
             }
             (Stage::Moving(asked), Kind::Confirm) if asked == server => {
-                post.send(Message { kind: Kind::Release, task, server: self.server, turn: self.seat });
-                (self.server, self.seat, self.stage) = (server, turn, Stage::Still);
+                post.send(Message { kind: Kind::Release, task, server: self.server, turn: self.held_turn });
+                (self.server, self.held_turn, self.stage) = (server, turn, Stage::Still);
                 self.blacklist.clear();
                 Next::Look { moved: true }
             }
@@ -140,7 +140,7 @@ impl Task {
 pub(crate) struct Server<const K: usize> {
     pub(crate) left: [u64; K],
     /// Tasks that have room here, with the turn of each.
-    seats: BTreeSet<(u32, u32)>,
+    reserved: BTreeSet<(u32, u32)>,
     /// By task: the last turn that was decided on.
     decided: BTreeMap<u32, u32>,
 }
@@ -148,12 +148,12 @@ pub(crate) struct Server<const K: usize> {
 impl<const K: usize> Server<K> {
     /// With what is left once `seated` have their room.
     pub(crate) fn new(left: [u64; K]) -> Self {
-        Self { left, seats: BTreeSet::new(), decided: BTreeMap::new() }
+        Self { left, reserved: BTreeSet::new(), decided: BTreeMap::new() }
     }
 
     /// A task that runs here from the start; its room is taken already.
-    pub(crate) fn seat(&mut self, task: u32) {
-        self.seats.insert((task, 0));
+    pub(crate) fn host(&mut self, task: u32) {
+        self.reserved.insert((task, 0));
         self.decided.insert(task, 0);
     }
 
@@ -169,20 +169,20 @@ impl<const K: usize> Server<K> {
             }
             Kind::Optimize => {
                 if self.decided.get(&task).is_some_and(|decided| *decided >= turn) {
-                    let again = if self.seats.contains(&(task, turn)) { Kind::Confirm } else { Kind::RejectLate };
+                    let again = if self.reserved.contains(&(task, turn)) { Kind::Confirm } else { Kind::RejectLate };
                     post.send(answer(again));
                     return false;
                 }
                 self.decided.insert(task, turn);
                 if fits {
-                    self.seats.insert((task, turn));
+                    self.reserved.insert((task, turn));
                     self.left.iter_mut().zip(size).for_each(|(left, size)| *left -= size);
                 }
                 post.send(answer(if fits { Kind::Confirm } else { Kind::RejectLate }));
                 fits
             }
             Kind::Release => {
-                let held = self.seats.remove(&(task, turn));
+                let held = self.reserved.remove(&(task, turn));
                 if held {
                     self.left.iter_mut().zip(size).for_each(|(left, size)| *left += size);
                 }

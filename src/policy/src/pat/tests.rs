@@ -279,7 +279,7 @@ proptest! {
         let problem = world.job(6, 3, Bytes(1 << 30), seed);
         let compiled = ChainedProblem::compile(&problem, &SETTINGS).unwrap().unwrap();
         let mut search_state = SearchState::new(&compiled);
-        search_state.seat(&place(&Capacity::default(), &problem).unwrap().groups);
+        search_state.place_as(&place(&Capacity::default(), &problem).unwrap().groups);
         first_lists(&mut search_state, None, &Budget::new(u64::MAX, &mut || false)).unwrap();
         let placement = place(&Pat::default(), &problem).unwrap();
         prop_assert!(placement.objective <= search_state.cost() as f64 / 1e9);
@@ -311,7 +311,7 @@ proptest! {
             let node = *problem.groups[0].candidates.iter().max_by_key(room).unwrap();
             start[0] = vec![crate::Share { node, count: 6 }];
         }
-        search_state.seat(&start);
+        search_state.place_as(&start);
         // Drawn boxes, so that there is something to choose.
         prop_assume!(first_lists(&mut search_state, Some(seed), &Budget::new(u64::MAX, &mut || false)).is_ok());
         let before = search_state.cost();

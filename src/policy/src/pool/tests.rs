@@ -14,10 +14,10 @@ struct Teller;
 /// By attempt: ratio, shuffle, progress, output and reduces in rack 0, local maps on the node, its smallest and its
 /// largest map of at most 60 bytes there.
 type OfJob = (AttemptId, Option<f64>, Bytes, f64, Bytes, u32, u32, Option<u32>, Option<u32>);
-type Told = Vec<OfJob>;
+type JobAnswers = Vec<OfJob>;
 
 thread_local! {
-    static TOLD: RefCell<Told> = const { RefCell::new(Vec::new()) };
+    static TOLD: RefCell<JobAnswers> = const { RefCell::new(Vec::new()) };
 }
 
 impl Dispatch for Teller {
@@ -51,7 +51,7 @@ impl Dispatch for Teller {
     }
 }
 
-struct Counted(Rc<RefCell<Told>>);
+struct Counted(Rc<RefCell<JobAnswers>>);
 
 impl Naive for Counted {
     fn observe(&mut self, _world: &World, _event: &DispatchEvent, _view: &View<'_>) {}

@@ -33,7 +33,7 @@ pub struct QueuesState {
     out: Queue,
     jobs: BTreeMap<AttemptId, Job>,
     /// Told of, and in no queue as it is now; as they came.
-    unsettled: Vec<AttemptId>,
+    unassigned: Vec<AttemptId>,
     /// Jobs of the scale-up queue of which nothing ran yet, by how far they are from the boundary.
     stealable: BTreeSet<(u64, AttemptId)>,
     /// Jobs that scale-out machines stole so far.
@@ -143,7 +143,7 @@ impl QueuesState {
             up: Queue::new(params),
             out: Queue::new(params),
             jobs: BTreeMap::new(),
-            unsettled: Vec::new(),
+            unassigned: Vec::new(),
             stealable: BTreeSet::new(),
             stolen: 0,
             backlog: Default::default(),
@@ -177,18 +177,18 @@ impl QueuesState {
                 self.jobs.entry(*attempt).or_default().run = Some(Arc::clone(run));
             }
             DispatchEvent::Launched { task, .. } => {
-                self.settle(rules, view);
+                self.assign_queues(rules, view);
                 if self.side_of_started(task.attempt).is_none() {
                     self.started(task.attempt);
                 }
                 self.tell(rules.params, task.attempt, event, view);
             }
             DispatchEvent::Finished { task, .. } | DispatchEvent::Lost(task) => {
-                self.settle(rules, view);
+                self.assign_queues(rules, view);
                 self.tell(rules.params, task.attempt, event, view);
             }
             DispatchEvent::Done(attempt) => {
-                self.settle(rules, view);
+                self.assign_queues(rules, view);
                 self.tell(rules.params, *attempt, event, view);
                 self.started(*attempt);
                 self.jobs.remove(attempt);
@@ -212,8 +212,8 @@ impl QueuesState {
             Some(told) => *told = group.clone(),
             None => job.groups.push(group.clone()),
         }
-        if !self.unsettled.contains(&group.attempt) {
-            self.unsettled.push(group.attempt);
+        if !self.unassigned.contains(&group.attempt) {
+            self.unassigned.push(group.attempt);
         }
     }
 
@@ -266,12 +266,12 @@ impl QueuesState {
     }
 
     /// Puts what came since into its queues.
-    fn settle(&mut self, rules: &Rules<'_>, view: &View<'_>) {
-        if self.unsettled.is_empty() {
+    fn assign_queues(&mut self, rules: &Rules<'_>, view: &View<'_>) {
+        if self.unassigned.is_empty() {
             return;
         }
         self.classes.look(view, &rules.params.scale_up);
-        for attempt in std::mem::take(&mut self.unsettled) {
+        for attempt in std::mem::take(&mut self.unassigned) {
             let Some(job) = self.jobs.get(&attempt) else { continue };
             let (was, before) = (job.side, job.decision);
             let choice = self.choose(rules, job, view);
@@ -347,7 +347,7 @@ impl QueuesState {
     pub(super) fn offer(&mut self, rules: &Rules<'_>, offer: &Offer, view: &View<'_>) -> Vec<Advice> {
         let params = rules.params;
         self.classes.look(view, &params.scale_up);
-        self.settle(rules, view);
+        self.assign_queues(rules, view);
         if !params.queues {
             return self.out.offer(params, offer, view);
         }

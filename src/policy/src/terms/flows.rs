@@ -6,7 +6,7 @@ use crate::dataflow::flows_of;
 use crate::place::Placement;
 use crate::problem::PlaceProblem;
 use hintd_model::cluster::NodePair;
-use hintd_model::network::{EcmpTable, EdgeIdx, LinkLoads, Network};
+use hintd_model::network::{EcmpTable, EdgeIdx, LinkLoads, Network, SpreadFlow};
 use hintd_model::units::{DirectedLinkIdx, LinkIdx, NodeIdx};
 use std::collections::BTreeMap;
 
@@ -64,7 +64,8 @@ impl<'p> Flows<'p> {
                 return None;
             }
         }
-        let flows: Vec<_> = self.between.iter().map(|(&(from, to), &bytes)| (from, to, bytes)).collect();
+        let flow = |(&(from, to), &bytes): (&(EdgeIdx, EdgeIdx), &f64)| SpreadFlow { from, to, bytes };
+        let flows: Vec<_> = self.between.iter().map(flow).collect();
         if self.ecmp.spread_all(&flows, &mut loads) > 0.0 {
             return None;
         }

@@ -28,6 +28,15 @@ pub(super) struct Reduces {
     pub(super) whole: u32,
 }
 
+/// Who asks for hosts, and for which reduces.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReducesAsk<'a> {
+    pub(super) attempt: AttemptId,
+    /// Whose attempt it is.
+    pub(super) user: &'a Arc<str>,
+    pub(super) reduces: Reduces,
+}
+
 #[derive(Debug)]
 pub(super) struct Hintd {
     engine: Engine,
@@ -205,12 +214,12 @@ impl Hintd {
     pub(super) fn ask(
         &mut self,
         deployed: &Deployed<'_>,
-        (attempt, user, reduces): (AttemptId, &Arc<str>, Reduces),
+        asks: ReducesAsk<'_>,
         snapshot: &Snapshot,
         now: Timestamp,
     ) -> Vec<(NodeIdx, u32)> {
-        let id = format!("{attempt:?}-{}", self.asked + 1);
-        let answer = self.decide(deployed, (&id, attempt, user, reduces), snapshot, now);
+        let id = format!("{:?}-{}", asks.attempt, self.asked + 1);
+        let answer = self.decide(deployed, (&id, asks), snapshot, now);
         drop(self.engine.take_effects());
         let Some(answer) = answer else { return Vec::new() };
         let place = |hint: &hintd_engine::Hint| {
@@ -224,7 +233,7 @@ impl Hintd {
     pub(super) fn decide(
         &mut self,
         deployed: &Deployed<'_>,
-        (id, attempt, user, reduces): (&str, AttemptId, &Arc<str>, Reduces),
+        (id, asks): (&str, ReducesAsk<'_>),
         snapshot: &Snapshot,
         now: Timestamp,
     ) -> Option<Arc<Answer>> {
@@ -233,7 +242,8 @@ impl Hintd {
         self.asked += 1;
         self.engine.tick(now);
         self.engine.publish(now);
-        let request = Arc::new(self.request(id, (attempt, user, reduces), &deployed.cluster.container));
+        let request = Arc::new(self.request(id, asks, &deployed.cluster.container));
+        let attempt = asks.attempt;
         let chosen = SelectedPolicy { policy, baseline, mode: Mode::On, name: policy.name() };
         let generation = self.engine.generation();
         let mut proposal = propose(&generation, &request, &chosen, &deployed.placer, now, &mut || false).ok()?;
@@ -258,7 +268,8 @@ impl Hintd {
         (self.engine.take_effects().out, held)
     }
 
-    fn request(&self, id: &str, (attempt, user, of): (AttemptId, &Arc<str>, Reduces), size: &Resource) -> HintRequest {
+    fn request(&self, id: &str, asks: ReducesAsk<'_>, size: &Resource) -> HintRequest {
+        let ReducesAsk { attempt, user, reduces: of } = asks;
         let group = TaskGroup {
             name: "p10".into(),
             role: "reduce".into(),

@@ -1,7 +1,7 @@
 //! What a daemon was told, played to the engine as runs of this module have it: both come to the same.
 
 use super::Deployed;
-use super::hintd::{Hintd, Reduces};
+use super::hintd::{Hintd, Reduces, ReducesAsk};
 use hintd_engine::{Answer, Effect};
 use hintd_model::cluster::Resource;
 use hintd_model::units::{AttemptId, HostName, Timestamp};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// One thing that a daemon was told.
 #[derive(Debug, Clone)]
-pub enum Told {
+pub enum RecordedFact {
     /// A node's heartbeat: what it holds now.
     Holds {
         /// Which node.
@@ -81,7 +81,7 @@ pub struct Decided {
 /// Plays what was told at those times to the engine of [`Deployed`]; gives what it decided at each question, and at the end
 /// how it stood, without an answer. `deployed` has a policy and hosts of these names; what names others is left out.
 #[must_use]
-pub fn play(deployed: &Deployed<'_>, recording: &[(Timestamp, Told)]) -> Vec<Decided> {
+pub fn play(deployed: &Deployed<'_>, recording: &[(Timestamp, RecordedFact)]) -> Vec<Decided> {
     let mut hintd = Hintd::new(deployed.cluster);
     let mut snapshot = deployed.cluster.snapshot.clone();
     let mut decided = Vec::new();
@@ -89,27 +89,28 @@ pub fn play(deployed: &Deployed<'_>, recording: &[(Timestamp, Told)]) -> Vec<Dec
         let at = *at;
         let node = |host: &HostName| snapshot.statics.find(host.as_str());
         match told {
-            Told::Holds { host, used } => {
+            RecordedFact::Holds { host, used } => {
                 if let Some(node) = node(host) {
                     snapshot.occupied[node.at()] = *used;
                     hintd.heartbeat(node, &snapshot, at);
                 }
             }
-            Told::Recurs { attempt, run } => hintd.recurs(*attempt, run, at),
-            Told::Came { attempt, id, map, host } => {
+            RecordedFact::Recurs { attempt, run } => hintd.recurs(*attempt, run, at),
+            RecordedFact::Came { attempt, id, map, host } => {
                 if let Some(node) = node(host) {
                     hintd.came((*attempt, *id), *map, node, &snapshot, at);
                 }
             }
-            Told::Ended { attempt, id, map, host, failed } => {
+            RecordedFact::Ended { attempt, id, map, host, failed } => {
                 if let Some(node) = node(host) {
                     hintd.ended((*attempt, *id), (*map, *failed), node, &snapshot, at);
                 }
             }
-            Told::Done(attempt) => hintd.done(*attempt, at),
-            Told::Asked { id, attempt, user, count, whole } => {
+            RecordedFact::Done(attempt) => hintd.done(*attempt, at),
+            RecordedFact::Asked { id, attempt, user, count, whole } => {
                 let reduces = Reduces { count: *count, whole: *whole };
-                let answer = hintd.decide(deployed, (id, *attempt, user, reduces), &snapshot, at);
+                let asks = ReducesAsk { attempt: *attempt, user, reduces };
+                let answer = hintd.decide(deployed, (id, asks), &snapshot, at);
                 let (effects, leases) = hintd.left_behind();
                 decided.push(Decided { answer, leases, effects });
             }

@@ -1,7 +1,7 @@
 //! What happens when: heartbeats of ApplicationMasters, answers, rows that are taken back, and nodes' heartbeats.
 
 use super::block_rows::BlockRows;
-use super::hintd::{Hintd, Reduces};
+use super::hintd::{Hintd, Reduces, ReducesAsk};
 use super::home_rows::HomeRows;
 use super::master::{MAPS, Master, REDUCES};
 use super::rows::{HintRows, Stage};
@@ -291,7 +291,8 @@ impl World {
                 let hosts = if self.without.contains(&Part::Receivers) {
                     Vec::new()
                 } else {
-                    hintd.ask(deployed, (attempt, &user, Reduces { count: more, whole }), snapshot, now)
+                    let reduces = Reduces { count: more, whole };
+                    hintd.ask(deployed, ReducesAsk { attempt, user: &user, reduces }, snapshot, now)
                 };
                 let hosts = self.homes.fill(attempt, more, hosts);
                 self.at(now.plus(ANSWER), Happening::Answer(attempt, hosts));

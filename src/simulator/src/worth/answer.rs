@@ -51,6 +51,15 @@ pub struct Asked<'a> {
     pub missing: usize,
 }
 
+/// The variant of the lowest mean.
+#[derive(Clone, Copy)]
+struct Best<'a> {
+    /// Its place among the variants.
+    at: usize,
+    overall: &'a Overall,
+    mean: Spread,
+}
+
 impl Asked<'_> {
     /// The answer.
     #[must_use]
@@ -75,7 +84,7 @@ impl Asked<'_> {
             let there = self.runs - self.missing;
             return (Verdict::Incomplete, format!("No answer yet: {there} of {} runs are there.", self.runs));
         }
-        let found = best.and_then(|(at, overall)| Some((at, overall, overall.mean?)));
+        let found = best.and_then(|(at, overall)| Some(Best { at, overall, mean: overall.mean? }));
         if self.jobs < FEWEST_JOBS {
             let (jobs, seen) = (self.jobs, self.seen(found));
             let why = format!(
@@ -84,7 +93,7 @@ impl Asked<'_> {
             );
             return (Verdict::CannotTell, why);
         }
-        let Some((at, overall, mean)) = found.filter(|_| !counted.cells.is_empty()) else {
+        let Some(Best { at, overall, mean }) = found.filter(|_| !counted.cells.is_empty()) else {
             let cost = self.cells.iter().filter_map(|cell| Some(cell.network_cost?.median)).fold(0.0, f64::max);
             let share = percent(NETWORK_COUNTS);
             let most = percent(cost);
@@ -156,8 +165,8 @@ impl Asked<'_> {
     }
 
     /// What the best came to, for what it is worth.
-    fn seen(&self, best: Option<(usize, &Overall, Spread)>) -> String {
-        best.map_or_else(String::new, |(at, _, mean)| {
+    fn seen(&self, best: Option<Best<'_>>) -> String {
+        best.map_or_else(String::new, |Best { at, mean, .. }| {
             format!("; {} came to {} of YARN alone's mean completion", self.variants[at], range(&mean))
         })
     }

@@ -22,9 +22,7 @@
 //!   same users, replicas, task times and phases.
 //! - Memory grows with the jobs that live, beside 12 bytes a job of the trace.
 
-mod check;
 mod containers;
-mod earlier;
 pub mod fabric;
 mod failures;
 pub mod forecast;
@@ -32,9 +30,7 @@ pub mod hdfs;
 mod heartbeats;
 mod rm;
 mod run;
-mod sample;
 mod shares;
-mod shuffle_holds;
 mod submit;
 mod tables;
 mod tally;
@@ -42,7 +38,7 @@ mod tally;
 mod tests;
 mod work;
 
-pub(crate) use earlier::known_shuffle;
+pub(crate) use rm::known_shuffle;
 pub use run::{HISTORY_ERROR_MAX, Progress, SimCluster, SimError, SimRun, SimWatch};
 
 use super::report::RunReport;

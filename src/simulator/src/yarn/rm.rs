@@ -1,14 +1,17 @@
 //! The resource manager's loop: what happens next, and who handles it.
 
-use super::check::Ledger;
-use super::earlier::Homes;
+mod check;
+mod earlier;
+mod sample;
+mod shuffle_holds;
+
+pub(crate) use earlier::known_shuffle;
+
 use super::fabric::{Arrived, Fabric, JobNo};
 use super::hdfs::Replicas;
 use super::heartbeats::HeartbeatRing;
 use super::run::{Progress, SimError, SimRun, SimWatch};
-use super::sample::Racks;
 use super::shares::Kind;
-use super::shuffle_holds::ShuffleHolds;
 use super::tables::{Jobs, Names, Node, Phase, State, Task, Tasks};
 use super::tally::Tally;
 use super::work::{Piece, Work};
@@ -16,9 +19,13 @@ use crate::report::RunReport;
 use crate::settings::{Scripted, ScriptedEvent};
 use crate::trace::TraceError;
 use crate::trace::job::TraceJob;
+use check::Ledger;
+use earlier::Homes;
 use hintd_model::cluster::{Overlay, Snapshot};
 use hintd_model::units::{HostName, LinkName, Micros, NodeIdx, Timestamp};
 use hintd_policy::dispatch::{DispatchEvent, DispatchState, View};
+use sample::Racks;
+use shuffle_holds::ShuffleHolds;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

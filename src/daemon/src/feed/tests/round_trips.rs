@@ -1,6 +1,7 @@
 //! Round trips from wire items to the model, and those that are refused.
 
 use super::*;
+use crate::runtime::registries::AskingAgent;
 use hintd_model::network::latency::Basis;
 
 fn histogram(from: &str, to: &str, buckets: &[(u64, u64)]) -> v1::LatencyHistogram {
@@ -89,7 +90,8 @@ fn an_agent_that_floods_is_refused_beyond_its_rate_and_one_that_was_replaced_alt
     assert!(rig.drained < 10, "{}", rig.drained);
     let ask = |instance| {
         let address = "127.0.0.1:1".parse().unwrap();
-        rig.registries.agents().ask(("b", address, instance), &snapshot, &Default::default(), T)
+        let agent = AskingAgent { host: "b", address, instance };
+        rig.registries.agents().ask(agent, &snapshot, &Default::default(), T)
     };
     ask(1).unwrap();
     ask(2).unwrap();

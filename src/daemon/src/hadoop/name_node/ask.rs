@@ -178,16 +178,16 @@ impl Servers {
             tracing::debug!(%name_node, %error, "the question has no answer here"); // what is wrong with a path, the hint says
             return judged;
         }
-        let stands = |standing| ServerFailure::standing(standing, word, &error);
+        let stands = |status| ServerFailure::status(status, word, &error);
         let failure = match (&judged, word) {
             (_, "standby") => stands(ServerStatus::Standby),
             (ResponseVerdict::Later, _) if says_safe_mode(&error) => stands(ServerStatus::SafeMode),
             (ResponseVerdict::Later, _) => stands(ServerStatus::Busy),
             _ => server_failure(&error),
         };
-        let standing = failure.standing;
+        let status = failure.status;
         let news = self.group.troubled(at, failure);
-        if news && standing != ServerStatus::Standby && self.servers.len() > 1 {
+        if news && status != ServerStatus::Standby && self.servers.len() > 1 {
             tracing::warn!(%name_node, %error, "it does not say where blocks lie");
         }
         judged

@@ -1,6 +1,6 @@
 //! What was told of slow peers, and since when; no I/O, no clock.
 
-use super::report::{Hosts, Report};
+use super::report::{Hosts, NamedRow, Report};
 use crate::notice::{Notice, NoticeKind};
 use hintd_model::cluster::{NamedSlowPeer, NamedSlowPeers};
 use hintd_model::network::latency::slow_peers::{REPORTERS_OF_HOST, SlowPeersState};
@@ -19,6 +19,16 @@ pub(super) struct Book {
     since: BTreeMap<(HostName, HostName), Timestamp>,
 }
 
+/// A host that is reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SlowHost<'a> {
+    host: &'a HostName,
+    /// How many report it.
+    reporters: usize,
+    /// Since when the first of them does.
+    since: Timestamp,
+}
+
 impl Book {
     pub(super) const fn new(kept: Micros) -> Self {
         Self { kept, told_at: None, since: BTreeMap::new() }
@@ -35,7 +45,7 @@ impl Book {
             Report::Absent | Report::Off => Vec::new(),
         };
         let before = if self.counts(now) { std::mem::take(&mut self.since) } else { BTreeMap::new() };
-        let told = |(slow, reporter, packet): (HostName, HostName, _)| {
+        let told = |NamedRow { slow, reporter, packet }| {
             let since = before.get(&(slow.clone(), reporter.clone())).copied().unwrap_or(now);
             NamedSlowPeer { slow, reporter, packet, since }
         };
@@ -50,15 +60,15 @@ impl Book {
         self.told_at.is_some_and(|at| now.since(at) <= self.kept)
     }
 
-    /// Hosts that are reported, each with by how many and since when.
-    pub(super) fn slow(&self, now: Timestamp) -> Vec<(&HostName, usize, Timestamp)> {
-        let mut slow: Vec<(&HostName, usize, Timestamp)> = Vec::new();
+    /// Hosts that are reported.
+    pub(super) fn slow(&self, now: Timestamp) -> Vec<SlowHost<'_>> {
+        let mut slow: Vec<SlowHost<'_>> = Vec::new();
         for ((host, _), since) in self.since.iter().filter(|_| self.counts(now)) {
             match slow.last_mut() {
-                Some((last, reporters, first)) if *last == host => {
-                    (*reporters, *first) = (*reporters + 1, *since.min(first))
+                Some(last) if last.host == host => {
+                    (last.reporters, last.since) = (last.reporters + 1, last.since.min(*since));
                 }
-                _ => slow.push((host, 1, *since)),
+                _ => slow.push(SlowHost { host, reporters: 1, since: *since }),
             }
         }
         slow
@@ -67,12 +77,12 @@ impl Book {
     /// What an operator should know: hosts that are slow for all others, those that most report first.
     pub(super) fn notice(&self, now: Timestamp) -> Option<Notice> {
         let mut slow = self.slow(now);
-        slow.retain(|(_, reporters, _)| *reporters >= REPORTERS_OF_HOST);
-        slow.sort_by_key(|(host, reporters, _)| (std::cmp::Reverse(*reporters), *host));
+        slow.retain(|slow| slow.reporters >= REPORTERS_OF_HOST);
+        slow.sort_by_key(|slow| (std::cmp::Reverse(slow.reporters), slow.host));
         let named: Vec<String> = slow
             .iter()
             .take(NAMED_MAX)
-            .map(|(host, reporters, since)| {
+            .map(|SlowHost { host, reporters, since }| {
                 format!("{host} (by {reporters}, for {} s)", now.since(*since).as_millis() / 1_000)
             })
             .collect();

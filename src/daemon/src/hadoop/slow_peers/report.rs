@@ -232,6 +232,17 @@ pub struct Hosts<'a> {
     pub names: &'a BTreeMap<String, String>,
 }
 
+/// A row of two hosts that YARN knows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedRow {
+    /// Who is slow.
+    pub slow: HostName,
+    /// Who says so.
+    pub reporter: HostName,
+    /// What it measured.
+    pub packet: Option<PacketTimes>,
+}
+
 impl Hosts<'_> {
     /// The host that YARN knows by the address, by the name that HDFS has for it, or by the first part of that.
     #[must_use]
@@ -256,7 +267,7 @@ impl Hosts<'_> {
 
     /// Rows of hosts, each pair once; others are left out.
     #[must_use]
-    pub fn named(&self, rows: &mut Rows) -> Vec<(HostName, HostName, Option<PacketTimes>)> {
+    pub fn named(&self, rows: &mut Rows) -> Vec<NamedRow> {
         let mut seen = BTreeSet::new();
         let mut named = Vec::new();
         for Row { slow, reporter, packet } in std::mem::take(&mut rows.taken) {
@@ -268,7 +279,7 @@ impl Hosts<'_> {
             if of == by {
                 rows.leave_out(LeftOut::Itself, || format!("\"{of}\" reports itself"));
             } else if seen.insert((of.clone(), by.clone())) {
-                named.push((of, by, packet));
+                named.push(NamedRow { slow: of, reporter: by, packet });
             }
         }
         named

@@ -1,7 +1,7 @@
 //! Reports of slow DataNodes: what is read, left out and forgotten.
 
 use super::book::Book;
-use super::report::{Hosts, LeftOut, Report, Row, Rows, live_nodes, report, without_port};
+use super::report::{Hosts, LeftOut, NamedRow, Report, Row, Rows, live_nodes, report, without_port};
 use hintd_model::cluster::NodeStatics;
 use hintd_model::network::latency::slow_peers::{MOST_REPORTS, PacketTimes, SlowPeersState};
 use hintd_model::units::{Micros, NodeIdx, Timestamp};
@@ -150,7 +150,8 @@ fn addresses_are_hosts_of_yarn_by_what_the_name_node_calls_them() {
         ..Rows::default()
     };
     assert_eq!(hosts.unknown(&rows.taken).into_iter().collect::<Vec<_>>(), ["10.0.0.9"]);
-    assert_eq!(hosts.named(&mut rows), [("w1".into(), "w2".into(), None)], "a pair that is there twice is once");
+    let row = NamedRow { slow: "w1".into(), reporter: "w2".into(), packet: None };
+    assert_eq!(hosts.named(&mut rows), [row], "a pair that is there twice is once");
     assert_eq!(reasons(&rows), [(LeftOut::UnknownHost, 1), (LeftOut::Itself, 1)]);
     assert!(live_nodes(b"{\"beans\":[]}").is_err() && live_nodes(b"no").is_err());
 }

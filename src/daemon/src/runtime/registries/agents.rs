@@ -54,6 +54,17 @@ struct State {
 #[derive(Debug, Default)]
 pub struct Agents(Mutex<State>);
 
+/// An agent that asks whom to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct AskingAgent<'a> {
+    /// Its host.
+    pub host: &'a str,
+    /// Where it answers.
+    pub address: SocketAddr,
+    /// The number that it drew when it started.
+    pub instance: u64,
+}
+
 /// Whom an agent should measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
@@ -76,11 +87,12 @@ impl Agents {
     /// [`Refusal::Unknown`] host; [`Refusal::Unavailable`] for an agent that a later one of its host has replaced.
     pub fn ask(
         &self,
-        (host, address, instance): (&str, SocketAddr, u64),
+        agent: AskingAgent<'_>,
         snapshot: &Snapshot,
         fanout: &Fanout,
         now: Timestamp,
     ) -> Result<Vec<Target>, Refusal> {
+        let AskingAgent { host, address, instance } = agent;
         let unknown = || Refusal::Unknown { what: "host", name: host.to_owned(), nearest: None };
         let node = snapshot.statics.find(host).ok_or_else(unknown)?;
         let mut state = self.state();
@@ -182,10 +194,14 @@ mod tests {
         SocketAddr::from(([127, 0, 0, 1], port))
     }
 
+    const fn agent(host: &str, address: SocketAddr, instance: u64) -> AskingAgent<'_> {
+        AskingAgent { host, address, instance }
+    }
+
     #[test]
     fn agents_are_told_of_each_other_until_they_fall_silent() {
         let (agents, snapshot) = (Agents::default(), snapshot(&[("a", "/r1"), ("b", "/r1"), ("c", "/r2")]));
-        let ask = |host, port, now| agents.ask((host, address(port), 1), &snapshot, &Fanout::default(), now);
+        let ask = |host, port, now| agents.ask(agent(host, address(port), 1), &snapshot, &Fanout::default(), now);
         assert_eq!(ask("a", 1, T), Ok(vec![]));
         assert_eq!(ask("b", 2, T), Ok(vec![]), "the plan is of before");
         let soon = T.plus(Micros(PLAN_FOR.0 + 1));
@@ -211,7 +227,7 @@ mod tests {
         let names: Vec<String> = (0..200).map(|at| format!("n{at}")).collect();
         let hosts: Vec<_> = names.iter().map(|name| (name.as_str(), "/r")).collect();
         let (agents, snapshot) = (Agents::default(), snapshot(&hosts));
-        let ask = |host: &str, now| agents.ask((host, address(1), 1), &snapshot, &Fanout::default(), now).unwrap();
+        let ask = |host: &str, now| agents.ask(agent(host, address(1), 1), &snapshot, &Fanout::default(), now).unwrap();
         let plan = || Arc::clone(&agents.state().plan.as_ref().unwrap().1);
         ask("n0", T);
         let first = plan();
@@ -227,7 +243,8 @@ mod tests {
         let far = |last| SocketAddr::from(([192, 0, 2, last], 8471));
         let places = [("a", address(1)), ("b", address(2)), ("c", far(3)), ("d", far(4))];
         let ask = |at: usize, now| {
-            let found = agents.ask((places[at].0, places[at].1, 1), &snapshot, &Fanout::default(), now).unwrap();
+            let asking = agent(places[at].0, places[at].1, 1);
+            let found = agents.ask(asking, &snapshot, &Fanout::default(), now).unwrap();
             found.iter().map(|target| target.host.to_string()).collect::<Vec<_>>()
         };
         (0..4).for_each(|at| assert_eq!(ask(at, T), Vec::<String>::new()));
@@ -238,7 +255,8 @@ mod tests {
     #[test]
     fn of_two_agents_of_a_host_the_later_one_takes_over_and_the_other_is_refused_while_it_lives() {
         let (agents, snapshot) = (Agents::default(), snapshot(&[("a", "/r1"), ("b", "/r1")]));
-        let ask = |port, instance, now| agents.ask(("a", address(port), instance), &snapshot, &Fanout::default(), now);
+        let ask =
+            |port, instance, now| agents.ask(agent("a", address(port), instance), &snapshot, &Fanout::default(), now);
         ask(1, 11, T).unwrap();
         let soon = T.plus(Micros::from_secs(5));
         ask(2, 22, soon).unwrap();

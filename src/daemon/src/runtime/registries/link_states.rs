@@ -73,6 +73,17 @@ pub(in crate::runtime) struct Line {
     lost: Vec<LinkName>,
 }
 
+/// A link or switch whose state changed.
+struct Changed<'a> {
+    subject: Subject,
+    name: &'a Arc<str>,
+    down: bool,
+    /// It was down for so long, where it is back.
+    was_down: Option<Duration>,
+    /// Links that went with it, where it is down.
+    lost: Vec<LinkName>,
+}
+
 /// Links that went down since the last look at what they carried, and lines of the log that wait for it.
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct LostLinks {
@@ -213,7 +224,7 @@ impl LinkStates {
         let Some((down, was_down)) = self.look(network, link, said_by, now) else { return };
         let name = &network.link_at(link).name;
         let lost = if down { vec![name.clone()] } else { Vec::new() };
-        self.line((Subject::Link, &name.0, lost), (down, was_down), said_by, now);
+        self.line(Changed { subject: Subject::Link, name: &name.0, down, was_down, lost }, said_by, now);
     }
 
     /// Somebody told of a switch with these links.
@@ -230,7 +241,8 @@ impl LinkStates {
         let was_down = changes.iter().filter_map(|(_, (_, was_down))| *was_down).max();
         let lost = changes.iter().filter(|(_, (is_down, _))| *is_down);
         let lost = lost.map(|(link, _)| network.link_at(*link).name.clone()).collect();
-        self.line((Subject::Switch { links: changes.len() }, name, lost), (down, was_down), said_by, now);
+        let subject = Subject::Switch { links: changes.len() };
+        self.line(Changed { subject, name, down, was_down, lost }, said_by, now);
     }
 
     /// Somebody told of the network as a whole.
@@ -277,13 +289,8 @@ impl LinkStates {
     }
 
     /// Puts the line about a change in line, where one is due.
-    fn line(
-        &mut self,
-        (subject, name, lost): (Subject, &Arc<str>, Vec<LinkName>),
-        (down, was_down): (bool, Option<Duration>),
-        said_by: &Arc<str>,
-        now: Instant,
-    ) {
+    fn line(&mut self, changed: Changed<'_>, said_by: &Arc<str>, now: Instant) {
+        let Changed { subject, name, down, was_down, lost } = changed;
         let recent = |at: &Instant| now.saturating_duration_since(*at) < WINDOW;
         self.all_lines.retain(recent);
         self.lines.retain(|_, lines| lines.back().is_some_and(recent));

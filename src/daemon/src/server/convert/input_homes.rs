@@ -2,11 +2,10 @@
 
 use super::plans::rack_hosts;
 use super::request::attempt;
-use crate::runtime::input_homes::{AttemptGroup, HomedGroup};
+use crate::runtime::input_homes::{HomedGroup, InputHomesQuestion};
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
 use hintd_engine::plans::input_homes::{InputHomes, InputTasks};
-use hintd_model::units::QueueName;
 use std::sync::Arc;
 
 /// Names are no longer, as in requests.
@@ -20,9 +19,7 @@ const HOLDS_FOR_MS: u32 = 5_000;
 ///
 /// # Errors
 /// [`Refusal::Invalid`] names the field.
-pub(in crate::server) fn input_tasks(
-    wire: &v1::InputHomesRequest,
-) -> Result<(AttemptGroup, QueueName, InputTasks), Refusal> {
+pub(in crate::server) fn input_homes_question(wire: &v1::InputHomesRequest) -> Result<InputHomesQuestion, Refusal> {
     let attempt = attempt(&wire.application_id, wire.attempt)?;
     let invalid = |field: &str, message: String| Err(Refusal::Invalid { field: field.to_owned(), message });
     for (field, name) in
@@ -45,7 +42,8 @@ pub(in crate::server) fn input_tasks(
         by_rack: wire.by_rack.iter().map(|(rack, &count)| (rack.as_str().into(), count)).collect(),
         may_gather: wire.may_gather,
     };
-    Ok(((attempt, wire.group.as_str().into()), wire.queue.as_str().into(), tasks))
+    let of = (attempt, wire.group.as_str().into());
+    Ok(InputHomesQuestion { of, queue: wire.queue.as_str().into(), tasks })
 }
 
 /// What it came to.

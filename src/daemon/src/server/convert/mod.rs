@@ -33,7 +33,7 @@ pub use digest::digest;
 pub use chains::unmet_view;
 pub(super) use chains::{chains, stop};
 pub(super) use circuits::{circuit_report, circuits_view, wanted_circuits};
-pub(super) use input_homes::{homed_groups, input_homes, input_tasks};
+pub(super) use input_homes::{homed_groups, input_homes, input_homes_question};
 pub(super) use latency::latency;
 pub(super) use network::{PathsNow, down_link, drain, link_view, network_what_if, watcher_view};
 pub(super) use network_file::{network_difference, network_view, racks};

@@ -189,7 +189,7 @@ pub(in crate::server) fn watcher_view(watcher: &WatcherState, now: Timestamp) ->
         installs: watcher.installs,
         sent: watcher.sent,
         acknowledged: watcher.acknowledged,
-        state: watcher.standing.as_str().to_owned(),
+        state: watcher.progress.as_str().to_owned(),
         since_ms: now.since(watcher.since).as_millis(),
         refused: watcher.refused.iter().take(REFUSED_NAMED).map(refused).collect(),
         refused_total: watcher.refused.len() as u64,

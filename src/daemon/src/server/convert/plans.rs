@@ -2,8 +2,8 @@
 
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
+use hintd_engine::plans::recurrence_counts;
 use hintd_engine::plans::replicas::{Replica, ReplicaPlan, ReplicaRequest};
-use hintd_engine::plans::standings;
 use hintd_engine::prediction::{Errors, KeyForecast};
 use hintd_engine::{PlanNote, PlanView};
 use hintd_model::cluster::dataset::normal;
@@ -158,13 +158,13 @@ const KEYS_MAX: usize = 1_000;
 #[must_use]
 pub fn plan_forecast(keys: &[KeyForecast], errors: &Errors) -> v1::PlanForecast {
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let [recurring, too_few, unsteady] = standings(keys).map(count);
+    let [recurring, too_few, unsteady] = recurrence_counts(keys).map(count);
     let mut keys: Vec<&KeyForecast> = keys.iter().collect();
     keys.sort_by(|a, b| b.errors.mean.total_cmp(&a.errors.mean).then_with(|| a.key.cmp(&b.key)));
     let key = |found: &KeyForecast| v1::KeyForecast {
         key: found.key.to_string(),
         runs: count(found.runs),
-        standing: found.standing.as_str().to_owned(),
+        standing: found.status.as_str().to_owned(),
         predicted_runs: count(found.errors.runs),
         mean_error: found.errors.mean,
         median_error: found.errors.median,

@@ -9,7 +9,7 @@ pub(in crate::server) fn server(view: &ServerView) -> v1::ServerView {
     v1::ServerView {
         source: view.source.to_owned(),
         address: view.address.clone(),
-        state: view.standing.as_str().to_owned(),
+        state: view.status.as_str().to_owned(),
         in_use: view.in_use,
         since_ms: millis(view.since),
         heard_ms: view.heard.map(millis),

@@ -1,7 +1,7 @@
 //! A program that was built without OpenTelemetry: no request has a span.
 
 use super::{SpanOptions, SpansError};
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::registry::Metrics;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 use tonic::Code;

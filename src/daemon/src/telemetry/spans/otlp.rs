@@ -6,7 +6,7 @@
 use super::queue::{SpanCounters, SpanQueue, send};
 use super::traceparent::TraceParent;
 use super::{SpanOptions, SpansError};
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::registry::Metrics;
 use opentelemetry::trace::{
     SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt as _, TraceFlags, TraceId, TraceState,
     Tracer as _, TracerProvider as _,

@@ -1,8 +1,8 @@
 //! Spans on their way to the collector: a bounded queue that never waits, and the task that empties it.
 
 use super::{SPANS, SpanOptions, TRACEPARENTS};
-use crate::telemetry::metrics::{Metrics, SharedCounter};
 use crate::telemetry::rate_limited_log::RateLimitedLog;
+use crate::telemetry::registry::{Metrics, SharedCounter};
 use opentelemetry::Context;
 use opentelemetry_otlp::SpanExporter;
 use opentelemetry_sdk::error::OTelSdkResult;

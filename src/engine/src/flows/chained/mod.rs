@@ -123,16 +123,16 @@ impl Chained {
     }
 
     /// Looks for the way of a pair, the one `wanted` where it can be taken.
-    fn place(&mut self, key: &ChainPair, wanted: Option<WaypointRoute>, ground: &ChainRoutingContext<'_>) {
+    fn place(&mut self, key: &ChainPair, wanted: Option<WaypointRoute>, context: &ChainRoutingContext<'_>) {
         let (Some(routes), Some(talking)) = (&mut self.routes, self.known.get(key)) else { return };
-        let vertex = |node: NodeIdx| ground.snapshot.topology.vertex.get(node.at()).copied().flatten();
+        let vertex = |node: NodeIdx| context.snapshot.topology.vertex.get(node.at()).copied().flatten();
         let ends = vertex(key.pair.from).zip(vertex(key.pair.to));
-        let (Some((from, to)), Some(chain)) = (ends, ground.ways.chains.find_chain(&key.chain)) else {
+        let (Some((from, to)), Some(chain)) = (ends, context.ways.chains.find_chain(&key.chain)) else {
             routes.remove(talking.number);
             return;
         };
-        let flow = ChainFlow { from, to, chain, rate: rate(talking.bytes(), ground.settings.chains.transfer) };
-        routes.insert_on(&ground.ways, talking.number, flow, wanted);
+        let flow = ChainFlow { from, to, chain, rate: rate(talking.bytes(), context.settings.chains.transfer) };
+        routes.insert_on(&context.ways, talking.number, flow, wanted);
     }
 
     fn way(&self, key: &ChainPair) -> Option<&WaypointRoute> {
@@ -227,10 +227,10 @@ impl Flows {
 
     /// Finds ways for pairs that are new, or send another amount.
     fn place_chained(&mut self, keys: &[ChainPair], wanted: &Found, cause: &Cause, at: (&Snapshot, &RouteSettings)) {
-        self.with_ground(at, |chained, ground, _| {
+        self.with_context(at, |chained, context, _| {
             for key in keys {
                 let before = chained.way(key).cloned();
-                chained.place(key, before.clone().or_else(|| wanted.get(key).cloned()), ground);
+                chained.place(key, before.clone().or_else(|| wanted.get(key).cloned()), context);
                 if before.as_ref() != chained.way(key) || before.is_none() {
                     chained.tell(key.clone(), Phase::Make, cause);
                 }
@@ -239,7 +239,7 @@ impl Flows {
         self.chained.remain(cause);
         keys.iter().for_each(|key| self.chained.publish(key));
         // Room that somebody left is another's.
-        let found = self.with_ground(at, |chained, ground, _| chained.retry(ground)).unwrap_or_default();
+        let found = self.with_context(at, |chained, context, _| chained.retry(context)).unwrap_or_default();
         self.chained_moved(&found, Phase::Make, cause);
         self.chained.publish_loads();
     }
@@ -266,8 +266,8 @@ impl Flows {
     pub(super) fn tick_chained(&mut self, at: (&Snapshot, &RouteSettings)) {
         self.chained.spent = 0;
         let Some(cause) = self.chained.why.take() else { return };
-        let found = self.with_ground(at, |chained, ground, _| {
-            let found = chained.routes.as_mut().map(|routes| routes.go_on(&ground.ways)).unwrap_or_default();
+        let found = self.with_context(at, |chained, context, _| {
+            let found = chained.routes.as_mut().map(|routes| routes.go_on(&context.ways)).unwrap_or_default();
             chained.keys_of(found)
         });
         let found = found.unwrap_or_default();
@@ -296,17 +296,17 @@ impl Flows {
             return;
         }
         self.chained.chains.clone_from(now);
-        let found = self.with_ground(at, |chained, ground, late| {
+        let found = self.with_context(at, |chained, context, late| {
             let mut boxes = boxes.to_vec();
-            boxes.extend(standing_on(ground.ways.chains, ground.ways.network, links));
+            boxes.extend(standing_on(context.ways.chains, context.ways.network, links));
             boxes.sort_unstable();
             boxes.dedup();
             let routes = chained.routes.as_mut()?;
-            let mut changed = routes.on_change(&ground.ways, links, &boxes).changed;
+            let mut changed = routes.on_change(&context.ways, links, &boxes).changed;
             // A table takes a while to follow the network: it is waited for only where it may have a way.
-            let newer = (late && !routes.lacking().is_empty()).then(|| ground.snapshot.topology.paths()).flatten();
+            let newer = (late && !routes.lacking().is_empty()).then(|| context.snapshot.topology.paths()).flatten();
             if let Some(table) = newer {
-                changed.extend(routes.retry(&chains::WaypointInputs { table, ..ground.ways }));
+                changed.extend(routes.retry(&chains::WaypointInputs { table, ..context.ways }));
             }
             changed.sort_unstable();
             changed.dedup();
@@ -346,13 +346,13 @@ impl Flows {
             .iter()
             .map(|key| (key.clone(), self.chained.published.routes.get(key).is_some_and(|route| route.way.is_some())))
             .collect();
-        self.with_ground(at, |chained, ground, _| {
+        self.with_context(at, |chained, context, _| {
             // Those that have a way come first, so that nobody takes it from them.
             for key in keys.iter().filter(|key| before.contains_key(key)) {
-                chained.place(key, before.get(key).cloned(), ground);
+                chained.place(key, before.get(key).cloned(), context);
             }
             for key in keys.iter().filter(|key| !before.contains_key(key)) {
-                chained.place(key, None, ground);
+                chained.place(key, None, context);
             }
         });
         let mut lost = 0;
@@ -395,7 +395,7 @@ impl Flows {
 
     /// Runs with ways of the moment, unless there is no network or no chain; whether the table of paths is an earlier
     /// version's is told.
-    fn with_ground<T>(
+    fn with_context<T>(
         &mut self,
         (snapshot, settings): (&Snapshot, &RouteSettings),
         run: impl FnOnce(&mut Chained, &ChainRoutingContext<'_>, bool) -> T,
@@ -440,11 +440,11 @@ impl Chained {
         }
     }
 
-    fn retry(&mut self, ground: &ChainRoutingContext<'_>) -> Vec<ChainPair> {
+    fn retry(&mut self, context: &ChainRoutingContext<'_>) -> Vec<ChainPair> {
         let Some(routes) = self.routes.as_mut().filter(|routes| !routes.lacking().is_empty()) else {
             return Vec::new();
         };
-        let found = routes.retry(&ground.ways);
+        let found = routes.retry(&context.ways);
         self.keys_of(found)
     }
 

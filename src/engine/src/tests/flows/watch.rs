@@ -36,9 +36,9 @@ fn a_failure_is_one_update_and_the_return_home_is_two_with_an_acknowledgement_be
     let mut harness = busy(RouteSettings::default());
     let mut controller = Controller::default();
     controller.watch(&mut harness, false);
-    assert_eq!((controller.routes.len(), state(&harness).standing), (8, WatcherProgress::Waiting));
+    assert_eq!((controller.routes.len(), state(&harness).progress), (8, WatcherProgress::Waiting));
     controller.settle(&mut harness);
-    assert_eq!(state(&harness).standing, WatcherProgress::Current);
+    assert_eq!(state(&harness).progress, WatcherProgress::Current);
     let link = busy_link(&harness);
     set(&mut harness, &link, false);
     let told = updates(&mut harness, NAME);
@@ -91,7 +91,7 @@ fn what_is_never_acknowledged_is_sent_again_and_then_counts_as_default_forwardin
         harness.out
     );
     assert_eq!((harness.count(Counter::WatchersSilent), harness.count(Counter::RoutesResynced)), (1, 3));
-    assert_eq!(state(&harness).standing, WatcherProgress::Silent);
+    assert_eq!(state(&harness).progress, WatcherProgress::Silent);
     harness.publish();
     assert!(routes(&harness).iter().all(|(_, route)| !route.installed && !route.links.is_empty()));
     let refused = harness.engine.acknowledge(NAME, controller.last, Vec::new(), harness.now);
@@ -102,7 +102,7 @@ fn what_is_never_acknowledged_is_sent_again_and_then_counts_as_default_forwardin
     controller.check_clean();
     harness.publish();
     assert!(routes(&harness).iter().all(|(_, route)| route.installed));
-    assert_eq!((controller.routes.len(), state(&harness).standing), (8, WatcherProgress::Current));
+    assert_eq!((controller.routes.len(), state(&harness).progress), (8, WatcherProgress::Current));
 }
 
 #[test]
@@ -111,14 +111,14 @@ fn a_silent_watcher_that_asks_to_resume_watches_anew() {
     let mut controller = Controller::default();
     controller.watch(&mut harness, false);
     (0..4).for_each(|_| harness.pass(Micros::from_secs(5)));
-    assert_eq!(state(&harness).standing, WatcherProgress::Silent);
+    assert_eq!(state(&harness).progress, WatcherProgress::Silent);
     harness.out.clear();
     controller.watch(&mut harness, true);
     controller.settle(&mut harness);
     controller.check_clean();
     harness.publish();
     assert!(routes(&harness).iter().all(|(_, route)| route.installed));
-    assert_eq!((controller.routes.len(), state(&harness).standing), (8, WatcherProgress::Current));
+    assert_eq!((controller.routes.len(), state(&harness).progress), (8, WatcherProgress::Current));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn what_begins_while_nobody_installs_is_default_forwardings_until_somebody_does(
     }
     controller.hear(&mut harness);
     harness.publish();
-    assert_eq!(state(&harness).standing, WatcherProgress::Silent);
+    assert_eq!(state(&harness).progress, WatcherProgress::Silent);
     let answer = harness.ask(shuffle(2, "b", (4, 2), 80 * MIB));
     assert!(answer.decision.routes.iter().all(|route| !route.installed && !route.links.is_empty()));
     harness.ask(shuffle(3, "small", (2, 2), 4));
@@ -272,15 +272,15 @@ fn who_comes_back_gets_what_it_missed_or_a_snapshot() {
     // Away for longer than an acknowledgement and three tries may take.
     harness.engine.unwatch(NAME, harness.now);
     harness.pass(Micros::from_secs(19));
-    assert_ne!(state(&harness).standing, WatcherProgress::Silent);
+    assert_ne!(state(&harness).progress, WatcherProgress::Silent);
     harness.pass(Micros::from_secs(2));
-    assert_eq!(state(&harness).standing, WatcherProgress::Silent);
+    assert_eq!(state(&harness).progress, WatcherProgress::Silent);
     harness.publish();
     assert!(routes(&harness).iter().all(|(_, route)| !route.installed));
     controller.watch(&mut harness, true);
     controller.settle(&mut harness);
     controller.check_clean();
-    assert_eq!((controller.routes.len(), state(&harness).standing), (8, WatcherProgress::Current));
+    assert_eq!((controller.routes.len(), state(&harness).progress), (8, WatcherProgress::Current));
 }
 
 #[test]

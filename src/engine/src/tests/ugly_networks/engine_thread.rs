@@ -179,9 +179,9 @@ fn drawn(network: &Network, most: usize) -> Vec<WatchedPair> {
 }
 
 /// What a watcher that installs nothing was told: links by pair.
-type Told = BTreeMap<WatchedPair, Vec<LinkName>>;
+type RoutesTold = BTreeMap<WatchedPair, Vec<LinkName>>;
 
-fn apply(update: &RouteUpdate, told: &mut Told) {
+fn apply(update: &RouteUpdate, told: &mut RoutesTold) {
     if update.snapshot {
         told.clear();
     }
@@ -205,7 +205,7 @@ fn paths_of_watched_pairs_are_looked_for_a_bounded_number_of_steps_at_a_time() {
         let scope = WatchScope { pairs: pairs.clone(), ..WatchScope::default() };
         harness.engine.watch(NAME, scope, harness.now).unwrap().iter().for_each(|update| apply(update, &mut told));
         let mut goes = vec![harness.engine.watch_steps() - before];
-        let settle = |harness: &mut EngineHarness, goes: &mut Vec<u64>, told: &mut Told| {
+        let settle = |harness: &mut EngineHarness, goes: &mut Vec<u64>, told: &mut RoutesTold| {
             while harness.engine.waits_for_paths() {
                 let before = harness.engine.watch_steps();
                 harness.pass(Micros::from_millis(100));

@@ -32,13 +32,13 @@ pub(super) struct Row {
 
 /// What one call of the engine did to leases.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct LeaseChanges {
     pub(super) granted: BTreeSet<LeaseId>,
     pub(super) ended: BTreeMap<LeaseId, Row>,
     pub(super) counts: BTreeMap<Counter, u64>,
 }
 
-impl Turn {
+impl LeaseChanges {
     pub(super) fn count(&self, counter: Counter) -> u64 {
         self.counts.get(&counter).copied().unwrap_or(0)
     }
@@ -78,8 +78,8 @@ pub(super) fn read(value: &[u8]) -> Row {
 impl Book {
     /// Takes what a call wants to be written and counted. `started`: the call recovered an engine, whose leases are not
     /// counted.
-    pub(super) fn take(&mut self, effects: &Effects, started: bool) -> Turn {
-        let mut turn = Turn::default();
+    pub(super) fn take(&mut self, effects: &Effects, started: bool) -> LeaseChanges {
+        let mut changes = LeaseChanges::default();
         for op in &effects.journal {
             match op {
                 Op::Put { table: Table::Leases, key, value } => {
@@ -89,14 +89,14 @@ impl Book {
                         assert_eq!(same(&before), same(&row), "a lease became another one");
                     } else {
                         assert!(self.ever.insert(id), "lease {id} was granted twice, or came back");
-                        turn.granted.insert(id);
+                        changes.granted.insert(id);
                     }
                 }
                 Op::Delete { table: Table::Leases, key } => {
                     let id = lease_key(key);
                     assert!(self.ever.contains(&id), "lease {id} ends and was never granted");
                     if let Some(row) = self.live.remove(&id) {
-                        turn.ended.insert(id, row);
+                        changes.ended.insert(id, row);
                     }
                 }
                 _ => {}
@@ -105,13 +105,13 @@ impl Book {
         apply(&mut self.rows, &effects.journal);
         for effect in &effects.out {
             if let Effect::Count(counter, by) = effect {
-                *turn.counts.entry(*counter).or_default() += by;
+                *changes.counts.entry(*counter).or_default() += by;
             }
         }
         if !started {
-            turn.check();
+            changes.check();
         }
-        turn
+        changes
     }
 
     /// The process starts anew with what is on the disk.
@@ -129,7 +129,7 @@ impl Book {
     }
 }
 
-impl Turn {
+impl LeaseChanges {
     /// Each lease that began or ended is counted once, under one kind.
     fn check(&self) {
         assert_eq!(self.granted.len() as u64, self.count(Counter::LeasesGranted), "grants are journalled and counted");

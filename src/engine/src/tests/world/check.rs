@@ -1,6 +1,6 @@
 //! What must hold, whatever happened: the invariants of docs/architecture.md against what the world knows by itself.
 
-use super::book::{Row, Rows, Turn};
+use super::book::{LeaseChanges, Row, Rows};
 use super::naive::{Nodes, within};
 use super::state::{Asked, Call, World};
 use crate::journal::{Table, text_key};
@@ -125,8 +125,8 @@ impl World {
     }
 
     /// What one call did to leases is what such a call may do.
-    pub(super) fn check_turn(&self, call: Call, turn: &Turn, moved: bool) {
-        let count = |counter| turn.count(counter);
+    pub(super) fn check_turn(&self, call: Call, changes: &LeaseChanges, moved: bool) {
+        let count = |counter| changes.count(counter);
         let may = |call_is: &[Call], counter: Counter| {
             assert!(count(counter) == 0 || call_is.contains(&call), "{call:?} has no reason for {counter:?}");
         };
@@ -141,12 +141,12 @@ impl World {
             let late: Vec<_> = self.book.live.iter().filter(|(_, row)| row.expires <= self.now).collect();
             assert!(late.is_empty(), "{late:?} have had their time");
         }
-        let expired = turn.ended.values().filter(|row| row.expires <= self.now).count() as u64;
+        let expired = changes.ended.values().filter(|row| row.expires <= self.now).count() as u64;
         assert!(count(Counter::LeasesExpired) <= expired, "a lease expired before its time");
         if moved && matches!(call, Call::Publish | Call::Tick) {
-            self.check_ends(call, turn);
+            self.check_ends(call, changes);
         }
-        for (host, row) in self.live_of(&turn.granted) {
+        for (host, row) in self.live_of(&changes.granted) {
             let node = self.settled.all.get(&host).unwrap_or_else(|| panic!("{row:?} is on a node nobody told of"));
             assert_eq!(node.state, NodeState::Running, "{row:?} is on a node that does not run");
             let leased = self.book.leased(&host);
@@ -155,9 +155,9 @@ impl World {
     }
 
     /// Leases that a settling ended were used, pushed out, or lost with their node.
-    fn check_ends(&self, call: Call, turn: &Turn) {
+    fn check_ends(&self, call: Call, changes: &LeaseChanges) {
         let mut by_host: BTreeMap<&str, usize> = BTreeMap::new();
-        for row in turn.ended.values().filter(|row| call != Call::Tick || row.expires > self.now) {
+        for row in changes.ended.values().filter(|row| call != Call::Tick || row.expires > self.now) {
             *by_host.entry(&row.host).or_default() += 1;
         }
         for (host, ended) in by_host {
@@ -168,7 +168,7 @@ impl World {
             );
             let appeared = self.settled.appeared.get(host).copied().unwrap_or(0);
             let mut held = self.book.leased(host);
-            for row in turn.ended.values().filter(|row| row.host == host) {
+            for row in changes.ended.values().filter(|row| row.host == host) {
                 held = super::naive::sum(held, row.size);
             }
             let pushed = !within(held, node.free(), &self.rules);

@@ -16,7 +16,7 @@ fn settings(share: f64) -> WorthSettings {
 }
 
 fn part(settings: &WorthSettings, sequence: u32) -> Option<Part> {
-    settings.standing((application(sequence), "q"), None, &StoppedKeys::new()).part()
+    settings.participation((application(sequence), "q"), None, &StoppedKeys::new()).part()
 }
 
 /// A run from its first answer to its end.

@@ -30,6 +30,20 @@ pub(super) struct NetworkState {
     racks: usize,
 }
 
+/// A link as it was before a change.
+#[derive(Debug, Clone, Copy)]
+struct LinkBefore {
+    index: LinkIdx,
+    usable: bool,
+    capacity: BitsPerSec,
+}
+
+impl LinkBefore {
+    fn of(network: &Network, index: LinkIdx) -> Self {
+        Self { index, usable: network.is_usable(index), capacity: network.link_at(index).capacity }
+    }
+}
+
 impl NetworkState {
     /// A network like the one that is known changes nothing: feeds tell all of it whenever they begin anew.
     pub(super) fn replace(&mut self, network: Option<Arc<Network>>) -> Applied {
@@ -58,14 +72,14 @@ impl NetworkState {
         if up.is_none_or(|up| up == known.up) && capacity.is_none_or(|capacity| capacity == known.capacity) {
             return Ok(Applied::Quiet);
         }
-        let before = [(index, network.is_usable(index), known.capacity)];
+        let before = [LinkBefore::of(network, index)];
         Arc::make_mut(network).set_link(index, up, capacity);
         Ok(self.changed(&before))
     }
 
     pub(super) fn remove_link(&mut self, link: &LinkName) -> Result<Applied, ModelError> {
         let (network, index) = self.link(link)?;
-        let before = [(index, network.is_usable(index), network.link_at(index).capacity)];
+        let before = [LinkBefore::of(network, index)];
         Arc::make_mut(network).remove_link(index);
         // Whatever its use: a switch that has lost its last host is no place to count from any more.
         self.moved_links.insert(index);
@@ -80,8 +94,8 @@ impl NetworkState {
             return Ok(Applied::Quiet);
         }
         let links = network.links_of(switch);
-        let mut before: Vec<_> = links.map(|(index, link)| (index, network.is_usable(index), link.capacity)).collect();
-        before.sort_unstable_by_key(|(index, ..)| *index);
+        let mut before: Vec<_> = links.map(|(index, _)| LinkBefore::of(network, index)).collect();
+        before.sort_unstable_by_key(|link| link.index);
         Arc::make_mut(network).set_switch(switch, up);
         // A switch without usable links is still a place that distances are counted from.
         self.switched = true;
@@ -165,12 +179,12 @@ impl NetworkState {
         Ok((network, index))
     }
 
-    /// Which of these links (use and capacity before) are another now.
-    fn changed(&mut self, before: &[(LinkIdx, bool, BitsPerSec)]) -> Applied {
+    /// Which of these links are another now.
+    fn changed(&mut self, before: &[LinkBefore]) -> Applied {
         self.touched = true;
         let Some(network) = &self.network else { return Applied::Quiet };
         let mut links = Vec::new();
-        for &(index, usable, capacity) in before {
+        for &LinkBefore { index, usable, capacity } in before {
             let now = network.is_usable(index);
             if usable != now {
                 self.moved_links.insert(index);

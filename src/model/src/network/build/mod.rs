@@ -14,8 +14,8 @@ pub use jellyfish::{JellyfishSpec, jellyfish, jellyfish_named};
 pub use tree::{TreeSpec, tree, tree_named};
 pub use vl2::{Vl2Spec, vl2, vl2_named};
 
-use super::check::NetworkProblem;
 use super::graph::Network;
+use super::problem::NetworkProblem;
 use crate::units::{BitsPerSec, HostName, LinkIdx, LinkName, RackPath, VertexIdx};
 
 /// Most hosts that are generated: a fat-tree of 128-port switches has 524,288.

@@ -48,7 +48,7 @@ pub struct ChainRoutes {
     /// Somebody passes more boxes since all of them were last put in line.
     rose: bool,
     /// The flow that a go began with and did not come to the end of, and how often.
-    unsettled: (u64, u32),
+    cut_short: (u64, u32),
     loads: BoxLoads,
 }
 
@@ -58,7 +58,7 @@ impl ChainRoutes {
     pub fn new(chains: &Chains) -> Self {
         let by_box = vec![BTreeSet::new(); chains.boxes().len()];
         let (flows, by_link, lacking, due) = Default::default();
-        Self { flows, by_box, by_link, lacking, due, rose: false, unsettled: (0, 0), loads: BoxLoads::new(chains) }
+        Self { flows, by_box, by_link, lacking, due, rose: false, cut_short: (0, 0), loads: BoxLoads::new(chains) }
     }
 
     /// Takes a flow in under a number of its own and gives its route. One that is known under the number goes first.
@@ -222,10 +222,10 @@ impl ChainRoutes {
             self.withdraw(number);
             let new = self.best(ways, number);
             looked += 1;
-            let unsettled = ways.spend(0);
-            let rises = !unsettled && passed(&new) > passed(&old);
+            let cut_short = ways.spend(0);
+            let rises = !cut_short && passed(&new) > passed(&old);
             self.give(ways, number, if rises { new } else { old.clone() });
-            if unsettled {
+            if cut_short {
                 if !(whole && looked == 1 && self.is_hopeless(number)) {
                     self.due.insert(number);
                 }
@@ -242,8 +242,8 @@ impl ChainRoutes {
 
     /// A whole go was not enough for a flow: whether that was so too often.
     fn is_hopeless(&mut self, number: u64) -> bool {
-        let goes = if self.unsettled.0 == number { self.unsettled.1 + 1 } else { 1 };
-        self.unsettled = (number, goes);
+        let goes = if self.cut_short.0 == number { self.cut_short.1 + 1 } else { 1 };
+        self.cut_short = (number, goes);
         goes >= Self::GOES
     }
 

@@ -26,7 +26,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use samples::LatencyModel;
+pub use samples::{LatencyModel, RoundTrips};
 pub use table::{HostRow, LatencyTable, Part, RackRow};
 
 use crate::units::{Micros, NodeIdx, Timestamp};

@@ -119,16 +119,28 @@ impl RackSamples {
         });
     }
 
-    /// What counts, the median, and when the newest was measured.
-    fn read(&self, share: f64) -> (u32, u32, Timestamp) {
+    /// What counts of the racks' hosts, as a row to the rack `peer`.
+    fn row(&self, peer: RackIdx, share: f64) -> Row {
         let sorted = |of: fn(&HostOfRacks) -> u32| {
             let mut all: Vec<u32> = self.0.iter().map(of).collect();
             all.sort_unstable();
             all
         };
         let newest = self.0.iter().map(|host| host.at).max().unwrap_or_default();
-        (quantile(&sorted(|host| host.rtt), share), quantile(&sorted(|host| host.median), 0.5), newest)
+        let (rtt, median) = (quantile(&sorted(|host| host.rtt), share), quantile(&sorted(|host| host.median), 0.5));
+        Row { peer: peer.0, path: 0, rtt, median, at: newest }
     }
+}
+
+/// Round trips of one pair over one path.
+#[derive(Debug, Clone, Copy)]
+pub struct RoundTrips<'a> {
+    /// Below [`PATHS`].
+    pub path: u8,
+    /// Each, µs.
+    pub rtts: &'a [u32],
+    /// When the last of them was measured.
+    pub at: Timestamp,
 }
 
 /// All measurements, and the table of what they come to.
@@ -186,13 +198,12 @@ impl LatencyModel {
                 }
             }
             for (&(a, b), samples) in &self.racks {
-                let (rtt, median, at) = samples.read(settings.quantile);
-                self.table.set_rack(a, Row { peer: b.0, path: 0, rtt, median, at });
+                self.table.set_rack(a, samples.row(b, settings.quantile));
             }
         }
     }
 
-    /// Takes round trips in that `ends.0` measured to `ends.1` over one path, hosts of these racks, µs each.
+    /// Takes round trips in that `ends.0` measured to `ends.1` over one path, hosts of these racks.
     ///
     /// # Errors
     /// [`LatencyError`]; nothing has changed then.
@@ -200,10 +211,11 @@ impl LatencyModel {
         &mut self,
         ends: (NodeIdx, NodeIdx),
         racks: (RackIdx, RackIdx),
-        (path, rtts, at): (u8, &[u32], Timestamp),
+        measured: RoundTrips<'_>,
         now: Timestamp,
     ) -> Result<(), LatencyError> {
         let LatencySettings { quantile, max_age, pairs, pairs_per_host } = self.settings;
+        let RoundTrips { path, rtts, at } = measured;
         in_time(at, now, max_age)?;
         if ends.0 == ends.1 {
             return Err(LatencyError::Itself(ends.0));
@@ -236,8 +248,8 @@ impl LatencyModel {
         let of_racks = self.racks.entry((a, b)).or_default();
         of_racks.forget_old(now, max_age);
         of_racks.keep(ends.0, PairOfRacks { to: ends.1, rtt, median, at });
-        let (rtt, median, at) = of_racks.read(quantile);
-        self.table.set_rack(a, Row { peer: b.0, path: 0, rtt, median, at });
+        let row = of_racks.row(b, quantile);
+        self.table.set_rack(a, row);
         Ok(())
     }
 

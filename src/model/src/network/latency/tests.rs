@@ -13,7 +13,7 @@ const fn rack(node: u32) -> RackIdx {
 }
 
 fn observe(model: &mut LatencyModel, a: u32, b: u32, rtts: &[u32], at: Timestamp) -> Result<(), LatencyError> {
-    model.observe((NodeIdx(a), NodeIdx(b)), (rack(a), rack(b)), (0, rtts, at), at)
+    model.observe((NodeIdx(a), NodeIdx(b)), (rack(a), rack(b)), RoundTrips { path: 0, rtts, at }, at)
 }
 
 fn estimate(table: &LatencyTable, a: u32, b: u32, now: Timestamp) -> (u64, Basis) {
@@ -72,13 +72,22 @@ fn one_slow_host_does_not_make_its_rack_slow() {
         let rtt = if a == 7 { 9_000 } else { 100 + a };
         // However often it is told of, a pair counts once.
         for _ in 0..5 {
-            model.observe((NodeIdx(a), NodeIdx(100 + a)), racks, (0, &[rtt], NOW), NOW).unwrap();
+            model
+                .observe((NodeIdx(a), NodeIdx(100 + a)), racks, RoundTrips { path: 0, rtts: &[rtt], at: NOW }, NOW)
+                .unwrap();
         }
     }
     let row = model.table().rack_rows().next().unwrap();
     assert_eq!((row.a, row.b, row.rtt, row.median), (racks.0, racks.1, Micros(118), Micros(110)));
     for a in 30..30 + HOSTS_OF_RACKS as u32 {
-        model.observe((NodeIdx(100 + a), NodeIdx(a)), (racks.1, racks.0), (0, &[500], NOW), NOW).unwrap();
+        model
+            .observe(
+                (NodeIdx(100 + a), NodeIdx(a)),
+                (racks.1, racks.0),
+                RoundTrips { path: 0, rtts: &[500], at: NOW },
+                NOW,
+            )
+            .unwrap();
     }
     assert_eq!(model.table().rack_rows().next().unwrap().median, Micros(500), "those measured last count");
 }
@@ -91,7 +100,9 @@ fn one_slow_host_that_tells_of_all_its_pairs_last_does_not_make_its_rack_slow() 
         for a in (0..20).filter(|a| *a != slow).chain([slow]) {
             for b in (1..=8).map(|step| (a + step) % 20) {
                 let rtt = if a == slow || b == slow { 9_000 } else { 50 };
-                model.observe((NodeIdx(a), NodeIdx(b)), own, (0, &[rtt; KEPT], NOW), NOW).unwrap();
+                model
+                    .observe((NodeIdx(a), NodeIdx(b)), own, RoundTrips { path: 0, rtts: &[rtt; KEPT], at: NOW }, NOW)
+                    .unwrap();
             }
         }
         let row = model.table().rack_rows().next().unwrap();
@@ -130,7 +141,12 @@ fn what_is_no_round_trip_is_refused_with_its_value_and_changes_nothing() {
     assert_eq!((believed(0.2), believed(6e7)), (Ok(1), Ok(60_000_000)));
     let mut model = LatencyModel::new(LatencySettings { pairs: 3, pairs_per_host: 2, ..LatencySettings::default() });
     let mut take = |ends: (u32, u32), path, at| {
-        model.observe((NodeIdx(ends.0), NodeIdx(ends.1)), (rack(ends.0), rack(ends.1)), (path, &[50], at), NOW)
+        model.observe(
+            (NodeIdx(ends.0), NodeIdx(ends.1)),
+            (rack(ends.0), rack(ends.1)),
+            RoundTrips { path, rtts: &[50], at },
+            NOW,
+        )
     };
     for (ends, path, at, says) in [
         ((0, 1), 0, NOW.plus(Micros(5_000_001)), "measured 5.000001 s ahead of now: at most 5 s"),
@@ -169,7 +185,14 @@ fn racks_of_12_500_machines_are_measured_without_a_pair_for_each_two_hosts() {
     for a in 0..12_500_u32 {
         for step in [1, 48, 4_800] {
             let b = (a + step) % 12_500;
-            model.observe((NodeIdx(a), NodeIdx(b)), (rack(a), rack(b)), (0, &[40 + step], NOW), NOW).unwrap();
+            model
+                .observe(
+                    (NodeIdx(a), NodeIdx(b)),
+                    (rack(a), rack(b)),
+                    RoundTrips { path: 0, rtts: &[40 + step], at: NOW },
+                    NOW,
+                )
+                .unwrap();
         }
     }
     assert_eq!(model.pairs(), 37_500);

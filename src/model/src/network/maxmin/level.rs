@@ -18,7 +18,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Of a flow that no settling has seen.
+    /// Of a flow that no recompute has seen.
     pub(super) const NEW: Self = Self { level: f64::NAN, link: DirectedLinkIdx(u32::MAX) };
     /// Limited by nothing.
     pub(super) const NONE: Self = Self { level: NO_LEVEL, link: DirectedLinkIdx(u32::MAX) };
@@ -49,7 +49,7 @@ pub(super) struct Link {
     pub(super) may_fall: bool,
     /// The level to come, if it is known.
     pub(super) next: Option<f64>,
-    /// The level at the last settling.
+    /// The level at the last recompute.
     pub(super) was: f64,
     /// Whether it stands among the pending changes.
     pub(super) listed: bool,

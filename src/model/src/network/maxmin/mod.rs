@@ -95,11 +95,11 @@ pub struct MaxMin {
     queue: BinaryHeap<Reverse<Entry>>,
     /// Links with changed inputs, not looked at yet.
     touched: Vec<DirectedLinkIdx>,
-    /// Links whose levels changed since the last settling, and flows whose bottleneck did.
+    /// Links whose levels changed since the last recompute, and flows whose bottleneck did.
     pending: Changes,
-    /// The same of the last settling.
-    settled: Changes,
-    /// What the last settling told.
+    /// The same of the last recompute.
+    recomputed: Changes,
+    /// What the last recompute told.
     told: Vec<FlowIdx>,
     tolerance: f64,
     /// Used again by every evaluation.
@@ -113,7 +113,7 @@ struct Flow {
     path: SmallVec<[DirectedLinkIdx; 6]>,
     /// The flow's own limit.
     cap: Key,
-    /// Level and bottleneck at the last settling; a NaN level for a new flow.
+    /// Level and bottleneck at the last recompute; a NaN level for a new flow.
     was: Key,
     /// Whether it stands among the pending changes.
     listed: bool,
@@ -156,7 +156,7 @@ impl MaxMin {
             queue: BinaryHeap::new(),
             touched: Vec::new(),
             pending: Changes::default(),
-            settled: Changes::default(),
+            recomputed: Changes::default(),
             told: Vec::new(),
             tolerance: 0.0,
             inputs: Vec::new(),
@@ -308,20 +308,20 @@ impl MaxMin {
         self.tolerance = share.clamp(0.0, 0.5);
     }
 
-    /// Links whose levels the last settling changed.
+    /// Links whose levels the last recompute changed.
     #[must_use]
     pub fn shifted(&self) -> &[DirectedLinkIdx] {
-        &self.settled.shifted
+        &self.recomputed.shifted
     }
 
-    /// Flows that the last settling gave another [`Self::limit`], new ones among them; flows that ended since, and
+    /// Flows that the last recompute gave another [`Self::limit`], new ones among them; flows that ended since, and
     /// ones that came back to theirs, may be named too.
     #[must_use]
     pub fn moved(&self) -> &[FlowIdx] {
-        &self.settled.moved
+        &self.recomputed.moved
     }
 
-    /// What holds a flow, as of the last settling: its bottleneck, or an index beyond all links that stands for the flows'
+    /// What holds a flow, as of the last recompute: its bottleneck, or an index beyond all links that stands for the flows'
     /// own limit of so many bits/s; `None` if the flow is not there.
     #[must_use]
     pub fn limit(&self, flow: FlowIdx) -> Option<DirectedLinkIdx> {
@@ -337,20 +337,20 @@ impl MaxMin {
         self.levels[limit.at()]
     }
 
-    /// The flow's rate, bits/s, as of the last settling; `None` if it is not there.
+    /// The flow's rate, bits/s, as of the last recompute; `None` if it is not there.
     #[must_use]
     pub fn rate(&self, flow: FlowIdx) -> Option<f64> {
         self.level(flow).map(|level| level * f64::from(self.rates[flow.at()].weight))
     }
 
-    /// The flow's rate per unit of weight, bits/s, as of the last settling; `None` if it is not there.
+    /// The flow's rate per unit of weight, bits/s, as of the last recompute; `None` if it is not there.
     #[must_use]
     pub fn level(&self, flow: FlowIdx) -> Option<f64> {
         let there = self.flows.get(flow.at()).is_some_and(|slot| !slot.path.is_empty());
         there.then(|| self.rates[flow.at()].level)
     }
 
-    /// The link that limits the flow, as of the last settling; `None` if the flow is not there or nothing but its own
+    /// The link that limits the flow, as of the last recompute; `None` if the flow is not there or nothing but its own
     /// limit holds it.
     #[must_use]
     pub fn bottleneck(&self, flow: FlowIdx) -> Option<DirectedLinkIdx> {
@@ -363,7 +363,7 @@ impl MaxMin {
         self.level(flow).map_or(0, |_| self.rates[flow.at()].weight)
     }
 
-    /// What the flows of a link take together, bits/s, as of the last settling.
+    /// What the flows of a link take together, bits/s, as of the last recompute.
     ///
     /// # Panics
     /// If there is no such link.

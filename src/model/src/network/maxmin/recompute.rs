@@ -18,22 +18,22 @@ impl MaxMin {
     /// changed, new ones among them, in no order.
     pub fn recompute_rates(&mut self) -> &[FlowIdx] {
         self.recompute_levels();
-        let Self { settled, links, levels, flows, rates, told, .. } = self;
+        let Self { recomputed, links, levels, flows, rates, told, .. } = self;
         told.clear();
-        for &flow in &settled.moved {
+        for &flow in &recomputed.moved {
             let slot = &mut flows[flow.at()];
             if !slot.path.is_empty() && !slot.listed && slot.was.level != rates[flow.at()].level {
                 told.push(flow);
             }
             slot.listed = true; // until the flows that stayed are told too
         }
-        for &at in &settled.shifted {
+        for &at in &recomputed.shifted {
             if links[at.at()].was != levels[at.at()] {
                 let stayed = |flow: &FlowIdx| rates[flow.at()].bottleneck == at && !flows[flow.at()].listed;
                 told.extend(links[at.at()].members.iter().copied().filter(stayed));
             }
         }
-        settled.moved.iter().for_each(|flow| flows[flow.at()].listed = false);
+        recomputed.moved.iter().for_each(|flow| flows[flow.at()].listed = false);
         told
     }
 
@@ -59,11 +59,11 @@ impl MaxMin {
                 self.sweep();
             }
         }
-        std::mem::swap(&mut self.pending, &mut self.settled);
+        std::mem::swap(&mut self.pending, &mut self.recomputed);
         self.pending.shifted.clear();
         self.pending.moved.clear();
-        self.settled.moved.iter().for_each(|flow| self.flows[flow.at()].listed = false);
-        self.settled.shifted.iter().for_each(|link| self.links[link.at()].listed = false);
+        self.recomputed.moved.iter().for_each(|flow| self.flows[flow.at()].listed = false);
+        self.recomputed.shifted.iter().for_each(|link| self.links[link.at()].listed = false);
     }
 
     /// Marks a link whose flows or capacity changed.
@@ -81,11 +81,11 @@ impl MaxMin {
         let slot = &mut self.flows[flow.at()];
         if slot.listed {
             if was.level.is_nan() {
-                slot.was = was; // a new flow in the place of one that ended since the last settling
+                slot.was = was; // a new flow in the place of one that ended since the last recompute
             }
             return;
         }
-        // Its link may have shifted since the last settling, with the flow.
+        // Its link may have shifted since the last recompute, with the flow.
         let shifted = self.links.get(was.link.at()).filter(|link| link.listed);
         let level = shifted.map_or(was.level, |link| link.was);
         (slot.listed, slot.was) = (true, Key { level, ..was });

@@ -324,7 +324,7 @@ fn only_what_a_change_reaches_is_computed_again() {
 }
 
 #[test]
-fn a_flow_that_came_and_went_between_two_settlings_leaves_no_trace() {
+fn a_flow_that_came_and_went_between_two_recomputes_leaves_no_trace() {
     let mut net = MaxMin::new(&[10.0]).unwrap();
     let stays = net.add(&links(&[0]), 1).unwrap();
     net.recompute_rates();

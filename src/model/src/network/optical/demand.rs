@@ -11,6 +11,17 @@ pub struct DemandMatrix {
     bytes: BTreeMap<(RackIdx, RackIdx), u64>,
 }
 
+/// Demand of one pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RackDemand {
+    /// Who sends.
+    pub from: RackIdx,
+    /// Who receives.
+    pub to: RackIdx,
+    /// What waits to move.
+    pub bytes: Bytes,
+}
+
 impl DemandMatrix {
     /// No demand among so many racks.
     #[must_use]
@@ -36,9 +47,9 @@ impl DemandMatrix {
         Bytes(self.bytes.get(&(from, to)).copied().unwrap_or(0))
     }
 
-    /// Pairs with demand: sender, receiver, bytes; by sender, then receiver.
-    pub fn iter(&self) -> impl Iterator<Item = (RackIdx, RackIdx, Bytes)> {
-        self.bytes.iter().map(|(&(from, to), &bytes)| (from, to, Bytes(bytes)))
+    /// Pairs with demand, by sender, then receiver.
+    pub fn iter(&self) -> impl Iterator<Item = RackDemand> {
+        self.bytes.iter().map(|(&(from, to), &bytes)| RackDemand { from, to, bytes: Bytes(bytes) })
     }
 
     /// Of all pairs.

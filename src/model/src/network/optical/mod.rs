@@ -12,18 +12,21 @@
 //!   by packets. A stuck port keeps the circuit it has.
 //!
 //! # Code map
-//! - `section`: [`OpticalSection`] of network documents and what can be wrong with it.
+//! - `section`: [`OpticalSection`] of network documents. `problem`: what can be wrong with it; `check`: what is.
 //! - `ports`: the ports of a network by the racks' switches.
 //! - `switch`: [`OpticalSwitch`], the circuits and the choice of them. `demand`: [`DemandMatrix`].
 
+mod check;
 mod demand;
 mod ports;
+mod problem;
 mod section;
 mod switch;
 #[cfg(test)]
 mod tests;
 
-pub use demand::DemandMatrix;
+pub use demand::{DemandMatrix, RackDemand};
 pub use ports::{OpticalPort, ports};
-pub use section::{MOST_MS, OpticalProblem, OpticalSection};
+pub use problem::{MOST_MS, OpticalProblem};
+pub use section::OpticalSection;
 pub use switch::{MATCHING_STEPS, OpticalSwitch, PortState};

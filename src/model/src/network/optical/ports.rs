@@ -1,6 +1,6 @@
 //! The ports of an optical switch: its links to racks' switches.
 
-use super::section::OpticalProblem;
+use super::problem::OpticalProblem;
 use crate::network::{Network, Tier};
 use crate::units::{BitsPerSec, LinkIdx, VertexIdx};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,9 @@
 //! The circuits of an optical switch, and which ones are chosen.
 
-use super::demand::DemandMatrix;
+use super::demand::{DemandMatrix, RackDemand};
 use super::ports::{OpticalPort, ports};
-use super::section::{OpticalProblem, OpticalSection};
+use super::problem::OpticalProblem;
+use super::section::OpticalSection;
 use crate::network::Network;
 use crate::solve::bipartite::{greedy_matching, heaviest_matching_counted, most_steps};
 use crate::units::{BitsPerSec, Bytes, LinkIdx, Micros, RackIdx, VertexIdx};
@@ -166,7 +167,7 @@ impl OpticalSwitch {
             (inputs[from.at()], outputs[to.at()]) = (true, true);
         }
         let mut weights = Weights::new();
-        for (from, to, bytes) in demand.iter() {
+        for RackDemand { from, to, bytes } in demand.iter() {
             if free(from.at(), &inputs) && free(to.at(), &outputs) {
                 weights.insert((from.at(), to.at()), self.weight(from, to, bytes).0);
             }

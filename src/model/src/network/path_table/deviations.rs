@@ -113,6 +113,23 @@ fn hash(key: u64, links: &[u32]) -> u64 {
     path_hash(key, links.iter().fold(0, |sum, &link| sum.wrapping_add(link_hash(link))))
 }
 
+/// A path in the order in which paths are taken: the shortest first, then by hash.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RankedPath {
+    length: usize,
+    hash: u64,
+    links: Links,
+}
+
+impl RankedPath {
+    fn of(key: u64, links: Links) -> Self {
+        Self { length: links.len(), hash: hash(key, &links), links }
+    }
+}
+
+/// Paths that wait, with where each left its parent; one that is found from several deviations stands once.
+type WaitingPaths = BTreeMap<RankedPath, usize>;
+
 struct Yen<'a> {
     scratch: &'a mut Deviations,
     wiring: &'a Wiring,
@@ -123,15 +140,14 @@ struct Yen<'a> {
 impl Yen<'_> {
     fn run(&mut self, source: u32, k: usize) -> Deviated {
         let mut found: Vec<Links> = Vec::new();
-        // By length and hash, with where each left its parent; paths found from several deviations stand once.
-        let mut waiting: BTreeMap<(usize, u64, Links), usize> = BTreeMap::new();
+        let mut waiting = WaitingPaths::new();
         self.begin_path();
         self.pass(source);
         let first = self.spur(source, &[]);
-        waiting.extend(first.map(|links| ((links.len(), hash(self.key, &links), links), 0)));
+        waiting.extend(first.map(|links| (RankedPath::of(self.key, links), 0)));
         let mut cut_short = false;
         while found.len() < k {
-            let Some(((_, _, links), left_at)) = waiting.pop_first() else { break };
+            let Some((RankedPath { links, .. }, left_at)) = waiting.pop_first() else { break };
             cut_short = !self.deviate(source, (&links, left_at), &found, &mut waiting);
             found.push(links);
             if cut_short {
@@ -141,7 +157,7 @@ impl Yen<'_> {
         // Full without them is whole all the same.
         cut_short &= found.len() < k;
         while cut_short && found.len() < k {
-            let Some(((_, _, links), _)) = waiting.pop_first() else { break };
+            let Some((RankedPath { links, .. }, _)) = waiting.pop_first() else { break };
             found.push(links);
         }
         let strained = cut_short || self.scratch.steps > self.most_steps / STRAIN;
@@ -154,7 +170,7 @@ impl Yen<'_> {
         source: u32,
         (links, left_at): (&Links, usize),
         found: &[Links],
-        waiting: &mut BTreeMap<(usize, u64, Links), usize>,
+        waiting: &mut WaitingPaths,
     ) -> bool {
         let rows = self.rows(source, links);
         let mut alike: Vec<&Links> = found.iter().filter(|path| path.starts_with(&links[..left_at])).collect();
@@ -171,7 +187,7 @@ impl Yen<'_> {
             taken.extend(alike.iter().map(|path| path[at]));
             if let Some(rest) = self.spur(rows[at], &taken) {
                 let whole: Links = links[..at].iter().copied().chain(rest).collect();
-                waiting.entry((whole.len(), hash(self.key, &whole), whole)).or_insert(at);
+                waiting.entry(RankedPath::of(self.key, whole)).or_insert(at);
             }
             alike.retain(|path| path[at] == links[at]);
             self.scratch.steps += 1;

@@ -459,13 +459,23 @@ enum Pairs {
     },
 }
 
+/// Paths of a pair, packed.
+struct PackedPaths<'a> {
+    bytes: &'a [u8],
+    /// The row that they start at.
+    owner: u32,
+    /// Whether they are wanted the other way.
+    reversed: bool,
+}
+
 impl PairPaths {
-    /// Packed paths, the row that they start at, and whether they are wanted the other way.
-    fn packed(&self) -> (&[u8], u32, bool) {
+    fn packed(&self) -> PackedPaths<'_> {
         match &self.found {
-            Pairs::None | Pairs::Here(_) => (&[], NONE, false),
-            Pairs::Row { row, owner, other, reversed } => (row.bytes(*other as usize), *owner, *reversed),
-            Pairs::Pair { pair, owner } => (pair.bytes(), *owner, false),
+            Pairs::None | Pairs::Here(_) => PackedPaths { bytes: &[], owner: NONE, reversed: false },
+            Pairs::Row { row, owner, other, reversed } => {
+                PackedPaths { bytes: row.bytes(*other as usize), owner: *owner, reversed: *reversed }
+            }
+            Pairs::Pair { pair, owner } => PackedPaths { bytes: pair.bytes(), owner: *owner, reversed: false },
         }
     }
 
@@ -478,7 +488,7 @@ impl PairPaths {
     /// The paths, shortest first.
     pub fn iter(&self) -> impl Iterator<Item = Path> {
         let mut here = if let Pairs::Here(row) = self.found { Some(row) } else { None };
-        let (mut bytes, owner, reversed) = self.packed();
+        let PackedPaths { mut bytes, owner, reversed } = self.packed();
         let vertex = |row: u32| self.wiring.switches()[row as usize];
         std::iter::from_fn(move || {
             if let Some(row) = here.take() {
@@ -504,7 +514,7 @@ impl PairPaths {
         if let Pairs::Here(_) = self.found {
             return std::mem::replace(read, 1) == 0;
         }
-        let (bytes, owner, reversed) = self.packed();
+        let PackedPaths { bytes, owner, reversed } = self.packed();
         let (mut left, mut here) = (&bytes[*read..], owner);
         let found = rows::next_path(&self.wiring, owner, &mut left, |link, to| {
             let tail = if reversed { to } else { here };
@@ -524,13 +534,13 @@ impl PairPaths {
         if let Pairs::Here(_) = self.found {
             return 1;
         }
-        let (mut bytes, owner, _) = self.packed();
+        let PackedPaths { mut bytes, owner, .. } = self.packed();
         std::iter::from_fn(|| rows::next_path(&self.wiring, owner, &mut bytes, |_, _| ())).count()
     }
 
     /// Whether there is no path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !matches!(self.found, Pairs::Here(_)) && self.packed().0.is_empty()
+        !matches!(self.found, Pairs::Here(_)) && self.packed().bytes.is_empty()
     }
 }

@@ -1,7 +1,7 @@
 //! Who believes what of hosts' racks: YARN, HDFS, the network.
 
 use super::super::graph::Network;
-use super::expand::KnownHosts;
+use super::places::KnownHosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
-//! The file format `hintd.racks/1`.
+//! The file format `hintd.racks/1`, and files of either format.
 
-use super::super::graph::Tier;
+use super::super::document::NetworkDocument;
+use super::super::tier::Tier;
+use super::matches;
 use super::rate::RateEntry;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -98,4 +100,41 @@ pub struct LinkRow {
     pub b: String,
     /// Rate of each direction.
     pub rate: RateEntry,
+}
+
+/// A checked network file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NetworkFile {
+    /// By rack: `hintd.racks/1`.
+    Racks(Box<RacksDocument>),
+    /// Every switch, host and link: `hintd.network/1`.
+    Graph(Box<NetworkDocument>),
+}
+
+impl LinkRow {
+    /// Its id, or what stands for it.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.id.clone().unwrap_or_else(|| format!("{}--{}", self.a, self.b))
+    }
+}
+
+/// The tier that a switch has, or that follows from what it says.
+pub(super) fn tier(row: &SwitchRow) -> Tier {
+    let below_something = row.uplink.is_some() || row.oversubscription.is_some();
+    row.tier.unwrap_or(match (row.above.is_empty(), below_something) {
+        (true, _) => Tier::Edge,
+        (false, true) => Tier::Aggregation,
+        (false, false) => Tier::Core,
+    })
+}
+
+/// The row that means a rack: its own, else the pattern that says most of it.
+pub(super) fn rack_row<'d>(document: &'d RacksDocument, path: &str) -> Option<(&'d str, &'d RackRow)> {
+    let own = document.racks.get_key_value(path);
+    let meant = || {
+        let patterns = document.racks.iter().filter(|(key, _)| key.ends_with('*') && matches(key, path));
+        patterns.max_by_key(|(key, _)| key.len())
+    };
+    own.or_else(meant).map(|(key, row)| (key.as_str(), row))
 }

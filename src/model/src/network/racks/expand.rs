@@ -1,33 +1,17 @@
 //! The network that a file and the hosts that YARN knows make together.
 
-use super::super::check::NetworkProblem;
-use super::super::document::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry};
-use super::super::graph::{Network, Tier};
-use super::document::{RackRow, RacksDocument, SwitchRow};
-use super::read::{NetworkFile, rack_row, tier};
+use super::super::document::{HostEntry, LinkEntry, NetworkDocument, SwitchEntry};
+use super::super::graph::Network;
+use super::super::problem::{NETWORK_FORMAT, NetworkProblem};
+use super::super::tier::Tier;
+use super::document::{NetworkFile, RacksDocument, SwitchRow, rack_row, tier};
+use super::places::{KnownHosts, Places};
 use super::spellings::Named;
 use super::unused::patterns_unused;
 use super::{CORE, UNLIMITED, matches};
 use crate::units::BitsPerSec;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Hosts that YARN knows.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KnownHosts {
-    /// Rack by host, in YARN's spelling.
-    pub racks: BTreeMap<Arc<str>, Arc<str>>,
-    /// Host by any other of its names.
-    pub aliases: BTreeMap<Arc<str>, Arc<str>>,
-}
-
-impl KnownHosts {
-    /// YARN's spelling of a host that it knows.
-    #[must_use]
-    pub fn find(&self, name: &str) -> Option<&Arc<str>> {
-        self.racks.get_key_value(name).map(|(host, _)| host).or_else(|| self.aliases.get(name))
-    }
-}
 
 /// A file's network with hosts in it.
 #[derive(Debug, Clone, Default)]
@@ -74,23 +58,6 @@ pub(super) struct Plan<'d> {
     document: &'d RacksDocument,
     /// Racks and switches are there without hosts as well, and examples of racks that are not named.
     whole: bool,
-}
-
-/// A host, and the rate of its link.
-type Hung = (Arc<str>, Option<BitsPerSec>);
-
-/// Where hosts hang, with the rates of their links.
-#[derive(Default)]
-pub(super) struct Places<'d> {
-    /// Hosts by edge switch.
-    pub(super) edges: BTreeMap<String, Vec<Hung>>,
-    /// The rack that an edge switch of its own is of.
-    own: BTreeMap<String, Option<(&'d str, &'d RackRow)>>,
-    pub(super) used_racks: BTreeSet<String>,
-    /// The row that means a rack, by rack.
-    rows: BTreeMap<String, Option<(&'d str, &'d RackRow)>>,
-    /// Hosts that are named twice.
-    twice: Vec<String>,
 }
 
 impl<'d> Plan<'d> {
@@ -217,39 +184,6 @@ impl<'d> Plan<'d> {
         for (name, _) in self.document.switches.iter().filter(|(_, row)| tier(row) == Tier::Edge) {
             places.edges.entry(name.clone()).or_default();
         }
-    }
-}
-
-impl<'d> Places<'d> {
-    fn switch_of(&mut self, rack: &str, entry: Option<(&'d str, &'d RackRow)>) -> String {
-        if let Some(switch) = entry.and_then(|(_, row)| row.switch.clone()) {
-            return switch;
-        }
-        self.own.insert(rack.to_owned(), entry);
-        rack.to_owned()
-    }
-
-    /// Hosts that have the name of a switch, ascending.
-    fn called_as_switches(&self, document: &NetworkDocument) -> Vec<String> {
-        let switches: BTreeSet<&str> = document.switches.iter().map(|switch| switch.name.as_str()).collect();
-        let hosts = self.edges.values().flatten().map(|(host, _)| host);
-        let mut found: Vec<_> = hosts.filter(|host| switches.contains(&***host)).map(ToString::to_string).collect();
-        found.sort_unstable();
-        found
-    }
-
-    /// Takes hosts away, and racks that have none left.
-    fn leave_out(&mut self, hosts: &[String]) {
-        for under in self.edges.values_mut() {
-            under.retain(|(host, _)| hosts.binary_search_by(|known| known.as_str().cmp(host)).is_err());
-        }
-        self.edges.retain(|_, under| !under.is_empty());
-        self.own.retain(|switch, _| self.edges.contains_key(switch));
-    }
-
-    fn put(&mut self, switch: &str, host: &Arc<str>, nic: Option<&super::rate::RateEntry>) {
-        let nic = nic.and_then(|nic| nic.read().ok());
-        self.edges.entry(switch.to_owned()).or_default().push((host.clone(), nic));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rates as people write them: `10Gbit`, `2.5 Gbit/s`, `10Gbps`, or a number of bits a second.
 
-use super::super::check::{LEAST_CAPACITY, MOST_CAPACITY};
+use super::super::problem::{LEAST_CAPACITY, MOST_CAPACITY};
 use crate::units::BitsPerSec;
 use serde::{Deserialize, Serialize};
 

@@ -1,28 +1,21 @@
 //! Network files off their text: either format, every problem by line and key.
 
-use super::super::check::{NetworkProblem, Severity};
-use super::super::document::{NETWORK_FORMAT, NetworkDocument};
-use super::super::graph::{Network, Tier};
-use super::document::{HostRow, LinkRow, RACKS_FORMAT, RackRow, RacksDocument, SwitchRow};
-use super::expand::{KnownHosts, Plan};
+use super::super::document::NetworkDocument;
+use super::super::graph::Network;
+use super::super::problem::{NETWORK_FORMAT, NetworkProblem, Severity};
+use super::super::tier::Tier;
+use super::document::{HostRow, LinkRow, NetworkFile, RACKS_FORMAT, RackRow, RacksDocument, SwitchRow, tier};
+use super::expand::Plan;
+use super::places::KnownHosts;
 use super::rate::RateEntry;
 use super::salvage::{Mistake, salvage};
 use super::spellings::Spellings;
-use super::{CORE, matches};
+use super::{CORE, dotted, matches};
 use crate::units::BitsPerSec;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use toml::de::{DeTable, DeValue};
-
-/// A checked network file.
-#[derive(Debug, Clone, PartialEq)]
-pub enum NetworkFile {
-    /// By rack: `hintd.racks/1`.
-    Racks(Box<RacksDocument>),
-    /// Every switch, host and link: `hintd.network/1`.
-    Graph(Box<NetworkDocument>),
-}
 
 /// One thing wrong with a network file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -230,13 +223,6 @@ impl Untyped<'_> {
 
 fn problem(line: Option<usize>, key: &str, message: &str) -> FileProblem {
     FileProblem { line, key: key.to_owned(), message: message.to_owned() }
-}
-
-/// As TOML writes it: `racks."/rack1".uplink`.
-pub(super) fn dotted(path: &[String]) -> String {
-    let bare = |key: &str| key.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
-    let keys: Vec<_> = path.iter().map(|key| if bare(key) { key.clone() } else { format!("{key:?}") }).collect();
-    keys.join(".")
 }
 
 fn line_of(text: &str, at: usize) -> usize {
@@ -527,32 +513,4 @@ impl<'d> Checker<'d> {
             self.add(&["switches", name], message);
         }
     }
-}
-
-/// The tier that a switch has, or that follows from what it says.
-pub(super) fn tier(row: &SwitchRow) -> Tier {
-    let below_something = row.uplink.is_some() || row.oversubscription.is_some();
-    row.tier.unwrap_or(match (row.above.is_empty(), below_something) {
-        (true, _) => Tier::Edge,
-        (false, true) => Tier::Aggregation,
-        (false, false) => Tier::Core,
-    })
-}
-
-impl LinkRow {
-    /// Its id, or what stands for it.
-    #[must_use]
-    pub fn id(&self) -> String {
-        self.id.clone().unwrap_or_else(|| format!("{}--{}", self.a, self.b))
-    }
-}
-
-/// The row that means a rack: its own, else the pattern that says most of it.
-pub(super) fn rack_row<'d>(document: &'d RacksDocument, path: &str) -> Option<(&'d str, &'d RackRow)> {
-    let own = document.racks.get_key_value(path);
-    let meant = || {
-        let patterns = document.racks.iter().filter(|(key, _)| key.ends_with('*') && matches(key, path));
-        patterns.max_by_key(|(key, _)| key.len())
-    };
-    own.or_else(meant).map(|(key, row)| (key.as_str(), row))
 }

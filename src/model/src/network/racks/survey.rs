@@ -1,8 +1,9 @@
 //! A network in rows, and what two networks differ in.
 
-use super::super::graph::{Network, Tier, VertexKind};
+use super::super::graph::{Network, VertexKind};
+use super::super::tier::Tier;
 use super::UNLIMITED;
-use super::expand::KnownHosts;
+use super::places::KnownHosts;
 use super::rate::show_rate;
 use crate::units::{BitsPerSec, VertexIdx};
 use std::collections::BTreeMap;

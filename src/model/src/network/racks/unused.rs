@@ -2,8 +2,8 @@
 
 use super::super::document::NetworkDocument;
 use super::document::RacksDocument;
-use super::expand::{KnownHosts, Places};
-use super::read::dotted;
+use super::dotted;
+use super::places::{KnownHosts, Places};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 

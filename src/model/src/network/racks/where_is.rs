@@ -1,7 +1,6 @@
 //! The rack that a file itself says a host is in, whatever YARN says.
 
-use super::document::RacksDocument;
-use super::read::NetworkFile;
+use super::document::{NetworkFile, RacksDocument};
 use std::collections::BTreeMap;
 
 /// Racks by the file's word alone: made once, asked often.

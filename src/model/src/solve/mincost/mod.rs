@@ -12,10 +12,10 @@
 //! - The same problem and the same former rounds give the same flow.
 
 pub mod dimacs;
-mod partial;
 mod problem;
 pub mod scaling;
 mod simplex;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod tree;

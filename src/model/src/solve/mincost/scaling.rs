@@ -2,8 +2,8 @@
 //! and Tarjan, 1990), by pushes and relabels, first in, first out.
 
 use super::problem::{ArcRow, MinCostProblem, UNLIMITED};
-use super::simplex::Simplex;
-use super::{MinCostError, MinCostFlow, partial};
+use super::simplex::{Simplex, cheapest};
+use super::{MinCostError, MinCostFlow, sums};
 use std::collections::VecDeque;
 
 /// What the error is divided by from phase to phase.
@@ -50,7 +50,7 @@ struct Arc {
 /// # Errors
 /// [`MinCostError`].
 pub fn solve(problem: &MinCostProblem, stop: &mut dyn FnMut() -> bool) -> Result<MinCostFlow, MinCostError> {
-    let hub_cost = partial::artificial_cost(problem)?;
+    let hub_cost = sums::artificial_cost(problem)?;
     let Some((arcs, limit)) = arcs_of(problem, hub_cost)? else { return Simplex::new().solve(problem, stop) };
     let scale = problem.supplies().len() as i64 + 2;
     let Some(widest) = hub_cost.checked_mul(scale).filter(|widest| widest.checked_mul(8 * scale).is_some()) else {
@@ -79,7 +79,7 @@ pub fn solve(problem: &MinCostProblem, stop: &mut dyn FnMut() -> bool) -> Result
     }
     let met = answer.short == 0 && answer.unmet == 0;
     if optimal && !met {
-        return partial::cheapest(problem, answer, stop);
+        return cheapest(problem, answer, stop);
     }
     answer.gap = gap.filter(|_| !optimal && met);
     Ok(answer)
@@ -249,6 +249,6 @@ fn answer(problem: &MinCostProblem, arcs: &[Arc], places: &[u32], rooms: &[i64],
     for (arc, flow) in arcs[problem.rows().len()..].iter().zip(over_hub) {
         *(if arc.to == hub { &mut short } else { &mut unmet }) += flow;
     }
-    let cost = partial::cost(problem, &flows);
+    let cost = sums::cost(problem, &flows);
     MinCostFlow { flows, cost, short, unmet, cut: Vec::new(), optimal: false, gap: None, steps }
 }

@@ -17,6 +17,7 @@ use finish::Chosen;
 use hintd_model::solve::work::Work as _;
 use hintd_model::units::{Micros, Timestamp};
 use latency::{Latency, ShuffleTerm, Widths};
+use order::OrderBy;
 use room::{RackReservation, Room};
 use shape::{Pairs, Shape};
 
@@ -122,7 +123,8 @@ fn place<'p>(
         Placing::Together => together(&latency, job, budget),
     };
     let shapes = problem.jobs.iter().map(shape).collect::<Result<Vec<Shape>, Halt>>()?;
-    let order = order::order(&problem.jobs, &shapes, (problem.objective, rules.sub_batches, problem.seed), budget)?;
+    let by = OrderBy { objective: problem.objective, batches: rules.sub_batches, seed: problem.seed };
+    let order = order::order(&problem.jobs, &shapes, by, budget)?;
     let mut room = Room::new(&containers, problem.from);
     let mut given: Vec<Given> = Vec::with_capacity(order.len());
     let mut parts = 0;

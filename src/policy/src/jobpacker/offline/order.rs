@@ -12,24 +12,34 @@ use std::cmp::{Ordering, Reverse};
 /// What a job asks of the cluster: shuffle bytes, maps, reduces.
 const RESOURCES: usize = 3;
 
+/// What decides the order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OrderBy {
+    pub(super) objective: Objective,
+    /// Sub-batches of a batch.
+    pub(super) batches: u32,
+    /// Of the order in which these are joined.
+    pub(super) seed: u64,
+}
+
 /// Positions of the jobs. A batch: sub-batches that Tetris fills, joined in random order, and in each the widest first;
 /// online: as they are expected to come.
 pub(super) fn order(
     jobs: &[ExpectedJob],
     shapes: &[Shape],
-    (objective, batches, seed): (Objective, u32, u64),
+    by: OrderBy,
     budget: &Budget<'_>,
 ) -> Result<Vec<usize>, Halt> {
     let widest = |&a: &usize, &b: &usize| widest_first(shapes, a, b).then_with(|| name(jobs, a).cmp(&name(jobs, b)));
-    match objective {
+    match by.objective {
         Objective::Online => {
             let mut all: Vec<usize> = (0..jobs.len()).collect();
             all.sort_by(|a, b| jobs[*a].arrival.cmp(&jobs[*b].arrival).then_with(|| widest(a, b)));
             Ok(all)
         }
         Objective::Batch => {
-            let mut batches = divide(jobs, batches.max(1) as usize, budget)?;
-            batches.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+            let mut batches = divide(jobs, by.batches.max(1) as usize, budget)?;
+            batches.shuffle(&mut ChaCha8Rng::seed_from_u64(by.seed));
             batches.iter_mut().for_each(|batch| batch.sort_by(widest));
             Ok(batches.concat())
         }
@@ -88,8 +98,12 @@ mod tests {
     use hintd_model::units::{Bytes, Micros, Timestamp};
     use rand::RngExt as _;
 
-    fn ordered(jobs: &[ExpectedJob], shapes: &[Shape], how: (Objective, u32, u64)) -> Vec<usize> {
-        order(jobs, shapes, how, &Budget::new(0, &mut || false)).unwrap()
+    fn ordered(
+        jobs: &[ExpectedJob],
+        shapes: &[Shape],
+        (objective, batches, seed): (Objective, u32, u64),
+    ) -> Vec<usize> {
+        order(jobs, shapes, OrderBy { objective, batches, seed }, &Budget::new(0, &mut || false)).unwrap()
     }
 
     fn jobs(count: usize, seed: u64) -> (Vec<ExpectedJob>, Vec<Shape>) {

@@ -241,20 +241,20 @@ impl ActivePlan {
     }
 
     /// The attempt takes its place, if there is one for it, and is counted; a later attempt goes on in its application's.
-    pub(super) fn seat(
+    pub(super) fn claim_place(
         &mut self,
         (attempt, key): (AttemptId, &str),
         coming: &RunArrival,
         run: PlaceClaimant,
-        standing: &mut PlanFollowStats,
+        stats: &mut PlanFollowStats,
     ) -> Option<u32> {
         let row = self.place_of((attempt, key), coming);
         match row {
             Some(row) => {
-                standing.followed += u32::from(self.rows[row as usize].taken.is_none());
+                stats.followed += u32::from(self.rows[row as usize].taken.is_none());
                 self.take(row, attempt, run);
             }
-            None => standing.unplanned += 1,
+            None => stats.unplanned += 1,
         }
         row
     }

@@ -22,16 +22,16 @@ impl FollowState {
         for (sum, more) in asking.tasks.iter_mut().zip(tasks) {
             *sum = sum.saturating_add(more);
         }
-        if new { self.seat(attempt, view.now) } else { self.tell_asked(attempt) }
+        if new { self.claim_place(attempt, view.now) } else { self.tell_asked(attempt) }
     }
 
     /// The run takes its place in the plan, where there is one for it.
-    pub(super) fn seat(&mut self, attempt: AttemptId, now: Timestamp) {
+    pub(super) fn claim_place(&mut self, attempt: AttemptId, now: Timestamp) {
         let coming = self.asking.get(&attempt).map(|asking| self.coming(asking.came, now));
         let key = self.key(attempt).cloned();
         let asking = self.asking.get_mut(&attempt).filter(|asking| asking.row.is_none());
         let (Some(key), Some(asking), Some(book), Some(coming)) = (key, asking, &mut self.book, coming) else { return };
-        asking.row = book.seat((attempt, &key), &coming, PlaceClaimant::Asks, &mut self.standing);
+        asking.row = book.claim_place((attempt, &key), &coming, PlaceClaimant::Asks, &mut self.stats);
         self.tell_asked(attempt);
     }
 

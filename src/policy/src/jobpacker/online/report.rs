@@ -49,7 +49,7 @@ impl FollowState {
     /// How well the plan in force is followed.
     pub(in crate::jobpacker) fn plan_counts(&self, now: Timestamp) -> Option<PlanCounts> {
         let book = self.book.as_ref()?;
-        let mut counts = PlanCounts { released: self.standing().released, ..PlanCounts::default() };
+        let mut counts = PlanCounts { released: self.stats().released, ..PlanCounts::default() };
         for (at, row) in (0_u32..).zip(&book.rows) {
             let passed = now.since(book.plan.jobs[at as usize].arrival) > self.manner.late;
             match row.taken.is_some() {

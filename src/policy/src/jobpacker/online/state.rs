@@ -32,7 +32,7 @@ pub struct FollowState {
     /// Racks without a usable node.
     dead: Vec<bool>,
     looked: Option<Timestamp>,
-    pub(super) standing: PlanFollowStats,
+    pub(super) stats: PlanFollowStats,
 }
 
 /// A run that is answered at once, and waits for nothing here.
@@ -73,14 +73,14 @@ impl FollowState {
             unplaced: BTreeSet::new(),
             dead: Vec::new(),
             looked: None,
-            standing: PlanFollowStats::default(),
+            stats: PlanFollowStats::default(),
         }
     }
 
     /// How well the plan is followed.
     #[must_use]
-    pub const fn standing(&self) -> PlanFollowStats {
-        self.standing
+    pub const fn stats(&self) -> PlanFollowStats {
+        self.stats
     }
 
     /// The recurring job that the attempt is a run of, where it was told.
@@ -101,7 +101,7 @@ impl FollowState {
                 self.keys.insert(*attempt, Arc::clone(key));
                 return match self.pool.find(*attempt) {
                     Some(job) => self.bind(job, view.now),
-                    None => self.seat(*attempt, view.now),
+                    None => self.claim_place(*attempt, view.now),
                 };
             }
             DispatchEvent::Asks { attempt, came, tasks } => return self.asks(*attempt, *came, *tasks, view),
@@ -128,11 +128,11 @@ impl FollowState {
 
     /// Another plan, or none. Runs take their places anew, in the order in which they came.
     fn follow(&mut self, plan: Option<&Arc<Plan>>, view: &View<'_>) {
-        self.standing = PlanFollowStats { expired: self.standing.expired, ..PlanFollowStats::default() };
+        self.stats = PlanFollowStats { expired: self.stats.expired, ..PlanFollowStats::default() };
         self.book = None;
         self.jobs.iter_mut().for_each(|job| job.row = None);
         let expired = plan.is_some_and(|plan| plan.until <= view.now);
-        self.standing.expired += u32::from(expired);
+        self.stats.expired += u32::from(expired);
         if let Some(plan) = plan.filter(|_| !expired) {
             self.book = Some(ActivePlan::new(Arc::clone(plan), view));
             self.looked = None;
@@ -150,7 +150,7 @@ impl FollowState {
         for (_, attempt, job) in runs {
             match job {
                 Some(job) => self.bind(job, view.now),
-                None => self.seat(attempt, view.now),
+                None => self.claim_place(attempt, view.now),
             }
         }
     }
@@ -167,10 +167,10 @@ impl FollowState {
         let news = dead.iter().enumerate().any(|(rack, &dead)| dead && !self.dead.get(rack).copied().unwrap_or(false));
         self.dead = dead;
         // A plan that is new has been told of no dead rack.
-        if let Some(book) = self.book.as_mut().filter(|_| news || self.standing == PlanFollowStats::default()) {
+        if let Some(book) = self.book.as_mut().filter(|_| news || self.stats == PlanFollowStats::default()) {
             let dead = &self.dead;
             let released = book.release(|rack| dead.get(rack.at()).copied().unwrap_or(true));
-            self.standing.released += released;
+            self.stats.released += released;
             if released > 0 {
                 self.pool.jobs().collect::<Vec<_>>().into_iter().for_each(|job| self.note_place(job));
             }
@@ -188,7 +188,8 @@ impl FollowState {
         let key = self.keys.get(&self.pool.attempt(job));
         if let (Some(key), Some(book), None) = (key, &mut self.book, self.jobs[job.at()].row) {
             let attempt = self.pool.attempt(job);
-            self.jobs[job.at()].row = book.seat((attempt, key), &coming, PlaceClaimant::Waits(job), &mut self.standing);
+            self.jobs[job.at()].row =
+                book.claim_place((attempt, key), &coming, PlaceClaimant::Waits(job), &mut self.stats);
         }
         self.tell_sizes(job);
     }

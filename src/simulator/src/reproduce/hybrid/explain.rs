@@ -71,9 +71,9 @@ pub(super) fn error(context: &RunContext<'_>, classifier: &Classifier) -> Result
         rows.push(Row::without_figure(&name, "jobs", context.per_seed(count)?)?);
     }
     for percent in RUNS {
-        let all = context.per_seed(|seed| Ok(Told::of(&jobs(seed), classifier, seed, percent)))?;
+        let all = context.per_seed(|seed| Ok(Reclassified::of(&jobs(seed), classifier, seed, percent)))?;
         for (what, count) in [
-            ("jobs to which {e} gives another class", (|told| told.moved) as fn(&Told) -> usize),
+            ("jobs to which {e} gives another class", (|told| told.moved) as fn(&Reclassified) -> usize),
             ("jobs to which {e} gives another decision value", |told| told.changed),
         ] {
             let name = what.replace("{e}", &format!("{percent} % error in a run"));
@@ -85,14 +85,14 @@ pub(super) fn error(context: &RunContext<'_>, classifier: &Classifier) -> Result
 
 /// What the error of a run does to what the queues are told, against the same run without error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Reclassified {
     /// Jobs of another class.
     pub(super) moved: usize,
     /// Jobs with another decision value.
     pub(super) changed: usize,
 }
 
-impl Told {
+impl Reclassified {
     pub(super) fn of(jobs: &[TraceJob], classifier: &Classifier, seed: u64, error_percent: u32) -> Self {
         let decisions = |percent| as_told(jobs, seed, percent).map(|job| classifier.decision(&job));
         let mut told = Self::default();

@@ -1,6 +1,6 @@
 //! The worlds are what their words say; runs of them end, and jobs run where they should.
 
-use super::explain::{Told, Work, moved};
+use super::explain::{Reclassified, Work, moved};
 use super::systems::{Kind, System, made_of, run};
 use super::world;
 use crate::TraceJob;
@@ -39,9 +39,9 @@ fn an_error_in_the_shuffle_moves_only_jobs_near_the_boundary() {
     let moved = |factor| moved(&jobs, &classifier, factor);
     println!("{:?} of {}", [0.0, 0.5, 0.7, 1.0, 1.3, 2.0].map(moved), jobs.len());
     let sample = world::jobs(Scale::Quick, 1, true);
-    let told = |percent| Told::of(&sample, &classifier, 1, percent);
+    let told = |percent| Reclassified::of(&sample, &classifier, 1, percent);
     println!("in a run: {:?}", [10, 30, 100].map(told));
-    assert_eq!((moved(1.0), told(0)), (0, Told::default()));
+    assert_eq!((moved(1.0), told(0)), (0, Reclassified::default()));
     assert!(told(100).changed > sample.len() / 10, "half of the jobs ran before, and many of them shuffle");
     assert!(moved(1e9) > moved(1.3), "a shuffle that is a thousand million times as large is another job's");
 }
@@ -50,7 +50,7 @@ fn an_error_in_the_shuffle_moves_only_jobs_near_the_boundary() {
 #[ignore = "a minute in a debug build; hintctl reproduce hybrid-error --scale full has the same rows"]
 fn jobs_of_the_day_that_an_error_of_a_run_moves() {
     let (classifier, jobs) = (world::classifier(Scale::Quick).unwrap(), world::jobs(Scale::Full, 1, true));
-    let told = [10, 30, 100].map(|percent| Told::of(&jobs, &classifier, 1, percent));
+    let told = [10, 30, 100].map(|percent| Reclassified::of(&jobs, &classifier, 1, percent));
     println!("10, 30, 100 %: {told:?} of {}", jobs.len());
     assert!(told.iter().all(|told| told.moved <= told.changed && told.changed < jobs.len()));
 }
@@ -78,7 +78,7 @@ fn an_error_in_the_known_shuffle_reaches_the_queues_of_a_run() {
     let (mut kept, mut moved) = (0, 0);
     for (gib, seed) in (8..=120).step_by(4).flat_map(|gib| (1..=6).map(move |seed| (gib, seed))) {
         let jobs = [job(gib)];
-        let told = Told::of(&jobs, &classifier, seed, error_percent);
+        let told = Reclassified::of(&jobs, &classifier, seed, error_percent);
         if told.changed == 0 || (if told.moved == 1 { moved } else { kept }) >= 3 {
             continue;
         }

@@ -1,5 +1,7 @@
 //! Flows under way, whose they are, and their ways: what shuffle, reads and background share.
 
+mod bursts;
+
 use super::circuits::{Circuits, Ride};
 use super::links::{Ends, Links, Way};
 use super::{FabricError, TierNow};

@@ -13,20 +13,29 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone)]
 pub(super) struct Streams {
     /// Seconds, what to do then; the next last.
-    turns: Vec<(f64, Turn)>,
+    changes: Vec<(f64, StreamChange)>,
     streams: Vec<Stream>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Turn {
+enum StreamChange {
     Begin(usize),
     End(usize),
 }
 
+/// Like streams between the same ends.
+#[derive(Debug, Clone, Copy)]
+struct StreamFlow {
+    ends: Ends,
+    /// How many.
+    members: u32,
+    /// What each takes at most, bits/s.
+    cap: f64,
+}
+
 #[derive(Debug, Clone)]
 struct Stream {
-    /// Where to where, and how many at most take how much each.
-    flows: Vec<(Ends, u32, f64)>,
+    flows: Vec<StreamFlow>,
     wires: Vec<u32>,
 }
 
@@ -38,7 +47,7 @@ impl Streams {
         fetches: u32,
         seed: u64,
     ) -> Result<Self, FabricError> {
-        let mut streams = Self { turns: Vec::new(), streams: Vec::new() };
+        let mut streams = Self { changes: Vec::new(), streams: Vec::new() };
         for (at, of) in background.iter().enumerate().filter(|(_, of)| of.streams > 0) {
             let rack = |name: &str| {
                 let known = statics.by_rack.get(name).copied();
@@ -50,29 +59,29 @@ impl Streams {
             let flows = flows(statics, (from, to), of.streams, links, fetches, offset);
             let number = streams.streams.len();
             streams.streams.push(Stream { flows, wires: Vec::new() });
-            streams.turns.push((of.start.as_secs_f64(), Turn::Begin(number)));
-            streams.turns.extend(of.end.map(|end| (end.max(of.start).as_secs_f64(), Turn::End(number))));
+            streams.changes.push((of.start.as_secs_f64(), StreamChange::Begin(number)));
+            streams.changes.extend(of.end.map(|end| (end.max(of.start).as_secs_f64(), StreamChange::End(number))));
         }
         // Stable, so that a stream of no length begins before it ends.
-        streams.turns.sort_by(|a, b| a.0.total_cmp(&b.0));
-        streams.turns.reverse();
+        streams.changes.sort_by(|a, b| a.0.total_cmp(&b.0));
+        streams.changes.reverse();
         Ok(streams)
     }
 
     pub(super) fn next_s(&self) -> Option<f64> {
-        self.turns.last().map(|turn| turn.0)
+        self.changes.last().map(|change| change.0)
     }
 
     /// What is due by now.
-    pub(super) fn turn(&mut self, now_s: f64, wires: &mut ActiveFlows) {
-        while let Some((_, turn)) = self.turns.pop_if(|turn| turn.0 <= now_s) {
-            match turn {
-                Turn::Begin(at) => {
+    pub(super) fn advance(&mut self, now_s: f64, wires: &mut ActiveFlows) {
+        while let Some((_, change)) = self.changes.pop_if(|change| change.0 <= now_s) {
+            match change {
+                StreamChange::Begin(at) => {
                     let stream = &mut self.streams[at];
                     let flows = stream.flows.iter();
-                    stream.wires = flows.map(|&(ends, members, cap)| wires.stream(ends, members, cap)).collect();
+                    stream.wires = flows.map(|flow| wires.stream(flow.ends, flow.members, flow.cap)).collect();
                 }
-                Turn::End(at) => self.streams[at].wires.drain(..).for_each(|wire| wires.stop(wire)),
+                StreamChange::End(at) => self.streams[at].wires.drain(..).for_each(|wire| wires.stop(wire)),
             }
         }
     }
@@ -87,11 +96,11 @@ fn flows(
     links: &Links,
     fetches: u32,
     offset: usize,
-) -> Vec<(Ends, u32, f64)> {
+) -> Vec<StreamFlow> {
     let [senders, readers] = [from, to].map(|rack| &statics.members[rack.at()]);
     let cap = |node: NodeIdx| links.nic_bits_per_s(node) / f64::from(fetches.max(1));
     if links.grain() == FlowGrain::Racks && from != to {
-        return vec![(Ends::Racks(from, to), streams, cap(readers[0]))];
+        return vec![StreamFlow { ends: Ends::Racks(from, to), members: streams, cap: cap(readers[0]) }];
     }
     let mut counts: BTreeMap<(NodeIdx, NodeIdx), u32> = BTreeMap::new();
     for stream in 0..streams as usize {
@@ -99,10 +108,10 @@ fn flows(
         let sender = senders[(stream + offset + usize::from(from == to)) % senders.len()];
         *counts.entry((sender, reader)).or_default() += 1;
     }
-    let laid = counts.into_iter().filter_map(|((sender, reader), count)| match links.grain() {
-        FlowGrain::Racks => Some((Ends::Into(reader), count, cap(reader))),
+    let laid = counts.into_iter().filter_map(|((sender, reader), members)| match links.grain() {
+        FlowGrain::Racks => Some(StreamFlow { ends: Ends::Into(reader), members, cap: cap(reader) }),
         FlowGrain::Nodes if sender == reader => None,
-        FlowGrain::Nodes => Some((Ends::Nodes(sender, reader), count, f64::INFINITY)),
+        FlowGrain::Nodes => Some(StreamFlow { ends: Ends::Nodes(sender, reader), members, cap: f64::INFINITY }),
     });
     laid.collect()
 }

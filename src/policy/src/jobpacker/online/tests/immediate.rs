@@ -315,7 +315,7 @@ fn a_run_that_asked_and_waits_later_goes_on_in_its_place() {
     assert_eq!(harness.plan_status(1).0, Some(0));
     assert!(elsewhere(maps).all(|node| harness.offer(node).is_none()));
     assert!(harness.offer(nodes(maps)[0]).is_some());
-    assert_eq!(harness.standing(), PlanFollowStats { followed: 1, ..PlanFollowStats::default() });
+    assert_eq!(harness.stats(), PlanFollowStats { followed: 1, ..PlanFollowStats::default() });
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn a_second_attempt_goes_on_in_its_applications_place_and_nobody_elses() {
     assert!((0..6).all(|_| harness.offer(nodes(maps)[1]).is_some()), "its maps run in their rack again");
     assert_eq!(harness.asks(2, Some("nightly"), [6, 1]).1, [Deviation::PlaceTaken]);
     assert_eq!(harness.counts(), [1, 1, 0]);
-    assert_eq!(harness.standing(), PlanFollowStats { followed: 1, unplanned: 1, ..PlanFollowStats::default() });
+    assert_eq!(harness.stats(), PlanFollowStats { followed: 1, unplanned: 1, ..PlanFollowStats::default() });
 }
 
 #[test]

@@ -134,8 +134,8 @@ impl DispatchHarness {
         self.now = self.now.plus(Micros::from_secs(2));
     }
 
-    fn standing(&mut self) -> PlanFollowStats {
-        self.state.of::<FollowState>().unwrap().standing()
+    fn stats(&mut self) -> PlanFollowStats {
+        self.state.of::<FollowState>().unwrap().stats()
     }
 
     fn problem(&self, jobs: Vec<ExpectedJob>) -> PlanProblem {
@@ -210,7 +210,7 @@ fn maps_of_a_planned_job_run_in_their_rack_and_nowhere_else() {
         assert!(harness.offer(nodes(maps)[nth % 2]).is_some_and(|task| &*task.group == "map"));
     }
     assert_eq!(harness.offer(nodes(maps)[0]), None, "its reduce waits for the maps");
-    assert_eq!(harness.standing(), PlanFollowStats { followed: 1, ..PlanFollowStats::default() });
+    assert_eq!(harness.stats(), PlanFollowStats { followed: 1, ..PlanFollowStats::default() });
 }
 
 #[test]
@@ -291,14 +291,14 @@ fn a_second_run_and_one_a_day_late_are_nobodys_plan() {
     harness.submit(1, Some("nightly"), 6, 1, Bytes(GB));
     harness.submit(2, Some("nightly"), 6, 1, Bytes(GB));
     assert_eq!(harness.offer(elsewhere(maps).next().unwrap()).unwrap().attempt, attempt(2));
-    assert_eq!(harness.standing(), PlanFollowStats { followed: 1, unplanned: 1, ..PlanFollowStats::default() });
+    assert_eq!(harness.stats(), PlanFollowStats { followed: 1, unplanned: 1, ..PlanFollowStats::default() });
 
     let mut late = DispatchHarness::packer();
     late.follow(&plan);
     late.now = Timestamp(7_200 * SECOND);
     late.submit(1, Some("nightly"), 6, 1, Bytes(GB));
     assert!(late.offer(elsewhere(maps).next().unwrap()).is_some());
-    assert_eq!(late.standing().unplanned, 1);
+    assert_eq!(late.stats().unplanned, 1);
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn a_plan_that_has_expired_is_refused_and_none_takes_back_what_was_planned() {
     harness.now = plan.until;
     harness.follow(&plan);
     assert!(harness.offer(away).is_some());
-    assert_eq!(harness.standing().expired, 1);
+    assert_eq!(harness.stats().expired, 1);
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn stages_in_a_dead_rack_go_anywhere() {
     assert_eq!(harness.offer(away), None);
     harness.fail_rack(maps.0);
     assert!(harness.offer(away).is_some());
-    assert!(harness.standing().released >= 1);
+    assert!(harness.stats().released >= 1);
 }
 
 #[test]
@@ -653,7 +653,7 @@ proptest! {
         let text = format!("slow_start = {slow_start}\nearly_reduces = {early_reduces}");
         let fair = crate::registry::build::<crate::baselines::fair::Fair>(toml::de::DeTable::parse(&text).unwrap()).unwrap();
         let corral = crate::registry::build::<Corral>(toml::de::DeTable::parse(&text).unwrap()).unwrap();
-        let mut desks = [corral, fair].map(|policy| {
+        let mut harnesses = [corral, fair].map(|policy| {
             let mut harness = DispatchHarness::packer();
             harness.state = policy.as_dispatch().unwrap().start();
             harness.dispatch = policy;
@@ -666,16 +666,16 @@ proptest! {
             if draw == 0 {
                 let tasks = [1 + below(&mut random, 9), below(&mut random, 4)];
                 let user = ["ann", "ben", "cy"][below(&mut random, 3) as usize];
-                desks.iter_mut().for_each(|harness| { harness.submit_of(user, step, Some("key"), tasks, Bytes(GB)); });
+                harnesses.iter_mut().for_each(|harness| { harness.submit_of(user, step, Some("key"), tasks, Bytes(GB)); });
             } else if draw < 7 {
                 let node = below(&mut random, 8);
-                let [one, other] = desks.each_mut().map(|harness| harness.offer(node));
+                let [one, other] = harnesses.each_mut().map(|harness| harness.offer(node));
                 prop_assert_eq!(&one, &other);
                 running.extend(one.map(|task| (task, node)));
             } else if !running.is_empty() {
                 let (task, node) = running.swap_remove(below(&mut random, running.len() as u32) as usize);
                 let failed = below(&mut random, 5) == 0;
-                desks.iter_mut().for_each(|harness| harness.end(task.clone(), node, failed));
+                harnesses.iter_mut().for_each(|harness| harness.end(task.clone(), node, failed));
             }
         }
     }

@@ -9,6 +9,7 @@
 use super::super::active_flows::NO_WIRE;
 use super::super::{Arrived, JobNo};
 use super::batch::{Batch, Seen};
+use super::job::LostOutput;
 use super::{ARRIVED, OUTSIDE, Outside, Shuffle};
 use crate::settings::FlowGrain;
 use hintd_model::units::NodeIdx;
@@ -18,19 +19,19 @@ impl Shuffle {
     pub(in super::super) fn map_lost(&mut self, job: JobNo, map: u32, node: NodeIdx, out: &mut Outside<'_>) -> bool {
         let place = self.place(node, out.wires);
         let Some(of) = self.jobs.get_mut(job.at()).and_then(Option::as_deref_mut) else { return false };
-        let Some((source, turn, bytes)) = of.lose_output(map, place, node) else { return false };
+        let Some(LostOutput { source, turn, bytes }) = of.lose_output(map, place, node) else { return false };
         let mut have = of.arrived;
         for at in of.batches.clone() {
             let batch = &mut self.batches[at as usize];
-            match batch.standing(map, source, turn) {
-                Standing::Needs => continue,
-                Standing::Has => {
+            match batch.output_state(map, source, turn) {
+                OutputState::Needs => continue,
+                OutputState::Has => {
                     have += batch.members.len() as u32;
                     if !batch.spared.contains(&map) {
                         batch.spared.push(map);
                     }
                 }
-                Standing::Fetches(slot) => self.cut(at, slot, bytes, out),
+                OutputState::Fetches(slot) => self.cut(at, slot, bytes, out),
             }
             let batch = &mut self.batches[at as usize];
             batch.seen[source].bytes -= bytes;
@@ -186,8 +187,8 @@ impl Shuffle {
     }
 }
 
-/// How a batch stands to one map's output.
-enum Standing {
+/// What a batch has of one map's output.
+enum OutputState {
     /// It has not begun to fetch it.
     Needs,
     /// It has it.
@@ -197,17 +198,17 @@ enum Standing {
 }
 
 impl Batch {
-    fn standing(&self, map: u32, source: usize, turn: u32) -> Standing {
+    fn output_state(&self, map: u32, source: usize, turn: u32) -> OutputState {
         if self.spared.contains(&map) {
-            return Standing::Has;
+            return OutputState::Has;
         }
         let under = |fetch: &super::batch::Fetch| {
             fetch.source as usize == source && (fetch.turns.0..=fetch.turns.1).contains(&turn)
         };
         match self.under.iter().position(under) {
-            Some(slot) => Standing::Fetches(slot),
-            None if self.seen.get(source).is_some_and(|seen| turn <= seen.turn) => Standing::Has,
-            None => Standing::Needs,
+            Some(slot) => OutputState::Fetches(slot),
+            None if self.seen.get(source).is_some_and(|seen| turn <= seen.turn) => OutputState::Has,
+            None => OutputState::Needs,
         }
     }
 }

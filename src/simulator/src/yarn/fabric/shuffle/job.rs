@@ -48,6 +48,15 @@ struct Output {
     turn: u32,
 }
 
+/// A map's output that is gone.
+pub(super) struct LostOutput {
+    /// Where it lay, among the job's sources.
+    pub(super) source: usize,
+    /// Its turn among its source's outputs.
+    pub(super) turn: u32,
+    pub(super) bytes: u64,
+}
+
 /// What lies in one place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
@@ -121,8 +130,8 @@ impl Job {
         *source as usize
     }
 
-    /// Takes a map's output away; gives its source, its turn and its bytes, if there was any.
-    pub(super) fn lose_output(&mut self, map: u32, place: u32, node: NodeIdx) -> Option<(usize, u32, u64)> {
+    /// Takes a map's output away, if there was any.
+    pub(super) fn lose_output(&mut self, map: u32, place: u32, node: NodeIdx) -> Option<LostOutput> {
         let output = self.outputs.get_mut(map as usize)?;
         let (bytes, turn) = (std::mem::take(&mut output.bytes), output.turn);
         if bytes == 0 {
@@ -137,7 +146,7 @@ impl Job {
             self.by_node[at].1 = self.by_node[at].1.saturating_sub(bytes);
         }
         self.lost.push(map);
-        Some((source, turn, bytes))
+        Some(LostOutput { source, turn, bytes })
     }
 
     pub(super) fn held_on(&self, node: NodeIdx) -> u64 {
