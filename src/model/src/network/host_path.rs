@@ -1,6 +1,7 @@
 //! Routes from host to host in directed links, and what stands between two that have none.
 
-use super::graph::{Network, Tier};
+use super::graph::Network;
+use super::tier::Tier;
 use super::maxmin::directions;
 use super::path_table::{PairPaths, PathTable};
 use crate::units::{DirectedLinkIdx, LinkIdx, VertexIdx};
