@@ -68,7 +68,7 @@ fn measurements(sample: &Sample, pairs: &[(u32, u32, u32)]) -> LatencyModel {
     for &(a, b, rtt) in pairs {
         let (a, b) = (NodeIdx(a), NodeIdx(b));
         let racks = (sample.snapshot.rack(a), sample.snapshot.rack(b));
-        model.observe((a, b), racks, (0, &[rtt], now), now).unwrap();
+        model.observe((a, b), racks, RoundTrips { path: 0, rtts: &[rtt], at: now }, now).unwrap();
     }
     model
 }
