@@ -9,7 +9,7 @@ use crate::{Budget, Definition, Ended, GroupProblem, Place, PlaceProblem, Placem
 use hintd_model::cluster::{EdgePattern, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::network::latency::slow_peers::{PacketTimes, SlowPeer, SlowPeers, SlowPeersState};
-use hintd_model::network::latency::{Basis, LatencyModel};
+use hintd_model::network::latency::{Basis, LatencyModel, RoundTrips};
 use hintd_model::units::{Bytes, GroupIdx, Micros, NodeIdx, RackIdx, Timestamp};
 use proptest::prelude::*;
 
