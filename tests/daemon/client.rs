@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tonic::{Code, Status};
-use v1::follow_message::Advice;
+use v1::follow_message::Advice as WireAdvice;
 
 /// Long enough for any answer of a daemon that is there, short enough to be waited for in vain.
 const BRIEF: Duration = Duration::from_millis(200);
@@ -363,7 +363,7 @@ async fn a_follower_goes_on_after_a_restart_and_ends_with_the_attempt() {
     feed.send(foreign(1)).await.unwrap();
     let told = loop {
         let told = next(&mut follower).await;
-        if !matches!(told.advice, Some(Advice::Gap(_))) {
+        if !matches!(told.advice, Some(WireAdvice::Gap(_))) {
             break told;
         }
     };

@@ -13,7 +13,7 @@ use super::table::{COOKIE_MASK, Command, InstalledEntries, Layer, Table, Transla
 use super::watch::View;
 use crate::rest_client::{Rest, RestError, backoff};
 use crate::runtime::Daemon;
-use crate::runtime::watchers::Watching;
+use crate::runtime::watchers::{WatchCaller, Watching};
 use crate::telemetry::sdn::{Asked, RuleResult, SdnMetrics};
 use hintd_engine::{Phase, Proof, Refusal, RouteUpdate, RuleAction, WatchScope, WatchedPair};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -441,7 +441,8 @@ impl Installer {
     async fn watch(&self) -> Result<Watching, Refusal> {
         let scope = WatchScope { pairs: Vec::new(), flows: true, installs: true, circuits: false, resume_after: None };
         let most = self.daemon.settings().watch;
-        self.daemon.watch(WATCHER.into(), (Proof::Trusted, None), scope, most).await
+        let caller = WatchCaller { watcher: WATCHER.into(), proof: Proof::Trusted, peer: None };
+        self.daemon.watch(caller, scope, most).await
     }
 
     async fn acknowledge(&self, number: u64, refused: Vec<(WatchedPair, String)>) -> Result<u64, Refusal> {

@@ -187,6 +187,7 @@ pub fn summary(network: &Network) -> NetworkSummary {
 mod tests {
     use super::super::build::{self, TreeSpec};
     use super::super::document::{HostEntry, LinkEntry, NetworkDocument, SwitchEntry};
+    use super::super::problem::Severity;
     use super::*;
 
     /// Paper 001's testbed as a document, without problems.

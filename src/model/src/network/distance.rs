@@ -233,7 +233,7 @@ fn climb(levels: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::super::build::{self, FatTreeSpec, TreeSpec};
-    use super::super::graph::Tier;
+    use super::super::tier::Tier;
     use super::super::testing::{hop_counts, random_network};
     use super::*;
     use crate::units::BitsPerSec;

@@ -3,7 +3,7 @@
 use super::check;
 use super::graph::{Link, Network, VertexKind};
 use super::optical::OpticalSection;
-use super::problem::{NETWORK_FORMAT, NetworkProblem, Severity};
+use super::problem::{LEAST_CAPACITY, NETWORK_FORMAT, NetworkProblem, Severity};
 use super::tier::Tier;
 use crate::units::{BitsPerSec, HostName, LinkName, VertexIdx};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -107,7 +107,7 @@ impl NetworkDocument {
         });
         read.links = entries(fields, "links", &mut broken, |entry| {
             let [id, a, b] = ["id", "a", "b"].map(|field| text(entry, field));
-            let bits_per_s = check::LEAST_CAPACITY.0 as i64;
+            let bits_per_s = LEAST_CAPACITY.0 as i64;
             Some(LinkEntry { id: id?.as_str().into(), a: a?, b: b?, bits_per_s, up: true, one_way: false })
         });
         match fields.get("optical").map(OpticalSection::deserialize) {
@@ -246,7 +246,7 @@ impl Reader {
         }
         match (a, b) {
             (Some(a), Some(b)) if a != b => {
-                let capacity = capacity.unwrap_or(check::LEAST_CAPACITY);
+                let capacity = capacity.unwrap_or(LEAST_CAPACITY);
                 self.network.push_link(Link { name: link, a, b, capacity, up: entry.up });
             }
             (Some(a), Some(_)) => {

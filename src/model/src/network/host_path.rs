@@ -1,8 +1,9 @@
 //! Routes from host to host in directed links, and what stands between two that have none.
 
-use super::graph::{Network, Tier};
+use super::graph::Network;
 use super::maxmin::directions;
 use super::path_table::{PairPaths, PathTable};
+use super::tier::Tier;
 use crate::units::{DirectedLinkIdx, LinkIdx, VertexIdx};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;

@@ -396,7 +396,7 @@ impl PathIndex {
 #[cfg(test)]
 mod tests {
     use super::super::build::{self, FatTreeSpec, TreeSpec};
-    use super::super::graph::Tier;
+    use super::super::tier::Tier;
     use super::super::testing::{CAPACITY, hop_counts, random_network};
     use super::*;
     use proptest::prelude::*;

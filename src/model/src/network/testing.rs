@@ -1,6 +1,7 @@
 //! Random networks and naive oracles for the tests of this room.
 
-use super::graph::{Network, Tier};
+use super::graph::Network;
+use super::tier::Tier;
 use crate::units::{BitsPerSec, LinkIdx, VertexIdx};
 use petgraph::algo::dijkstra;
 use petgraph::visit::{EdgeFiltered, NodeFiltered};

@@ -6,8 +6,8 @@ use crate::sample::{Sample, cluster};
 use crate::{Budget, Definition, Rebalance};
 use hintd_model::cluster::Resource;
 use hintd_model::network::build::{TreeSpec, tree};
-use hintd_model::network::latency::LatencyModel;
 use hintd_model::network::latency::slow_peers::{PacketTimes, SlowPeer, SlowPeers, SlowPeersState};
+use hintd_model::network::latency::{LatencyModel, RoundTrips};
 use hintd_model::units::{ApplicationId, AttemptId, Bytes, ContainerId, Micros, NodeIdx, RackIdx};
 
 const UNIT: Resource = Resource::new(1024, 1);
@@ -21,7 +21,7 @@ fn testbed(measured: &[(u32, u32)]) -> Sample {
     for &(node, rtt) in measured {
         let (from, to) = (NodeIdx(ROOT), NodeIdx(node));
         let racks = (sample.snapshot.rack(from), sample.snapshot.rack(to));
-        model.observe((from, to), racks, (0, &[rtt], now), now).unwrap();
+        model.observe((from, to), racks, RoundTrips { path: 0, rtts: &[rtt], at: now }, now).unwrap();
     }
     sample.snapshot.latency = model.table().clone();
     sample
@@ -231,7 +231,14 @@ fn packets_that_take_long_move_nothing_away_and_nothing_there() {
         let rows = row(6).chain(row(7)).collect();
         let (mut model, racks) = (LatencyModel::default(), |node| (RackIdx(0), RackIdx(node / 4)));
         for (node, rtt) in [(3, 30), (4, 900)] {
-            model.observe((NodeIdx(ROOT), NodeIdx(node)), racks(node), (0, &[rtt], now), now).unwrap();
+            model
+                .observe(
+                    (NodeIdx(ROOT), NodeIdx(node)),
+                    racks(node),
+                    RoundTrips { path: 0, rtts: &[rtt], at: now },
+                    now,
+                )
+                .unwrap();
         }
         model.set_slow_peers(SlowPeers::new(SlowPeersState::On, (now, Micros::from_secs(600)), rows));
         sample.snapshot.latency = model.table().clone();

@@ -9,7 +9,7 @@ use crate::{Budget, Definition, Ended, GroupProblem, Place, PlaceProblem, Placem
 use hintd_model::cluster::{EdgePattern, Resource};
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::network::latency::slow_peers::{PacketTimes, SlowPeer, SlowPeers, SlowPeersState};
-use hintd_model::network::latency::{Basis, LatencyModel};
+use hintd_model::network::latency::{Basis, LatencyModel, RoundTrips};
 use hintd_model::units::{Bytes, GroupIdx, Micros, NodeIdx, RackIdx, Timestamp};
 use proptest::prelude::*;
 
@@ -68,7 +68,7 @@ fn measurements(sample: &Sample, pairs: &[(u32, u32, u32)]) -> LatencyModel {
     for &(a, b, rtt) in pairs {
         let (a, b) = (NodeIdx(a), NodeIdx(b));
         let racks = (sample.snapshot.rack(a), sample.snapshot.rack(b));
-        model.observe((a, b), racks, (0, &[rtt], now), now).unwrap();
+        model.observe((a, b), racks, RoundTrips { path: 0, rtts: &[rtt], at: now }, now).unwrap();
     }
     model
 }

@@ -7,7 +7,7 @@ use crate::sample::{Sample, cluster};
 use crate::{Budget, Definition, Ended, GroupProblem, Place, PlaceProblem, PlaceTogether, Placement, Together, check};
 use hintd_model::cluster::{Calculator, EdgePattern, Gang, Overlay, Resource, SizeRules};
 use hintd_model::network::build::{TreeSpec, tree};
-use hintd_model::network::latency::LatencyModel;
+use hintd_model::network::latency::{LatencyModel, RoundTrips};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
 use proptest::prelude::*;
 use rand::rngs::ChaCha8Rng;
@@ -60,7 +60,7 @@ impl Case {
         for &(a, b, rtt) in self.rtts.iter().filter(|(a, b, _)| a != b && a.max(b) < &(nodes as u32)) {
             let (a, b) = (NodeIdx(a), NodeIdx(b));
             let racks = (sample.snapshot.rack(a), sample.snapshot.rack(b));
-            model.observe((a, b), racks, (0, &[rtt], now), now).unwrap();
+            model.observe((a, b), racks, RoundTrips { path: 0, rtts: &[rtt], at: now }, now).unwrap();
         }
         sample.snapshot.latency = model.table().clone();
         sample

@@ -17,7 +17,7 @@ use crate::times::micros;
 use hintd_engine::records::{DecidedRequest, Probe, RequestOutcome};
 use hintd_engine::{
     Answer, ExplainedLease, Generation, ImmediateRequest, Mode, PackedAnswer, Participation, PlacerSettings,
-    PlannedRun, Proof, Proposal, Refusal, Token, is_chained, late_of, may_gather, may_wait, propose,
+    PlannedRun, Proof, Proposal, Refusal, Token, is_chained, late_of, may_gather, may_wait,
 };
 use hintd_model::cluster::{Dataset, HintRequest};
 use hintd_model::units::{DecisionId, Micros, RequestId};

@@ -3,10 +3,9 @@
 use super::super::command::{Command, PlanCall, PlanProgress, RolledBack};
 use super::Daemon;
 use super::search::policies;
-use hintd_engine::plans::check_name;
 use hintd_engine::plans::homes::DataHomes;
 use hintd_engine::plans::replicas::{ReplicaPlan, ReplicaRequest};
-use hintd_engine::plans::validate_plan;
+use hintd_engine::plans::{KeptPlan, check_name, validate_plan};
 use hintd_engine::{PlanView, Refusal};
 use hintd_model::units::Micros;
 use hintd_policy::plan::Plan;

@@ -163,7 +163,7 @@ fn runs_until_stopped(rng: &mut ChaCha8Rng, (runs, slower, sigma): (u32, f64, f6
     (1..=runs).find(|_| {
         let (held_out, time) = (rng.random::<bool>(), times.sample(rng));
         let (arm, time) = if held_out { (Arm::HeldOut, time) } else { (Arm::Hinted, time * slower) };
-        known.add((0.5, arm, Micros((time * 1e6) as u64)), Scope::Key, settings.runs, Timestamp(0));
+        known.add(EndedRun { share: 0.5, arm, took: Micros((time * 1e6) as u64) }, Scope::Key, settings.runs, Timestamp(0));
         known.is_harmed(settings.margin)
     })
 }
@@ -174,7 +174,7 @@ fn slower_by_chance(rng: &mut ChaCha8Rng, runs: u32) -> bool {
     (0..runs).any(|_| {
         let arm = if rng.random::<bool>() { Arm::HeldOut } else { Arm::Hinted };
         let took = Micros((times.sample(rng) * 1e6) as u64);
-        known.add((0.5, arm, took), Scope::Queue, WorthSettings::default().runs, Timestamp(0));
+        known.add(EndedRun { share: 0.5, arm, took }, Scope::Queue, WorthSettings::default().runs, Timestamp(0));
         known.is_harmed(WorthSettings::default().margin)
     })
 }

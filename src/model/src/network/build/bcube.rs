@@ -2,7 +2,8 @@
 //! Server-centric Network Architecture for Modular Data Centers", 2009).
 
 use super::{BuildError, BuiltNetwork, HostPlace, MOST_HOSTS, digits, join, numbered, positive};
-use crate::network::graph::{Network, Tier};
+use crate::network::graph::Network;
+use crate::network::tier::Tier;
 use crate::units::{BitsPerSec, HostName, RackPath, VertexIdx};
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,8 @@
 //! Fat-trees of equal switches (Al-Fares et al., "A Scalable, Commodity Data Center Network Architecture", 2008).
 
 use super::{BuildError, BuiltNetwork, HostPlace, MOST_HOSTS, Rack, fill_racks, join, numbered, positive};
-use crate::network::graph::{Network, Tier};
+use crate::network::graph::Network;
+use crate::network::tier::Tier;
 use crate::units::{BitsPerSec, VertexIdx};
 use serde::{Deserialize, Serialize};
 

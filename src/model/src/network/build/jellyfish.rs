@@ -1,7 +1,8 @@
 //! Jellyfish: random regular graphs of switches (Singla et al., "Jellyfish: Networking Data Centers Randomly", 2012).
 
 use super::{BuildError, BuiltNetwork, HostPlace, MOST_HOSTS, Rack, digits, fill_racks, join, numbered, positive};
-use crate::network::graph::{Network, Tier};
+use crate::network::graph::Network;
+use crate::network::tier::Tier;
 use crate::units::BitsPerSec;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -1,7 +1,8 @@
 //! Trees of two or three levels.
 
 use super::{BuildError, BuiltNetwork, HostPlace, MOST_HOSTS, Rack, fill_racks, join, numbered, positive};
-use crate::network::graph::{Network, Tier};
+use crate::network::graph::Network;
+use crate::network::tier::Tier;
 use crate::units::BitsPerSec;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,8 @@
 //! Network", 2009).
 
 use super::{BuildError, BuiltNetwork, HostPlace, MOST_HOSTS, Rack, digits, fill_racks, join, numbered, positive};
-use crate::network::graph::{Network, Tier};
+use crate::network::graph::Network;
+use crate::network::tier::Tier;
 use crate::units::{BitsPerSec, VertexIdx};
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,8 @@
 use super::problem::ChainProblem;
 use super::route::BoxLoads;
 use super::{Chain, Chains};
-use crate::network::graph::{Network, Tier};
+use crate::network::graph::Network;
+use crate::network::tier::Tier;
 use crate::network::host_path::cut;
 use crate::units::{BitsPerSec, BoxIdx, ChainIdx, VertexIdx};
 use petgraph::unionfind::UnionFind;

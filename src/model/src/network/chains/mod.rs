@@ -37,7 +37,8 @@ pub use route::{
 };
 pub use rule::FlowFacts;
 
-use super::graph::{Network, Tier};
+use super::graph::Network;
+use super::tier::Tier;
 use crate::solve::nearest;
 use crate::units::{BitsPerSec, BoxIdx, ChainIdx, VertexIdx};
 use rule::Rule;

@@ -1,7 +1,8 @@
 //! Boxes on generated networks, as 002 §6 and its Figure 6 draw them, and chains drawn for flows.
 
 use super::document::BoxEntry;
-use crate::network::graph::{Network, Tier};
+use crate::network::graph::Network;
+use crate::network::tier::Tier;
 use crate::units::BitsPerSec;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;

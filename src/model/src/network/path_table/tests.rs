@@ -6,7 +6,7 @@ mod same_paths;
 use super::links::{link_hash, pair_key, path_hash};
 use super::*;
 use crate::network::build::{self, FatTreeSpec, HybridSpec, JellyfishSpec, TreeSpec};
-use crate::network::graph::Tier;
+use crate::network::tier::Tier;
 use crate::network::testing::{CAPACITY, random_network};
 use pathfinding::prelude::yen;
 use proptest::prelude::*;

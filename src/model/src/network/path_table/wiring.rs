@@ -1,6 +1,7 @@
 //! The packet switches and their ports, numbered once and for all, and which links are usable now.
 
-use crate::network::graph::{Network, Tier};
+use crate::network::graph::Network;
+use crate::network::tier::Tier;
 use crate::units::{LinkIdx, VertexIdx};
 use std::collections::VecDeque;
 use std::sync::Arc;

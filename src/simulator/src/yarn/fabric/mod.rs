@@ -362,7 +362,7 @@ impl Fabric {
                 self.ended(owner);
             }
             self.owners = owners;
-            self.streams.turn(at_s, &mut self.wires);
+            self.streams.advance(at_s, &mut self.wires);
             let (shuffle, mut out) = self.parts();
             shuffle.begin(at_s, &mut out);
         }
