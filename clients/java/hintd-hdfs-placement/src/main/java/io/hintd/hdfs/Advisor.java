@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -322,9 +323,20 @@ class Advisor implements AutoCloseable {
         || type == Character.PARAGRAPH_SEPARATOR;
   }
 
+  /** A map that is full drops one for each that comes: of a smaller one the rest goes here. */
+  private void resize(int max) {
+    synchronized (files) {
+      cacheMax = max;
+      for (Iterator<File> eldest = files.values().iterator(); files.size() > max; ) {
+        eldest.next();
+        eldest.remove();
+      }
+    }
+  }
+
   /** Called every second: makes a client where there is none of this address. Slow: never on a thread that clients wait for. */
   synchronized void use(Settings settings) {
-    cacheMax = settings.cache;
+    resize(settings.cache);
     giveUpLost(settings, nowMs());
     if (settings.mode == Settings.Mode.OFF) {
       close();

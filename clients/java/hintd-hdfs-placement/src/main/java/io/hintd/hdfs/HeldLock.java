@@ -1,6 +1,8 @@
 package io.hintd.hdfs;
 
 import java.lang.reflect.Field;
+import org.apache.hadoop.hdfs.server.blockmanagement.BlockManager;
+import org.apache.hadoop.hdfs.server.blockmanagement.BlockPlacementPolicy;
 import org.apache.hadoop.hdfs.server.blockmanagement.BlockPlacementPolicyDefault;
 import org.apache.hadoop.hdfs.server.namenode.Namesystem;
 
@@ -28,13 +30,30 @@ final class HeldLock {
   /** Of the policy's NameNode; null: it does not say, and nothing may be asked. */
   static HeldLock of(BlockPlacementPolicyDefault policy) {
     try {
-      Object stats = stats(policy);
-      Object manager = field(stats.getClass(), "this$0").get(stats);
+      Object manager = manager(policy);
       Object found = field(manager.getClass(), "namesystem").get(manager);
       return found instanceof Namesystem ? new HeldLock((Namesystem) found) : null;
     } catch (ReflectiveOperationException | RuntimeException other) {
       return null;
     }
+  }
+
+  /**
+   * The policy that its NameNode asks for replicas; null: the NameNode has none yet, or does not say. Another object of the same
+   * class may be asked for erasure-coded files, and no block says which it is.
+   */
+  static BlockPlacementPolicy ofReplicas(BlockPlacementPolicyDefault policy) {
+    try {
+      Object manager = manager(policy);
+      return ((BlockManager) field(manager.getClass(), "blockManager").get(manager)).getBlockPlacementPolicy();
+    } catch (ReflectiveOperationException | RuntimeException other) {
+      return null;
+    }
+  }
+
+  private static Object manager(BlockPlacementPolicyDefault policy) throws ReflectiveOperationException {
+    Object stats = stats(policy);
+    return field(stats.getClass(), "this$0").get(stats);
   }
 
   private static Object stats(BlockPlacementPolicyDefault policy) throws ReflectiveOperationException {

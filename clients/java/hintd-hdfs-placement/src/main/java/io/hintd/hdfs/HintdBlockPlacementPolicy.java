@@ -13,6 +13,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.StorageType;
 import org.apache.hadoop.hdfs.AddBlockFlag;
 import org.apache.hadoop.hdfs.protocol.BlockStoragePolicy;
+import org.apache.hadoop.hdfs.server.blockmanagement.BlockPlacementPolicy;
 import org.apache.hadoop.hdfs.server.blockmanagement.BlockPlacementPolicyDefault;
 import org.apache.hadoop.hdfs.server.blockmanagement.DatanodeDescriptor;
 import org.apache.hadoop.hdfs.server.blockmanagement.DatanodeStorageInfo;
@@ -42,8 +43,11 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
   /** Null: not started, or no NameNode's. */
   private volatile SettingsFile<Settings> settings;
   private volatile HeldLock lock;
-  /** Looks that found no NameNode around it. Only one thread looks. */
+  /** Looks that found no NameNode around it, or another policy that is asked for replicas. Only one thread looks. */
   private int looksOutside;
+  private int looksBeside;
+  /** Asked for replicas, where this one is asked for erasure-coded files; null: this one is, or that is none of ours. */
+  private volatile HintdBlockPlacementPolicy beside;
   private Thread upkeep;
 
   /** The block that this thread chooses targets for. */
@@ -131,6 +135,17 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
   }
 
   private boolean start() {
+    BlockPlacementPolicy replicas = HeldLock.ofReplicas(this);
+    if (replicas != this && ++looksBeside < 2) {
+      return true; // the NameNode has not set it yet
+    }
+    if (replicas != this && replicas != null) {
+      beside = replicas instanceof HintdBlockPlacementPolicy ? (HintdBlockPlacementPolicy) replicas : null;
+      LOG.warn(
+          "hintd: dfs.block.placement.ec.classname names {}: erasure-coded files know no home, and go where HDFS's default puts "
+              + "replicas; left out, HDFS spreads them evenly over racks", getClass().getName());
+      return false;
+    }
     String name = conf.get(FILE, "");
     File file = name.isEmpty() ? null : new File(name);
     lock = HeldLock.of(this);
@@ -193,6 +208,11 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
 
   /** The home of a new block; null: none is known, or nobody may ask. */
   private Home advised(String written, int replicas) {
+    HintdBlockPlacementPolicy counting = beside;
+    if (counting != null) {
+      counting.countErasureCoded();
+      return null;
+    }
     SettingsFile<Settings> file = settings;
     if (file == null || file.now().mode == Settings.Mode.OFF || written == null || replicas < 1) {
       return null;
@@ -220,6 +240,14 @@ public class HintdBlockPlacementPolicy extends BlockPlacementPolicyDefault imple
       // Errors, too: no block may fail for hintd's sake.
       failed(wrong);
       return null;
+    }
+  }
+
+  private void countErasureCoded() {
+    SettingsFile<Settings> file = settings;
+    if (file != null && file.now().mode != Settings.Mode.OFF) {
+      counters.newBlocks.increment();
+      counters.leftAlone("erasure_coded");
     }
   }
 

@@ -41,10 +41,14 @@ class AdvisorTest {
 
   @BeforeEach
   void connect() throws IOException {
-    Properties properties = new Properties();
-    properties.load(new StringReader("address=127.0.0.1:1\ntimeout-ms=0\nbreaker-failures=1000"));
-    settings = Settings.of(properties);
+    settings = settings("breaker-failures=1000");
     advisor.use(settings);
+  }
+
+  private static Settings settings(String line) throws IOException {
+    Properties properties = new Properties();
+    properties.load(new StringReader("address=127.0.0.1:1\ntimeout-ms=0\n" + line));
+    return Settings.of(properties);
   }
 
   @AfterEach
@@ -154,6 +158,53 @@ class AdvisorTest {
     assertEquals("/rack" + (299 * FOR_ALL + 1), advisor.rack("/in/299", settings).rack);
     assertEquals(1, counters.remembered.sum());
     assertEquals("/rack" + 300 * FOR_ALL, advisor.rack("/in/0", settings).rack, "it was forgotten, and is asked for again");
+  }
+
+  @Test
+  void smallFilesByTheTenThousandAreOneQuestionEachAndNoMoreAreRememberedThanItSays() throws IOException {
+    settings = settings("cache=1000");
+    advisor.use(settings);
+    answers = () -> answer(Collections.singletonList("/rack1"));
+    long asked = 20_000;
+    for (int file = 0; file < asked; file++) {
+      assertEquals("/rack1", advisor.rack("/in/small-" + file, settings).rack);
+    }
+    assertEquals(asked, counters.asked.sum());
+    for (int file = 19_000; file < asked; file++) {
+      assertEquals("/rack1", advisor.rack("/in/small-" + file, settings).rack);
+    }
+    assertEquals(asked, counters.asked.sum(), "the last thousand are remembered");
+    assertEquals(1_000, counters.remembered.sum());
+    advisor.rack("/in/small-18999", settings);
+    assertEquals(asked + 1, counters.asked.sum(), "and no others");
+    settings = settings("cache=10");
+    advisor.use(settings);
+    advisor.rack("/in/small-19990", settings);
+    assertEquals(asked + 2, counters.asked.sum(), "nor more than it says from now on");
+    advisor.rack("/in/small-18999", settings);
+    assertEquals(asked + 2, counters.asked.sum());
+  }
+
+  @Test
+  void whileNothingAnswersOrAllFailsTenThousandFilesAreFewQuestions() throws IOException {
+    settings = settings("breaker-failures=3\nbreaker-open-ms=3600000");
+    List<CompletableFuture<ReplicasResponse>> lost = new ArrayList<>();
+    answers =
+        () -> {
+          lost.add(new CompletableFuture<>());
+          return lost.get(lost.size() - 1);
+        };
+    for (int file = 0; file < 10_000; file++) {
+      assertNull(advisor.rack("/in/small-" + file, settings));
+    }
+    assertEquals(settings.waiting, counters.asked.sum());
+    assertEquals(10_000L - settings.waiting, counters.getLeftAlone().get("busy"));
+    lost.forEach(one -> one.completeExceptionally(new IOException("gone")));
+    for (int file = 10_000; file < 20_000; file++) {
+      assertNull(advisor.rack("/in/small-" + file, settings));
+    }
+    assertEquals(settings.waiting, counters.asked.sum(), "three failures in a row: nobody asks");
+    assertEquals(10_000L, counters.getLeftAlone().get("breaker_open"));
   }
 
   @Test

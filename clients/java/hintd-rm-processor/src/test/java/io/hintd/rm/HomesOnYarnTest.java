@@ -128,6 +128,8 @@ class HomesOnYarnTest {
     final TreeMap<String, Integer> table = new TreeMap<>();
     final TreeSet<String> changed = new TreeSet<>();
     final Map<ContainerId, Long> running = new HashMap<>();
+    /** Hosts of the replicas that a map reads. */
+    final Map<ContainerId, List<String>> reading = new HashMap<>();
     /** Where containers came. */
     final List<String> mapsAt = new ArrayList<>();
     final List<String> reducesAt = new ArrayList<>();
@@ -232,8 +234,19 @@ class HomesOnYarnTest {
       }
       waiting.remove(best);
       add(best, -1);
+      reading.put(given.getId(), best);
       mapsAt.add(host);
       running.put(given.getId(), now + 1_000L * mapSeconds);
+    }
+
+    /** All its maps are taken away, and wait again. */
+    void preempted() {
+      for (ContainerId map : new TreeSet<>(running.keySet())) {
+        yarn.preempt(id, map);
+        running.remove(map);
+        waiting.add(reading.get(map));
+        add(reading.get(map), 1);
+      }
     }
 
     private ResourceRequest row(Key key, String name, int count) {
@@ -481,5 +494,44 @@ class HomesOnYarnTest {
     assertEquals(1, count("ended_no_nodes"), job::say);
     assertEquals(0, count("narrowed"), job::say);
     assertTrue(yarn.cluster.takes(Resource.newInstance(1024 * ROOM, 100)).test(host(0)), "this scheduler goes by memory alone");
+  }
+
+  @Test
+  void mapsThatAreTakenFromTheirHomeWaitThereAnewAndThenGoElsewhere() throws Exception {
+    Job job = new Job(600, 1024, 0).maps(3, host(0), away()).maps(3, host(1), away());
+    run(5, () -> job.waiting.isEmpty());
+    assertEquals(6, job.atHome(job.mapsAt), job::say);
+    run(40, () -> false); // longer than anybody waits for a home
+    job.preempted();
+    Job hog = new Job(600, 1024, 0).maps(3, host(0)).maps(3, host(1));
+    hog.heartbeat();
+    yarn.beat(); // before the first heartbeat of who lost them
+    run(29, () -> false);
+    assertEquals(6, job.mapsAt.size(), job::say);
+    assertTrue(run(60, () -> job.waiting.isEmpty()) < 10, job::say);
+    assertEquals(6, job.atHome(job.mapsAt), "all others came elsewhere: " + job.say());
+    assertEquals(12, job.mapsAt.size(), job::say);
+    assertTrue(job.longest <= 1_000L * BOUND_S, job::say);
+    assertEquals(1, count("ended_waited"), job::say);
+  }
+
+  @Test
+  void whatIsTakenBeforeTheJobHearsOfItStaysStrictNoLongerThanTheRest() throws Exception {
+    Job hog = new Job(600, 1024, 0).maps(ROOM, host(1));
+    run(5, () -> hog.waiting.isEmpty());
+    Job job = new Job(5, 1024, 0).maps(2, host(0), away());
+    job.heartbeat();
+    assertEquals(ROOM + 2, count("narrowed"), job::say);
+    for (int again = 0; again < 3; again++) {
+      yarn.beat(host(0));
+      assertTrue(yarn.preemptUnheard(job.id, MAPS) && yarn.preemptUnheard(job.id, MAPS), "both came, and are gone");
+    }
+    yarn.state(host(0), NodeState.DECOMMISSIONING);
+    run(29, () -> false);
+    assertEquals(0, job.mapsAt.size(), job::say);
+    assertTrue(run(60, () -> job.waiting.isEmpty()) < 10, job::say);
+    assertEquals(0, job.atHome(job.mapsAt), job::say);
+    assertEquals(2, job.mapsAt.size(), job::say);
+    assertTrue(job.longest <= 1_000L * BOUND_S, job::say);
   }
 }
