@@ -427,7 +427,7 @@ impl FeedRegistries {
         {
             let mut network = self.network_registry();
             network.check_link(&link)?;
-            network.measured(&link);
+            network.measured(&link, load);
         }
         self.measured().loads.insert(link, load);
         self.wake();

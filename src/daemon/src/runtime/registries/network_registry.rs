@@ -3,7 +3,7 @@
 use super::link_states::{DownLink, LinkStates, LinkTold, LostLinks};
 use super::refusal::{ItemRefusal, Reason};
 use hintd_engine::CarriedRoutes;
-use hintd_model::cluster::Change;
+use hintd_model::cluster::{Change, LinkLoad};
 use hintd_model::network::Network;
 use hintd_model::units::{BitsPerSec, LinkIdx, LinkName};
 use std::sync::Arc;
@@ -73,8 +73,8 @@ impl NetworkRegistry {
     }
 
     /// A link's load was measured; it is one of the network's.
-    pub(super) fn measured(&mut self, link: &LinkName) {
-        self.states.note_measured(link, Instant::now());
+    pub(super) fn measured(&mut self, link: &LinkName, load: LinkLoad) {
+        self.states.note_measured(link, load, Instant::now());
     }
 
     /// Links of the network, and how many of them carry nothing.
