@@ -28,7 +28,12 @@ fn what_stands_at_the_socket_is_told_apart() {
     let missing = checks(&text_of(&files.path("none.sock")), none);
     assert_check(&missing, "admin_socket", "problem", "There is no socket");
     assert_check(&missing, "unit", "not_checked", "this is another one");
-    assert_check(&missing, "configuration", "problem", "/nonexistent.toml, which --config names, can't be read: No such file");
+    assert_check(
+        &missing,
+        "configuration",
+        "problem",
+        "/nonexistent.toml, which --config names, can't be read: No such file",
+    );
     assert_check(&missing, "journal", "not_checked", "can't be read");
     let text = files.write("text", "no socket");
     assert_check(&checks(&text, none), "admin_socket", "problem", "is not a socket");

@@ -262,7 +262,12 @@ fn a_daemon_that_lists_what_it_was_not_asked_for_is_told_to_be_too_old() {
     let server = Server::start(&files);
     for narrowed in [&["--refused"][..], &["--since", "10m"], &["--at", "04:35"]] {
         let output = server.hintctl(&[&["decisions"], narrowed].concat());
-        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{narrowed:?}: {}", stderr(&output));
+        assert_eq!(
+            (output.status.code(), stdout(&output).as_str()),
+            (Some(1), ""),
+            "{narrowed:?}: {}",
+            stderr(&output)
+        );
         assert!(stderr(&output).contains("is older than this hintctl and does not know"), "{}", stderr(&output));
     }
     assert_eq!(server.hintctl(&["decisions"]).status.code(), Some(0), "what every daemon knows is listed");

@@ -18,12 +18,12 @@ use hintd_client::AdminClient;
 use hintd_client::view::load_source;
 use hintd_client::wire::v1;
 use one::link_text;
+use tonic::{Code, Status};
 use words::{OLD_MS, WAYS, mark};
 pub(super) use words::{
     fills, is_measured, load_from, marked_load, measured_now, named_down, no_users, share, unknown, unknown_rates,
     user_text,
 };
-use tonic::{Code, Status};
 
 /// Which links.
 #[derive(Debug, Args)]
@@ -110,7 +110,9 @@ async fn with_near(mut admin: AdminClient, refused: Status, asked: &str) -> Stat
     if refused.message().contains("did you mean") {
         return refused;
     }
-    let Ok(all) = admin.links(v1::LinksRequest { users: 1, ..v1::LinksRequest::default() }).await else { return refused };
+    let Ok(all) = admin.links(v1::LinksRequest { users: 1, ..v1::LinksRequest::default() }).await else {
+        return refused;
+    };
     let ids: Vec<String> = all.into_inner().links.into_iter().map(|link| link.id).collect();
     Status::not_found(format!("{}{}", refused.message(), near(asked, &ids)))
 }
@@ -230,7 +232,7 @@ fn wide_table(links: &[v1::LinkView]) -> String {
     output::table(header, 7, links.iter().map(row))
 }
 
-/// `100 % a>b, 36 % b>a`, and its age where that is not of now; of a link that is down what was on it.
+/// `100 % a>b, 36 % b>a`, and its age where that is not of now; a link that is down has none.
 fn loads(link: &v1::LinkView) -> String {
     if !link.up {
         return "-".to_owned();
@@ -321,11 +323,15 @@ mod tests {
     fn a_link_that_is_down_says_since_when_and_by_whose_word() {
         let down = v1::LinkView { up: false, down_ms: Some(50_400), down_by: "sdn.ryu".into(), ..link() };
         let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words(links_text(std::slice::from_ref(&down), 1, false)).contains("l1 DOWN 50.4 s - 10 Gbit/s as sdn.ryu said"));
+        assert!(
+            words(links_text(std::slice::from_ref(&down), 1, false))
+                .contains("l1 DOWN 50.4 s - 10 Gbit/s as sdn.ryu said")
+        );
         assert!(words(links_text(std::slice::from_ref(&down), 1, true)).contains("l1 DOWN 50.4 s sdn.ryu s1 s2"));
         assert!(link_text(&down).contains("l1, DOWN for 50.4 s, as sdn.ryu said"), "{}", link_text(&down));
         assert!(link_text(&link()).contains("l1, up\n"), "{}", link_text(&link()));
-        let before = v1::LoadBefore { a_to_b_bits_per_s: 9_000_000_000, b_to_a_bits_per_s: 100_000_000, before_ms: 300 };
+        let before =
+            v1::LoadBefore { a_to_b_bits_per_s: 9_000_000_000, b_to_a_bits_per_s: 100_000_000, before_ms: 300 };
         let told = v1::LinkView { down_at_ms: 1_795_843_810_000, load_before: Some(before), ..down.clone() };
         let row = links_text(std::slice::from_ref(&told), 1, false);
         assert!(row.contains("since 05:30:10 UTC, as sdn.ryu said; before it carried 9 Gbit/s (90 %)"), "{row}");
@@ -337,11 +343,14 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(link_text(&down).contains("nothing was measured on it before it went"));
-        let over = v1::LastOutage { ended_ms: 60_000, lasted_ms: 50_000, down_at_ms: 1_795_843_810_000, ..Default::default() };
+        let over =
+            v1::LastOutage { ended_ms: 60_000, lasted_ms: 50_000, down_at_ms: 1_795_843_810_000, ..Default::default() };
         let mended = v1::LinkView { last_outage: Some(v1::LastOutage { load_before: Some(before), ..over }), ..link() };
         let text = link_text(&mended);
         assert!(
-            text.contains("50 s long, from 2026-11-28 05:30:10 UTC on, ended 60 s ago, before it carried 9 Gbit/s (90 %)"),
+            text.contains(
+                "50 s long, from 2026-11-28 05:30:10 UTC on, ended 60 s ago, before it carried 9 Gbit/s (90 %)"
+            ),
             "{text}"
         );
     }
@@ -410,11 +419,8 @@ mod tests {
         let text = links_text(&[link()], 1, false);
         assert!(text.contains("~25 % a>b, 0 % b>a") && text.contains("~2.5 Gbit/s"), "{text}");
         assert!(!text.contains("~0"), "{text}");
-        let old = v1::LinkView {
-            load_source: v1::LoadSource::Measured.into(),
-            load_age_ms: Some(OLD_MS + 1_000),
-            ..link()
-        };
+        let old =
+            v1::LinkView { load_source: v1::LoadSource::Measured.into(), load_age_ms: Some(OLD_MS + 1_000), ..link() };
         let text_of_old = links_text(std::slice::from_ref(&old), 1, false);
         assert!(text_of_old.contains("  25 % a>b, 0 % b>a, 16 s old"), "{text_of_old}");
         let measured = v1::LinkView { load_source: v1::LoadSource::Measured.into(), ..link() };

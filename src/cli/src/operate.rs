@@ -102,8 +102,10 @@ pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<
 /// [`Failure`] where no daemon answers.
 pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let order = args.sort.of(NODE_COLUMNS, args.limit)?;
-    let request =
-        v1::NodesRequest { host_contains: args.name.clone().or(args.host.clone()).unwrap_or_default(), limit: order.asks() };
+    let request = v1::NodesRequest {
+        host_contains: args.name.clone().or(args.host.clone()).unwrap_or_default(),
+        limit: order.asks(),
+    };
     let ask = async |mut admin: hintd_client::AdminClient| {
         order.answer(admin.nodes(request.clone()).await, |found| (&mut found.nodes, found.total.into()))
     };

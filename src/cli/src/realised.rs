@@ -19,7 +19,9 @@ pub(super) fn text(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> 
         None => "realised gain not known: what became of its containers is not kept, or was never seen".to_owned(),
         Some(outcome) if !outcome.settled => {
             let awaited: u64 = outcome.hints.iter().map(|hint| hint.open).sum();
-            format!("realised gain not known yet: {awaited} containers are awaited; it is worked out once all were seen")
+            format!(
+                "realised gain not known yet: {awaited} containers are awaited; it is worked out once all were seen"
+            )
         }
         Some(outcome) => realised(outcome),
     };
@@ -118,7 +120,9 @@ mod tests {
         let said = |outcome: Option<&v1::DecisionOutcome>| text(&set(), outcome).unwrap();
         assert!(said(Some(&open)).contains("realised gain not known yet: 7 containers are awaited"));
         assert!(said(Some(&settled(vec![]))).contains("realised gain not known: its bytes are not known"));
-        assert!(said(None).contains("what became of its containers is not kept") && said(None).contains("holdout list"));
+        assert!(
+            said(None).contains("what became of its containers is not kept") && said(None).contains("holdout list")
+        );
         assert_eq!(text(&v1::HintSet { hints: vec![], ..set() }, None), None);
         assert_eq!(text(&v1::HintSet { mode: v1::Mode::Shadow.into(), ..set() }, None), None);
         let other = v1::HintSet { expected_gain: None, ..set() };

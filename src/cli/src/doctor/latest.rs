@@ -38,8 +38,7 @@ pub(super) fn latest(decisions: &Result<v1::ListDecisionsResponse, String>) -> O
     if none.len() * 2 <= rows.len() {
         return Some(Check::ok(FOLLOWED, page::FOLLOWED, format!("Lately {figures}.")));
     }
-    let named: Vec<String> =
-        none.iter().map(|row| format!("{} 0 of {}", row.application_id, of(row).hinted)).collect();
+    let named: Vec<String> = none.iter().map(|row| format!("{} 0 of {}", row.application_id, of(row).hinted)).collect();
     let finding = format!("Lately most hints are not followed: {figures}. Not followed: {}.", some(&named));
     let advice = format!("{} hintctl explain of one shows where its containers came.", followed::remedy(most(&none)));
     Some(Check::warning(FOLLOWED, page::FOLLOWED, finding, advice))
@@ -91,9 +90,14 @@ mod tests {
         rows.insert(3, row(99, 150, 6, 160));
         let check = found(rows.clone()).unwrap();
         assert_eq!(check.verdict, Verdict::Warning);
-        assert!(check.finding.contains("the newest 13 decisions whose containers were all seen, 12 had none"), "{check:?}");
+        assert!(
+            check.finding.contains("the newest 13 decisions whose containers were all seen, 12 had none"),
+            "{check:?}"
+        );
         assert!(check.finding.contains("of all 184 containers 81.5 % came to their host, 84.8 % there"), "{check:?}");
-        assert!(check.finding.contains("Not followed: application_1_0000 0 of 2, ") && check.finding.contains("and 7 more"));
+        assert!(
+            check.finding.contains("Not followed: application_1_0000 0 of 2, ") && check.finding.contains("and 7 more")
+        );
         assert!(check.advice.contains("rack-locality-additional-delay"), "{check:?}");
         rows.truncate(9);
         assert_eq!(found(rows), None, "nine say nothing");

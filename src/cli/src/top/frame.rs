@@ -367,8 +367,7 @@ mod tests {
         let (narrow, wide) = (lines(&frame, 60), lines(&frame, usize::MAX));
         assert!(narrow.iter().all(|line| line.chars().count() <= 60), "{narrow:#?}");
         let has = |lines: &[String], text: &str| lines.iter().any(|line| line.contains(text));
-        for text in ["l1", "50 %", "application_1_0001", "largest user", "busiest link", "sends", "decisions watched"]
-        {
+        for text in ["l1", "50 %", "application_1_0001", "largest user", "busiest link", "sends", "decisions watched"] {
             assert!(has(&narrow, text), "{text}: {narrow:#?}");
         }
         assert!(has(&wide, "from a to b") && !has(&narrow, "from a to b"));

@@ -29,7 +29,8 @@ pub(super) fn lines(frame: &Frame, width: usize) -> Vec<String> {
     }
     lines.push(String::new());
     let (shown, all) = (frame.applications.len(), frame.applications_total);
-    lines.extend(output::wrapped(&format!("applications: {shown} of {all}, by {}", applications_by(frame.sort)), width));
+    lines
+        .extend(output::wrapped(&format!("applications: {shown} of {all}, by {}", applications_by(frame.sort)), width));
     if !frame.applications.is_empty() {
         let header =
             ["application", "busiest link", "its load", "sends there", "attempt", "leases", "requests", "new", "asked"];

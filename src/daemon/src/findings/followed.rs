@@ -325,7 +325,8 @@ fn not_realised(queue: &Queue<'_>) -> String {
         return "Containers come to their hosts: hintctl explain of a decision has hinted and realised costs side by side."
             .to_owned();
     }
-    let (reason, why) = queue.most().map_or(("", String::new()), |(reason, _)| (reason, format!(", most often for {reason}")));
+    let (reason, why) =
+        queue.most().map_or(("", String::new()), |(reason, _)| (reason, format!(", most often for {reason}")));
     format!(
         "Containers are not where they were hinted: {} % of {} came to their host, {} % to another one of its rack, {} % \
          elsewhere{why}. {}",
@@ -410,13 +411,20 @@ mod tests {
             "{reduces:?}"
         );
         let small = &followed(&status(vec![], vec![of(25, 16)]))[0];
-        assert!(small.finding.contains("of 16 of 30 decisions in the last hour no container came to its host"), "{small:?}");
+        assert!(
+            small.finding.contains("of 16 of 30 decisions in the last hour no container came to its host"),
+            "{small:?}"
+        );
         assert!(small.advice.contains("rack-locality-additional-delay"), "{small:?}");
         let well = &followed(&status(vec![], vec![of(25, 15)]))[0];
         assert_eq!(well.verdict, Verdict::Ok);
         assert!(well.finding.contains("there or to its rack (map 90 % of 1000, reduce 62.5 % of 40)."), "{well:?}");
         let before = v1::AdherenceView { not_followed: 0, groups: vec![], ..of(4, 0) };
-        assert_eq!(followed(&status(vec![], vec![before]))[0].verdict, Verdict::Ok, "a daemon of before tells no groups");
+        assert_eq!(
+            followed(&status(vec![], vec![before]))[0].verdict,
+            Verdict::Ok,
+            "a daemon of before tells no groups"
+        );
     }
 
     #[test]
@@ -434,7 +442,9 @@ mod tests {
             ),
             "{near}"
         );
-        assert!(of(0, 0, 100).contains("0 % of 100 came to their host, 0 % to another one of its rack, 100 % elsewhere"));
+        assert!(
+            of(0, 0, 100).contains("0 % of 100 came to their host, 0 % to another one of its rack, 100 % elsewhere")
+        );
     }
 
     #[test]

@@ -526,7 +526,8 @@ fn links(
 ) -> Result<v1::LinksResponse, Refusal> {
     let mut links = link_uses(generation);
     let paths = PathsNow::of(generation, &registries.links_down());
-    let view = |link: &LinkUse| convert::link_view(link, (&registries.link_told(&link.link), clock), &paths, wire.users);
+    let view =
+        |link: &LinkUse| convert::link_view(link, (&registries.link_told(&link.link), clock), &paths, wire.users);
     if !wire.link.is_empty() {
         let found = links.iter().find(|link| link.link.as_str() == wire.link);
         let Some(found) = found else {

@@ -460,7 +460,8 @@ pub async fn page_nodes(daemon: &Daemon, recent: &Arc<RecentLinks>, rack: String
         let paths = PathsNow::of(&generation, &registries.links_down());
         let view = |node: NodeIdx| {
             let heard = heard.get(node.at()).copied().flatten();
-            let link = by_end.get(snapshot.host(node).as_str()).map(|link| link_view((&*registries, clock), &paths, link));
+            let link =
+                by_end.get(snapshot.host(node).as_str()).map(|link| link_view((&*registries, clock), &paths, link));
             RackNode { node: node_view(&generation, node, heard.map(|heard| now.since(heard).as_millis())), link }
         };
         let of_rack = |node: &NodeIdx| statics.racks[snapshot.rack(*node).at()].to_string() == rack;

@@ -77,9 +77,8 @@ impl LinkUse {
     /// Whether a user has a part worth being named of what fills the link.
     #[must_use]
     pub fn fills(&self, user: &LinkUser) -> bool {
-        let much = |way: usize| {
-            self.source == LoadSource::Modelled || user.each[way].round() >= NAMED_FROM * self.load[way]
-        };
+        let much =
+            |way: usize| self.source == LoadSource::Modelled || user.each[way].round() >= NAMED_FROM * self.load[way];
         (0..2).any(|way| self.full()[way] && user.bytes[way].0 > 0 && much(way))
     }
 }
@@ -290,7 +289,11 @@ mod tests {
         let measured = |load, unaccounted| of(load, LoadSource::Measured, unaccounted);
         assert_eq!(measured([1_000.0, 900.0], [0.0; 2]).full(), [true, true], "nearly as full counts");
         let link = measured([1_000.0, 899.0], [99.0, 800.0]);
-        assert_eq!((link.full(), link.unknown()), ([true, false], [false, false]), "less than a tenth, or the other way");
+        assert_eq!(
+            (link.full(), link.unknown()),
+            ([true, false], [false, false]),
+            "less than a tenth, or the other way"
+        );
         assert_eq!(measured([1_000.0, 900.0], [100.0, 800.0]).unknown(), [true, true]);
         assert_eq!(measured([0.0; 2], [0.0; 2]).unknown(), [false; 2], "of nothing nothing is unknown");
         let fills = |user: LinkUser| link.fills(&user);

@@ -423,7 +423,8 @@ mod tests {
     #[test]
     fn a_link_that_went_down_keeps_what_was_measured_on_it_before() {
         let (mut network, mut states, start) = (network(), LinkStates::default(), Instant::now());
-        let (link, by, name): (_, Arc<str>, LinkName) = (network.link("e0--c0").unwrap(), "ryu".into(), "e0--c0".into());
+        let (link, by, name): (_, Arc<str>, LinkName) =
+            (network.link("e0--c0").unwrap(), "ryu".into(), "e0--c0".into());
         let load = |bits| LinkLoad { a_to_b: BitsPerSec(bits), b_to_a: BitsPerSec(0) };
         let later = |seconds| start + Duration::from_secs(seconds);
         [(1, 300), (2, 700)].into_iter().for_each(|(at, bits)| states.note_measured(&name, load(bits), later(at)));
