@@ -28,8 +28,8 @@ const PUBLISHED: &[&str] = &[
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
     "SetCircuit",
     // admin.proto
-    "StatusResponse", "Notice", "ResourceManagerSetup", "RmProcessorView", "DownLinkView", "QueueView", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
-    "NodesResponse", "NodeView", "LinksResponse", "LinkView", "LinkUser", "LastOutage",
+    "StatusResponse", "Notice", "ResourceManagerSetup", "RmProcessorView", "DownLinkView", "LoadBefore", "GroupAdherence", "QueueView", "ListHoldoutResponse", "ComparedView", "RefusedClient", "FlowCounts", "WatcherView", "WatcherRefusal", "ServerView", "TermAdherence",
+    "NodesResponse", "NodeView", "LinksResponse", "LinkView", "LinkUser", "LinkFullness", "LastOutage",
     "CarriedRoutes", "CarriedApplication", "WhatIfNetworkResponse", "RouteForecast", "LinkForecast",
     "ApplicationForecast", "ListPoliciesResponse", "PolicyView", "PolicyLearnt", "HeldOutJobs", "PolicyClasses", "NodeClasses", "ToldClass", "ReloadResponse", "CalibrateResponse", "Difference",
     "Rated", "ChainsResponse", "BoxView", "ChainView", "UnmetView", "CircuitsResponse", "CircuitsReport",

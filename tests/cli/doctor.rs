@@ -28,7 +28,12 @@ fn what_stands_at_the_socket_is_told_apart() {
     let missing = checks(&text_of(&files.path("none.sock")), none);
     assert_check(&missing, "admin_socket", "problem", "There is no socket");
     assert_check(&missing, "unit", "not_checked", "this is another one");
-    assert_check(&missing, "configuration", "not_checked", "No such file");
+    assert_check(
+        &missing,
+        "configuration",
+        "problem",
+        "/nonexistent.toml, which --config names, can't be read: No such file",
+    );
     assert_check(&missing, "journal", "not_checked", "can't be read");
     let text = files.write("text", "no socket");
     assert_check(&checks(&text, none), "admin_socket", "problem", "is not a socket");
@@ -57,7 +62,7 @@ fn a_configuration_is_read_without_a_daemon() {
     assert_check(&open, "exposure", "warning", "listen.grpc 0.0.0.0:8470");
     let fifo = text_of(&files.path("fifo.toml"));
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    assert_check(&checks(&socket, &fifo), "configuration", "not_checked", "not a regular file");
+    assert_check(&checks(&socket, &fifo), "configuration", "problem", "not a regular file");
     let text = hintctl(&["--admin-socket", &socket, "doctor", "--config", &wrong]);
     assert!(
         stdout(&text).contains("PROBLEM      admin_socket") && stdout(&text).contains("problems, "),

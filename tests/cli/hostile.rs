@@ -257,6 +257,24 @@ fn no_answer_fakes_a_line_or_speaks_to_the_terminal_whatever_is_asked() {
 }
 
 #[test]
+fn a_daemon_that_lists_what_it_was_not_asked_for_is_told_to_be_too_old() {
+    let files = Files::new();
+    let server = Server::start(&files);
+    for narrowed in [&["--refused"][..], &["--since", "10m"], &["--at", "04:35"]] {
+        let output = server.hintctl(&[&["decisions"], narrowed].concat());
+        assert_eq!(
+            (output.status.code(), stdout(&output).as_str()),
+            (Some(1), ""),
+            "{narrowed:?}: {}",
+            stderr(&output)
+        );
+        assert!(stderr(&output).contains("is older than this hintctl and does not know"), "{}", stderr(&output));
+    }
+    assert_eq!(server.hintctl(&["decisions"]).status.code(), Some(0), "what every daemon knows is listed");
+    server.runtime.shutdown_background();
+}
+
+#[test]
 fn an_answer_that_never_ends_is_left_at_its_bound() {
     let files = Files::new();
     let server = Server::start(&files);

@@ -4,6 +4,23 @@ use super::{Files, assert_refused, document, hintctl, started, stderr, stdout};
 use serde_json::json;
 
 #[test]
+fn lists_narrowed_by_nothing_are_refused_and_not_shown_whole() {
+    let [application, queue, host] = ["--application", "--queue", "--host"];
+    for (list, option) in [
+        ("decisions", application),
+        ("decisions", queue),
+        ("leases", host),
+        ("applications", queue),
+        ("nodes", host),
+        ("links", "--link"),
+    ] {
+        assert_refused(&[list, option, ""], &[option, "it is empty; leave it out to see all"]);
+    }
+    assert_refused(&["links", ""], &["[ID]", "it is empty"]);
+    assert_refused(&["nodes", ""], &["[HOST]", "it is empty"]);
+}
+
+#[test]
 fn a_daemon_without_nodes_is_live_and_not_ready_and_no_other_daemon_answers_for_it() {
     let files = Files::new();
     let (runtime, running, socket) = started(&files, "");

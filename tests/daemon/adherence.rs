@@ -53,6 +53,12 @@ async fn followers_and_others_are_told_apart_by_heartbeats_alone() {
     // The hints name next best hosts, which may be in the other rack: near or not, the third is not on its host.
     assert_eq!((view.on_host, view.in_rack + view.elsewhere, view.never), (2, 1, 0));
     assert_eq!(view.misses, [("yarn_chose".to_owned(), 1)].into(), "there was room");
+    assert_eq!(view.not_followed, view.elsewhere, "of the one that strays no container is near, or its only one is");
+    let [lately] = &status.adherence_last_hour[..] else { panic!("{:?}", status.adherence_last_hour) };
+    let [group] = &lately.groups[..] else { panic!("{lately:?}") };
+    assert_eq!((group.decisions, group.not_followed), (2, view.not_followed));
+    assert_eq!((group.on_host, group.in_rack, group.elsewhere, group.never), (2, view.in_rack, view.elsewhere, 0));
+    assert!(view.groups.is_empty(), "since the start groups are not told apart");
     assert_eq!((status.counters["hints_followed"], status.counters["hints_elsewhere"]), (2, 1));
     let outcome = explain(&world.client, &strays.hints.as_ref().unwrap().decision_id).await.unwrap();
     assert!(outcome.settled && outcome.hints[0].host == hinted, "{outcome:?}");
@@ -93,7 +99,10 @@ async fn a_queue_in_shadow_shows_what_following_would_have_saved() {
     let mut namespace = Namespace::new(1);
     let span = Duration::from_secs(2);
     let workload = Workload::new(&jobs, &cluster, &mut namespace, span, 0.3).unwrap();
-    let behaviour = Behavior { foreign_per_s: 2.0, limit: Duration::from_secs(120), ..Behavior::default() };
+    // As YARN does it by itself, which hints are to be held against.
+    let rack_locality_additional_delay = -1;
+    let limit = Duration::from_secs(120);
+    let behaviour = Behavior { foreign_per_s: 2.0, limit, rack_locality_additional_delay, ..Behavior::default() };
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     let client = crate::world::connect(&running.grpc.to_string()).await.unwrap();
     let cluster_timestamp = u64::try_from(millis).unwrap();

@@ -351,6 +351,8 @@ async fn links_say_what_they_carry_for_whom_and_where_that_is_from() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     assert_eq!((measured.a_to_b_bits_per_s, measured.b_to_a_bits_per_s), (5, 7));
+    assert_eq!((measured.down_at_ms, measured.load_before), (0, None), "it is up");
+    assert!(measured.fullness.unwrap().b_to_a_full && !measured.fullness.unwrap().a_to_b_full, "{measured:?}");
     assert_eq!((measured.load_source(), measured.users_total), (v1::LoadSource::Measured, 2));
     let request = v1::LinksRequest { link: "h09".into(), ..v1::LinksRequest::default() };
     let unknown = links(request).await.unwrap_err();
@@ -364,6 +366,10 @@ async fn links_say_what_they_carry_for_whom_and_where_that_is_from() {
     let down = links(v1::LinksRequest { down_only: true, ..v1::LinksRequest::default() }).await.unwrap();
     assert_eq!((down.links.len(), down.links[0].id.as_str(), down.links[0].down_by.as_str()), (1, "h00", "test"));
     assert!(down.links[0].down_ms.is_some(), "{down:?}");
+    // When, and what was measured on it before.
+    let before = down.links[0].load_before.map(|load| (load.a_to_b_bits_per_s, load.b_to_a_bits_per_s));
+    assert_eq!((before, status.down[0].load_before), (Some((5, 7)), down.links[0].load_before));
+    assert!(down.links[0].down_at_ms > 0 && down.links[0].down_at_ms == status.down[0].down_at_ms, "{down:?}");
     // Both jobs' routes went over it, the only link of their sender, and have no other path.
     let carried = down.links[0].carried.as_ref().expect("it was up before");
     assert_eq!((carried.routes, carried.routes_uncertain, carried.applications_total), (2, 0, 2), "{carried:?}");

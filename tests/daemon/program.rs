@@ -204,10 +204,7 @@ pub(crate) fn write_config_with(folder: &Path, further: &[(&'static str, &str)])
 
 /// The same for a port that is in use.
 pub(crate) fn rewrite_config(folder: &Path, port: u16, further: &[(&'static str, &str)]) {
-    let usual = [
-        ("leases", "time_to_live = \"1h\""),
-        ("log", "level = \"error\""),
-    ];
+    let usual = [("leases", "time_to_live = \"1h\""), ("log", "level = \"error\"")];
     let mut extra: Vec<_> = usual.map(|(section, line)| (section, line.to_owned())).into();
     extra.extend(further.iter().map(|(section, line)| (*section, (*line).to_owned())));
     // By renaming: a signal of a moment ago may be read now, and half a file of defaults is a sound one.

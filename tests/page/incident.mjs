@@ -40,7 +40,8 @@ export async function links({ page, step, go, see, readable, until, down }) {
     await page.getByRole('heading', { name: `Link ${down.id}` }).waitFor();
     const facts = await page.locator('section.panel dl').innerText();
     assert.match(facts, /DOWN[\s\S]*a to b\s+nothing: it is down\s+b to a\s+nothing: it is down/);
-    assert.doesNotMatch(facts, /%/);
+    assert.doesNotMatch(facts.replace(/Load before\s+[^\n]*/, ''), /%/, 'but for what it carried before');
+    assert.match(facts, /DOWN for [^\n]*, since \d\d:\d\d:\d\d, as /);
     const told = await page.locator('.map g[role=link]').evaluateAll((parts) => parts.map((part) => part.getAttribute('aria-label')));
     assert.deepEqual(told.filter((text) => text.includes('DOWN')).map((text) => text.includes('%')), [false]);
   });
@@ -109,7 +110,7 @@ export async function old({ page, step, go, see, until, down }) {
     const late = await document_(page);
     late.status.ages.find((age) => age.source === 'link_stats').age_ms = 90_000;
     late.network.links.filter((link) => link.load_source === 'measured').forEach((link) => { link.load_age_ms = 90_000; });
-    Object.assign(late.network.links.find((link) => link.id === down.id), { down_ms: 187_000, down_by: 'ryu' });
+    Object.assign(late.network.links.find((link) => link.id === down.id), { down_ms: 187_000, down_at_ms: 0, down_by: 'ryu' });
     late.attention = [{ name: 'links', verdict: 'warning', finding: `1 link of 50 is down: ${down.id} for 187 s (as ryu said).`, advice: 'Repair it.', page: '' }];
     late.racks.forEach((rack) => { rack.oldest_ms = 42_000; });
     const tell = await instead(page);

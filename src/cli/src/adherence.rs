@@ -63,6 +63,37 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
     lines.join("\n")
 }
 
+/// The same by group, of the last hour: a sum of all hides that reduces, or small jobs, are not followed. Empty where there are
+/// no groups to be told apart.
+#[must_use]
+pub fn groups_text(lately: &[v1::AdherenceView]) -> String {
+    let rows = lately.iter().flat_map(|view| view.groups.iter().map(move |group| (view, group)));
+    let rows: Vec<[String; 9]> = rows.map(|(view, group)| group_row(view, group)).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = ["queue", "mode", "group", "decisions", "none near", "containers", "on host", "in rack", "elsewhere"];
+    format!(
+        "the same by group, in the last hour; none near: decisions of which no container came to its host or its rack\n{}",
+        output::table(header, 3, rows)
+    )
+}
+
+fn group_row(view: &v1::AdherenceView, group: &v1::GroupAdherence) -> [String; 9] {
+    let all = group.on_host + group.in_rack + group.elsewhere + group.never;
+    [
+        view.queue.clone(),
+        mode(view.mode()).to_owned(),
+        group.group.clone(),
+        group.decisions.to_string(),
+        group.not_followed.to_string(),
+        all.to_string(),
+        share(group.on_host, all),
+        share(group.in_rack, all),
+        share(group.elsewhere, all),
+    ]
+}
+
 /// Hosts named where a hint's containers came.
 const PLACES_SHOWN: usize = 6;
 
@@ -296,6 +327,8 @@ mod tests {
             input_bytes: 1000e6,
             objective_gain: None,
             objective_gains: 0,
+            not_followed: 0,
+            groups: vec![],
         }
     }
 
@@ -310,6 +343,22 @@ mod tests {
         let document = json!([view()]);
         assert_eq!(document[0]["locality"], json!({ "hinted": 0.9, "realised": 0.6 }));
         assert_eq!(document[0]["terms"]["remote_bytes"]["had_followed"], 0.75);
+    }
+
+    #[test]
+    fn groups_are_told_apart_where_the_daemon_does() {
+        let group = v1::GroupAdherence {
+            group: "reduce".into(),
+            decisions: 9,
+            not_followed: 8,
+            on_host: 1,
+            elsewhere: 9,
+            ..v1::GroupAdherence::default()
+        };
+        let text = groups_text(&[v1::AdherenceView { groups: vec![group], ..view() }]);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.ends_with("etl shadow reduce 9 8 10 10 % 0 % 90 %"), "{text}");
+        assert_eq!(groups_text(&[view()]), "", "a daemon of before");
     }
 
     #[test]

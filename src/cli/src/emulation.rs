@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::interrupt::Interrupts;
 use super::output::{self, Output};
 use crate::emulate::hdfs::Namespace;
-use crate::emulate::shared::Behavior;
+use crate::emulate::shared::{Behavior, RACK_DELAY};
 use crate::emulate::tally::Tally;
 use crate::emulate::{Cluster, ClusterShape, Emulation, EmulationEvent, Fault, Script, Workload};
 use clap::Args;
@@ -38,7 +38,9 @@ const KEEP: Duration = Duration::from_secs(365 * 86_400);
     is one whose admin socket says none of that; --force feeds it all the same. Jobs are those of the small trace that `hintctl demo` runs.\n\
     What they read, shuffle and write goes over the emulated network (1 Gbit/s for a node, racks 5:1 oversubscribed; as much faster\n\
     as --seconds shortens tasks), and they wait for it. Links' counters tell it once a second, with others' traffic: see hintctl links\n\
-    --sort -load, hintctl top and the page. To see jobs without hints, put their queue into shadow mode and run it again.\n\
+    --sort -load, hintctl top and the page. YARN waits for hinted hosts as docs/yarn.md says that it should; with\n\
+    --rack-locality-additional-delay=-1 it does as it comes, and hints of small jobs are not followed. To see jobs without hints,\n\
+    put their queue into shadow mode and run it again.\n\
     It ends once its jobs have ended and its faults have come, 60 s after the last of both at most. Then its nodes are silent,\n\
     and the daemon calls them STALE and LOST; a link that is down stays so. With --keep nodes go on reporting until\n\
     Ctrl-C, and after its last job the trace begins again: the same jobs and input, as new applications.\n\
@@ -61,6 +63,11 @@ pub struct EmulateArgs {
     /// Seed of everything drawn
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// yarn.scheduler.capacity.rack-locality-additional-delay of the emulated YARN: heartbeats that an ask waits for its hosts;
+    /// -1, YARN's own default: an ask for few containers gets any node
+    #[arg(long, value_name = "HEARTBEATS", default_value_t = RACK_DELAY, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i32).range(-1..))]
+    rack_locality_additional_delay: i32,
     /// A link between switches, the first by name, goes down after SECONDS
     #[arg(long, value_name = "SECONDS")]
     fail_link_at: Option<u64>,
@@ -101,7 +108,13 @@ pub fn run(args: &EmulateArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     // Faults come at their time, however soon the jobs end.
     let last = script.iter().map(|(at, _)| *at).max().unwrap_or_default().max(span);
     let limit = if args.keep { KEEP } else { last + TAIL };
-    let behaviour = Behavior { seed: args.seed, limit, keep: args.keep, ..Behavior::default() };
+    let behaviour = Behavior {
+        seed: args.seed,
+        limit,
+        keep: args.keep,
+        rack_locality_additional_delay: args.rack_locality_additional_delay,
+        ..Behavior::default()
+    };
     block_on(async {
         // Applications have ids of their own in each run.
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::output::{self, Output};
 use super::printable::one_line_strings;
 use super::view::PlainViewArgs;
-use super::{adherence, answers, lists, moments, predicted, summary};
+use super::{adherence, answers, lists, moments, predicted, realised, summary};
 use clap::Args;
 use hintd_client::ClientError;
 use hintd_client::wire::v1;
@@ -123,8 +123,9 @@ fn text(answer: &v1::ExplainResponse, detail: Shown) -> String {
     let outcome = all
         .map_or_else(|| no_outcome(answer, &set).to_owned(), |outcome| adherence::outcome_text(outcome, detail.rows()));
     let first = summary::sentences(&set, summary::Outcome { all, counts: answer.followed.as_ref() });
+    let gain = realised::text(&set, all).map_or_else(String::new, |gain| format!("\n{gain}"));
     let (decided, details) = (decided(answer, &set), explained_text(answer, &set, detail));
-    format!("{decided}\n{first}\n\ndetails\n{outcome}\n\n{details}")
+    format!("{decided}\n{first}{gain}\n\ndetails\n{outcome}\n\n{details}")
 }
 
 /// Whose it is, when it was made, by which policy, and what it was to gain.

@@ -55,6 +55,7 @@ pub mod policy;
 pub mod predicted;
 pub mod printable;
 pub mod racks;
+mod realised;
 pub mod replay;
 pub mod replicas;
 pub mod reproduce;

@@ -1,13 +1,29 @@
 //! `hintctl links`: capacity and load of links, and who uses them.
+//!
+//! # Code map
+//! - `words`: loads and users as `hintctl top` and `hintctl status` say them as well; `one`: all of one link.
+
+mod one;
+mod words;
 
 use super::connect::DaemonArgs;
 use super::failure::Failure;
+use super::moments;
 use super::output::{self, Output};
 use super::sorting::{Cell, Column, SortArgs};
-use super::view::{Format, ViewArgs};
+use super::view::{Format, ViewArgs, not_empty};
 use clap::Args;
+use hintd::findings::outage;
+use hintd_client::AdminClient;
 use hintd_client::view::load_source;
 use hintd_client::wire::v1;
+use one::link_text;
+use tonic::{Code, Status};
+use words::{OLD_MS, WAYS, mark};
+pub(super) use words::{
+    fills, is_measured, load_from, marked_load, measured_now, named_down, no_users, share, unknown, unknown_rates,
+    user_text,
+};
 
 /// Which links.
 #[derive(Debug, Args)]
@@ -22,7 +38,8 @@ use hintd_client::wire::v1;
     are always modelled: the link is measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user\n\
     above what is measured does not send yet, or no longer, or the model is wrong there. Users come by the bytes of their flows\n\
     in the direction that is more loaded, and the table names only those that send that way. Unknown is what is\n\
-    measured and is nobody's flow: files that are read or written, and who did not ask for hints. Flows are where task events say that\n\
+    measured and is nobody's flow, mostly files: maps that read blocks of other hosts, and replicas that are written; else who did\n\
+    not ask for hints. Flows are where task events say that\n\
     containers came, and until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
     stock MapReduce, are told by the bytes of earlier runs, on hosts' links and racks' uplinks; what is measured and not of\n\
     flows is divided among them.\n\n\
@@ -32,10 +49,10 @@ use hintd_client::wire::v1;
 )]
 pub struct LinksArgs {
     /// Only this link
-    #[arg(value_name = "ID", conflicts_with_all = ["down", "limit", "link"])]
+    #[arg(value_name = "ID", value_parser = not_empty, conflicts_with_all = ["down", "limit", "link"])]
     id: Option<String>,
     /// The same
-    #[arg(long, value_name = "ID", conflicts_with_all = ["down", "limit"])]
+    #[arg(long, value_name = "ID", value_parser = not_empty, conflicts_with_all = ["down", "limit"])]
     link: Option<String>,
     /// Only links that are down
     #[arg(long)]
@@ -70,14 +87,49 @@ pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         link: link.cloned().unwrap_or_default(),
         users: args.users.unwrap_or(if every { 0 } else { USERS_SHOWN }),
     };
-    let ask = async |mut admin: hintd_client::AdminClient| {
-        order.answer(admin.links(request.clone()).await, |found| (&mut found.links, found.total.into()))
+    let ask = async |mut admin: AdminClient| {
+        let answer = match admin.links(request.clone()).await {
+            Err(status) if status.code() == Code::NotFound => Err(with_near(admin, status, &request.link).await),
+            answer => answer,
+        };
+        order.answer(answer, |found| (&mut found.links, found.total.into()))
     };
     let text = |answer: &v1::LinksResponse, wide| match answer.links.as_slice() {
         [only] if link.is_some() => link_text(only),
         links => links_text(links, answer.total, wide || order.is_wide(&shown())),
     };
     args.view.show(daemon, output, ask, text).map(drop)
+}
+
+/// Links named where there is none of the name that was asked for.
+const NEAR_NAMED: usize = 5;
+
+/// The daemon names one that may have been meant; where there is none, those that have the text in their names, or some that there
+/// are.
+async fn with_near(mut admin: AdminClient, refused: Status, asked: &str) -> Status {
+    if refused.message().contains("did you mean") {
+        return refused;
+    }
+    let Ok(all) = admin.links(v1::LinksRequest { users: 1, ..v1::LinksRequest::default() }).await else {
+        return refused;
+    };
+    let ids: Vec<String> = all.into_inner().links.into_iter().map(|link| link.id).collect();
+    Status::not_found(format!("{}{}", refused.message(), near(asked, &ids)))
+}
+
+fn near(asked: &str, ids: &[String]) -> String {
+    let asked = asked.to_lowercase();
+    let with: Vec<&String> = ids.iter().filter(|id| id.to_lowercase().contains(&asked)).collect();
+    let (those, named) = match with.as_slice() {
+        [] => ("there are", ids.iter().collect()),
+        _ => ("links that have it in their names", with),
+    };
+    let shown = named.iter().take(NEAR_NAMED).map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
+    match named.len().saturating_sub(NEAR_NAMED) {
+        _ if named.is_empty() => "; no link is known".to_owned(),
+        0 => format!("; {those}: {shown}"),
+        more => format!("; {those}: {shown} and {more} more (hintctl links)"),
+    }
 }
 
 const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
@@ -97,46 +149,12 @@ const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
     ("down-for", |link| link.down_ms.into()),
 ];
 
-const LINK_HEADER: [&str; 10] =
-    ["link", "state", "users", "load from", "load", "capacity", "a to b", "b to a", "pairs a to b", "pairs b to a"];
+/// What says most stands first: a terminal of 80 columns has the loads, and who makes the first of them.
+const LINK_HEADER: [&str; 5] = ["link", "state", "load", "capacity", "users"];
 
-/// What its columns show: `state` says since when as well, `load from` how old a load is.
+/// What its columns show: `state` says since when as well.
 fn shown() -> Vec<&'static str> {
-    [&LINK_HEADER[..], &["down for", "load age"]].concat()
-}
-
-/// Of both ways the greater load, of the capacity.
-pub(super) fn share(link: &v1::LinkView) -> f64 {
-    link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64 / link.bits_per_s.max(1) as f64
-}
-
-pub(super) fn is_measured(link: &v1::LinkView) -> bool {
-    link.load_source() == v1::LoadSource::Measured
-}
-
-/// A load that was measured longer ago says little of now; the page fades it from then on.
-const OLD_MS: u64 = 15_000;
-
-/// What stands before modelled loads: one that is measured, and not long ago. A link that is down has no load.
-pub(super) fn measured_now(link: &v1::LinkView) -> bool {
-    link.up && is_measured(link) && link.load_age_ms.is_none_or(|age| age <= OLD_MS)
-}
-
-/// `measured 2.5 s ago`, `modelled`
-pub(super) fn load_from(source: v1::LoadSource, age_ms: Option<u64>) -> String {
-    let source = load_source(source).unwrap_or("-");
-    age_ms.map_or_else(|| source.to_owned(), |ms| format!("{source} {} ago", output::age(ms)))
-}
-
-/// Why a link has no users, in words.
-pub(super) fn no_users(reason: &str) -> &str {
-    match reason {
-        "others" => "others, unknown to hintd",
-        "no_load" => "nobody",
-        "down" => "nobody: it is down",
-        "" => "-",
-        other => other,
-    }
+    [&LINK_HEADER[..], &["down for"]].concat()
 }
 
 fn state(link: &v1::LinkView) -> &'static str {
@@ -155,72 +173,15 @@ fn state_since(link: &v1::LinkView) -> String {
     }
 }
 
-/// `, DOWN for 50 s, as sdn.ryu said`
-fn state_in_words(link: &v1::LinkView) -> String {
-    let said_by = if link.down_by.is_empty() { String::new() } else { format!(", as {} said", link.down_by) };
-    link.down_ms
-        .map_or_else(|| state(link).to_owned(), |ms| format!("{} for {}{said_by}", state(link), output::age(ms)))
-}
-
-fn damped(link: &v1::LinkView) -> &'static str {
-    if link.damped { "; new routes avoid it until it was quiet for a while (routes.flaps_hold)" } else { "" }
-}
-
-/// Links named where one line tells of those that are down.
-const DOWN_NAMED: usize = 2;
-
-/// `: l1 for 50 s (as sdn.ryu said), …` and how many more of `all` there are.
-pub(super) fn named_down(down: &[v1::DownLinkView], all: u32) -> String {
-    let name =
-        |link: &v1::DownLinkView| format!("{} for {} (as {} said)", link.id, output::age(link.down_ms), link.said_by);
-    let named = down.iter().take(DOWN_NAMED).map(name).collect::<Vec<_>>();
-    match (all as usize).saturating_sub(named.len()) {
-        _ if named.is_empty() => String::new(),
-        0 => format!(": {}", named.join(", ")),
-        more => format!(": {} and {more} more", named.join(", ")),
-    }
-}
-
-/// As [`load`], with a `~` before what is modelled and not measured.
-pub(super) fn marked_load(source: v1::LoadSource, rate: u64) -> String {
-    format!("{}{}", mark(source, rate as f64), output::rate(rate as f64))
-}
-
-fn mark(source: v1::LoadSource, load: f64) -> &'static str {
-    if source == v1::LoadSource::Modelled && load > 0.0 { "~" } else { "" }
-}
-
 fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
-    let row = |link: &v1::LinkView| {
-        let busier = match link.up {
-            true => format!("{}{} %", mark(link.load_source(), share(link)), output::digits(share(link) * 100.0)),
-            false => "-".to_owned(),
-        };
-        [
-            link.id.clone(),
-            state_since(link),
-            users_line(link),
-            load_from(link.load_source(), link.load_age_ms),
-            busier,
-            output::rate(link.bits_per_s as f64),
-            marked_load(link.load_source(), link.a_to_b_bits_per_s),
-            marked_load(link.load_source(), link.b_to_a_bits_per_s),
-            link.a_to_b_task_pairs.to_string(),
-            link.b_to_a_task_pairs.to_string(),
-        ]
-    };
     let table = if wide {
-        let rows = links.iter().map(|link| {
-            let [id, up, rest @ ..] = row(link);
-            let [users, from, load, capacity, down, back, pairs, pairs_back] = rest;
-            let (a, b, by) = (link.a.clone(), link.b.clone(), link.down_by.clone());
-            [id, up, by, a, b, users, from, capacity, down, back, load, pairs, pairs_back]
-        });
-        let [id, up, users, from, load, capacity, down, back, pairs, pairs_back] = LINK_HEADER;
-        let header = [id, up, "said by", "a", "b", users, from, capacity, down, back, load, pairs, pairs_back];
-        output::table(header, 7, rows)
+        wide_table(links)
     } else {
-        output::table(LINK_HEADER, 4, links.iter().map(row))
+        let row = |link: &v1::LinkView| {
+            let capacity = output::rate(link.bits_per_s as f64);
+            [link.id.clone(), state_since(link), loads(link), capacity, users_line(link)]
+        };
+        output::table(LINK_HEADER, LINK_HEADER.len(), links.iter().map(row))
     };
     let measured = links.iter().filter(|link| is_measured(link)).count();
     let kinds = match (measured, links.len() - measured) {
@@ -231,8 +192,84 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
     format!("{table}\n{} of {total} links{kinds}", links.len())
 }
 
+fn wide_table(links: &[v1::LinkView]) -> String {
+    let row = |link: &v1::LinkView| {
+        let busier = match link.up {
+            true => format!("{}{} %", mark(link.load_source(), share(link)), output::digits(share(link) * 100.0)),
+            false => "-".to_owned(),
+        };
+        [
+            link.id.clone(),
+            state_since(link),
+            link.down_by.clone(),
+            link.a.clone(),
+            link.b.clone(),
+            users_line(link),
+            load_from(link.load_source(), link.load_age_ms),
+            output::rate(link.bits_per_s as f64),
+            marked_load(link.load_source(), link.a_to_b_bits_per_s),
+            marked_load(link.load_source(), link.b_to_a_bits_per_s),
+            busier,
+            link.a_to_b_task_pairs.to_string(),
+            link.b_to_a_task_pairs.to_string(),
+        ]
+    };
+    let header = [
+        "link",
+        "state",
+        "said by",
+        "a",
+        "b",
+        "users",
+        "load from",
+        "capacity",
+        "a to b",
+        "b to a",
+        "load",
+        "pairs a to b",
+        "pairs b to a",
+    ];
+    output::table(header, 7, links.iter().map(row))
+}
+
+/// `100 % a>b, 36 % b>a`, and its age where that is not of now; a link that is down has none.
+fn loads(link: &v1::LinkView) -> String {
+    if !link.up {
+        return "-".to_owned();
+    }
+    let rates = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s].map(|rate| rate as f64);
+    let way = |way: usize| {
+        let share = rates[way] / link.bits_per_s.max(1) as f64;
+        format!("{}{} {}", mark(link.load_source(), share), output::percent(share), WAYS[way])
+    };
+    let age = link.load_age_ms.filter(|age| is_measured(link) && *age > OLD_MS);
+    let age = age.map_or_else(String::new, |age| format!(", {} old", output::age(age)));
+    match rates.iter().all(|rate| *rate <= 0.0) {
+        true => format!("0 %{age}"),
+        false => format!("{}, {}{age}", way(0), way(1)),
+    }
+}
+
 /// `application ~rate a>b, …` and how many more; of a link that is down those whose routes it carried.
 fn users_line(link: &v1::LinkView) -> String {
+    match down_line(link) {
+        line if line.is_empty() => sending_line(link),
+        line => line,
+    }
+}
+
+/// `since 04:35:20 UTC, as sdn.ryu said; before it carried 900 Mbit/s (90 %); was: application_…` of a link that is down.
+fn down_line(link: &v1::LinkView) -> String {
+    let since = (link.down_at_ms > 0).then(|| format!("since {}", moments::time_of_day(link.down_at_ms)));
+    let told = outage::by_whom(&link.down_by, link.load_before.as_ref(), link.bits_per_s);
+    let told = Some(told).filter(|told| !link.up && !told.is_empty());
+    let told: Vec<String> = since.into_iter().chain(told).collect();
+    let was = was_line(link);
+    [told.join(", "), was].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// Whose routes it carried when it went down.
+fn was_line(link: &v1::LinkView) -> String {
     if let Some(carried) = link.carried.as_ref().filter(|carried| carried.applications_total > 0) {
         let named = carried.applications.iter().take(USERS_SHOWN as usize).map(|of| of.application_id.clone());
         let mut named: Vec<String> = named.collect();
@@ -242,6 +279,10 @@ fn users_line(link: &v1::LinkView) -> String {
         }
         return format!("was: {}", named.join(", "));
     }
+    String::new()
+}
+
+fn sending_line(link: &v1::LinkView) -> String {
     let mut named: Vec<String> =
         link.users.iter().filter(|user| fills(link, user)).map(|user| user_text(link, user)).collect();
     let more = (link.users_total as usize).saturating_sub(named.len());
@@ -250,184 +291,6 @@ fn users_line(link: &v1::LinkView) -> String {
     }
     named.extend(unknown(link));
     if named.is_empty() { no_users(&link.users_reason).to_owned() } else { named.join(", ") }
-}
-
-const WAYS: [&str; 2] = ["a>b", "b>a"];
-
-/// A direction that is loaded as much as this part of the other counts as full as well.
-const AS_FULL: f64 = 0.9;
-
-/// The directions that are most loaded: 0 is from a to b.
-fn full_ways(link: &v1::LinkView) -> impl Iterator<Item = usize> + use<> {
-    let loads = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s].map(|load| load as f64);
-    (0..2).filter(move |way| loads[*way] >= AS_FULL * loads[1 - way])
-}
-
-/// A user with less than this part of a measured load does not make it.
-const NAMED_FROM: f64 = 0.01;
-
-/// Whether a user has a part in what fills the link; a daemon of before told no bytes.
-pub(super) fn fills(link: &v1::LinkView, user: &v1::LinkUser) -> bool {
-    let (bytes, rates) = (bytes_of(user), [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s]);
-    let loads = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s];
-    let much = |way: usize| !is_measured(link) || rates[way] as f64 >= NAMED_FROM * loads[way] as f64;
-    bytes == [0; 2] || full_ways(link).any(|way| bytes[way] > 0 && much(way))
-}
-
-fn bytes_of(user: &v1::LinkUser) -> [u64; 2] {
-    [user.a_to_b_bytes, user.b_to_a_bytes]
-}
-
-/// What of a measured load is no user's is told from this part of it on.
-const UNKNOWN_FROM: f64 = 0.1;
-
-/// `unknown 320 Mbit/s a>b (files read or written, or others)`
-pub(super) fn unknown(link: &v1::LinkView) -> Option<String> {
-    let rest = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s];
-    let loads = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s];
-    let told = |way: &usize| rest[*way] > 0 && rest[*way] as f64 >= UNKNOWN_FROM * loads[*way] as f64;
-    let ways: Vec<String> =
-        full_ways(link).filter(told).map(|way| format!("{} {}", output::rate(rest[way] as f64), WAYS[way])).collect();
-    (!ways.is_empty()).then(|| format!("unknown {} (files read or written, or others)", ways.join(" + ")))
-}
-
-/// `application 1.2 GB a>b (~1 Gbit/s, above measured)`, in the directions that are most loaded
-pub(super) fn user_text(link: &v1::LinkView, user: &v1::LinkUser) -> String {
-    let (bytes, rates) = (bytes_of(user), [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s]);
-    let way = |way: usize| {
-        let wrong = if user.above_measured { ", above measured" } else { "" };
-        let rate = match rates[way] {
-            0 => "rate unknown".to_owned(),
-            rate => marked_load(v1::LoadSource::Modelled, rate),
-        };
-        format!("{} {} ({rate}{wrong})", output::bytes(bytes[way] as f64), WAYS[way])
-    };
-    let told: Vec<String> = full_ways(link).filter(|way| bytes[*way] > 0).map(way).collect();
-    if told.is_empty() {
-        let wrong = if user.above_measured { " (above measured)" } else { "" };
-        return format!("{} {}{wrong}", user.application_id, ways(user));
-    }
-    format!("{} {}", user.application_id, told.join(" + "))
-}
-
-/// `~1 Gbit/s a>b + ~2 Gbit/s b>a`; a daemon of before told no directions.
-fn ways(user: &v1::LinkUser) -> String {
-    let ways = [(user.a_to_b_bits_per_s, " a>b"), (user.b_to_a_bits_per_s, " b>a")];
-    let known: Vec<String> = ways
-        .into_iter()
-        .filter(|(rate, _)| *rate > 0)
-        .map(|(rate, way)| format!("{}{way}", marked_load(v1::LoadSource::Modelled, rate)))
-        .collect();
-    match known.as_slice() {
-        [] => marked_load(v1::LoadSource::Modelled, user.bits_per_s),
-        known => known.join(" + "),
-    }
-}
-
-fn link_text(link: &v1::LinkView) -> String {
-    let source = link.load_source();
-    let direction = |from: &str, to: &str, rate: u64, modelled: u64, pairs: u64| {
-        let share = output::digits(rate as f64 * 100.0 / link.bits_per_s.max(1) as f64);
-        let wrong = match is_measured(link) && modelled > rate {
-            true => format!(
-                "; the model has {}, with flows that do not send now",
-                marked_load(v1::LoadSource::Modelled, modelled)
-            ),
-            false => String::new(),
-        };
-        format!("{from} to {to}: {} ({share} %), {pairs} task pairs{wrong}", marked_load(source, rate))
-    };
-    let [down, back] = [link.a_to_b_modelled_bits_per_s, link.b_to_a_modelled_bits_per_s];
-    let mut lines = vec![output::pairs(&[
-        ("link", format!("{}, {}{}", link.id, state_in_words(link), damped(link))),
-        ("capacity", format!("{} each way", output::rate(link.bits_per_s as f64))),
-        ("load", load_from(source, link.load_age_ms)),
-        ("", direction(&link.a, &link.b, link.a_to_b_bits_per_s, down, link.a_to_b_task_pairs)),
-        ("", direction(&link.b, &link.a, link.b_to_a_bits_per_s, back, link.b_to_a_task_pairs)),
-    ])];
-    if link.users_total > 0 {
-        let sends = |bytes: u64, rate: u64| match bytes {
-            0 if rate == 0 => "-".to_owned(),
-            0 => marked_load(v1::LoadSource::Modelled, rate),
-            _ if rate == 0 => output::bytes(bytes as f64),
-            _ => format!("{}, {}", output::bytes(bytes as f64), marked_load(v1::LoadSource::Modelled, rate)),
-        };
-        let rows = link.users.iter().map(|user| {
-            let wrong = if user.above_measured { "above what is measured" } else { "" };
-            let down = sends(user.a_to_b_bytes, user.a_to_b_bits_per_s);
-            let back = sends(user.b_to_a_bytes, user.b_to_a_bits_per_s);
-            [user.application_id.clone(), wrong.to_owned(), down, back]
-        });
-        let (down, back) = (format!("{} to {}", link.a, link.b), format!("{} to {}", link.b, link.a));
-        lines.push(format!("\n{}", output::table(["user (modelled)", "", &down, &back], 2, rows)));
-        lines.push(format!(
-            "{} of {} users; bytes are those of their flows from beginning to end",
-            link.users.len(),
-            link.users_total
-        ));
-        lines.extend(unknown(link));
-    } else if !link.users_reason.is_empty() {
-        lines.push(format!("users: {}", no_users(&link.users_reason)));
-    }
-    lines.extend(link.carried.as_ref().map(carried_text));
-    lines.extend(link.last_outage.as_ref().map(outage_text));
-    lines.join("\n")
-}
-
-/// `last outage: 50 s long, ended 2 min ago, as sdn.ryu said; when it went down: 12 routes over it, of application_…`
-fn outage_text(outage: &v1::LastOutage) -> String {
-    let v1::LastOutage { ended_ms, lasted_ms, said_by, carried } = outage;
-    let said = if said_by.is_empty() { String::new() } else { format!(", as {said_by} said") };
-    let carried = carried.as_ref().map_or_else(String::new, |carried| {
-        let named: Vec<&str> = carried.applications.iter().map(|of| &*of.application_id).collect();
-        let more = match (carried.applications_total as usize).saturating_sub(named.len()) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        let whose = if named.is_empty() { String::new() } else { format!(", of {}{more}", named.join(", ")) };
-        format!("; when it went down: {}{whose}", carried_in_words(carried))
-    });
-    format!("last outage: {} long, ended {} ago{said}{carried}", output::age(*lasted_ms), output::age(*ended_ms))
-}
-
-/// What it carried when it went down, and what became of that.
-fn carried_text(carried: &v1::CarriedRoutes) -> String {
-    let mut text = format!("when it went down: {}", carried_in_words(carried));
-    if !carried.applications.is_empty() {
-        let row = |of: &v1::CarriedApplication| [of.application_id.clone(), of.routes.to_string(), paths_now(of)];
-        let rows = carried.applications.iter().map(row);
-        text += &format!("\n\n{}", output::table(["application", "routes over it", "now"], 1, rows));
-        text += &format!("\n{} of {} applications", carried.applications.len(), carried.applications_total);
-    }
-    text
-}
-
-/// `12 routes over it, 4 more that may have gone over it (…)`
-fn carried_in_words(carried: &v1::CarriedRoutes) -> String {
-    let mut parts = vec![format!("{} over it", routes(carried.routes))];
-    if carried.routes_chained > 0 {
-        parts.push(format!("{} through middleboxes over it", routes(carried.routes_chained)));
-    }
-    if carried.routes_uncertain > 0 {
-        let why = "the network chose among several paths, which hintd does not see";
-        parts.push(format!("{} that may have gone over it ({why})", routes(carried.routes_uncertain)));
-    }
-    match parts.as_slice() {
-        [_] if carried.routes == 0 => "no route over it that hintd knows of".to_owned(),
-        parts => parts.join(", "),
-    }
-}
-
-fn routes(number: u64) -> String {
-    format!("{number} route{}", if number == 1 { "" } else { "s" })
-}
-
-fn paths_now(of: &v1::CarriedApplication) -> String {
-    match (of.routes_whole, of.routes_cut) {
-        (0, 0) => "sends no more".to_owned(),
-        (whole, 0) => format!("{} with a path", routes(whole)),
-        (whole, cut) => format!("{} without a path, {whole} with one", routes(cut)),
-    }
 }
 
 #[cfg(test)]
@@ -460,10 +323,36 @@ mod tests {
     fn a_link_that_is_down_says_since_when_and_by_whose_word() {
         let down = v1::LinkView { up: false, down_ms: Some(50_400), down_by: "sdn.ryu".into(), ..link() };
         let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words(links_text(std::slice::from_ref(&down), 1, false)).contains("l1 DOWN 50.4 s application"));
+        assert!(
+            words(links_text(std::slice::from_ref(&down), 1, false))
+                .contains("l1 DOWN 50.4 s - 10 Gbit/s as sdn.ryu said")
+        );
         assert!(words(links_text(std::slice::from_ref(&down), 1, true)).contains("l1 DOWN 50.4 s sdn.ryu s1 s2"));
         assert!(link_text(&down).contains("l1, DOWN for 50.4 s, as sdn.ryu said"), "{}", link_text(&down));
         assert!(link_text(&link()).contains("l1, up\n"), "{}", link_text(&link()));
+        let before =
+            v1::LoadBefore { a_to_b_bits_per_s: 9_000_000_000, b_to_a_bits_per_s: 100_000_000, before_ms: 300 };
+        let told = v1::LinkView { down_at_ms: 1_795_843_810_000, load_before: Some(before), ..down.clone() };
+        let row = links_text(std::slice::from_ref(&told), 1, false);
+        assert!(row.contains("since 05:30:10 UTC, as sdn.ryu said; before it carried 9 Gbit/s (90 %)"), "{row}");
+        let text = words(link_text(&told));
+        for part in [
+            "l1, DOWN for 50.4 s, since 05:30:10 UTC, as sdn.ryu said; before it carried 9 Gbit/s (90 %)",
+            "load before measured 300 ms before it went s1 to s2: 9 Gbit/s (90 %) s2 to s1: 100 Mbit/s (1 %)",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(link_text(&down).contains("nothing was measured on it before it went"));
+        let over =
+            v1::LastOutage { ended_ms: 60_000, lasted_ms: 50_000, down_at_ms: 1_795_843_810_000, ..Default::default() };
+        let mended = v1::LinkView { last_outage: Some(v1::LastOutage { load_before: Some(before), ..over }), ..link() };
+        let text = link_text(&mended);
+        assert!(
+            text.contains(
+                "50 s long, from 2026-11-28 05:30:10 UTC on, ended 60 s ago, before it carried 9 Gbit/s (90 %)"
+            ),
+            "{text}"
+        );
     }
 
     #[test]
@@ -510,8 +399,17 @@ mod tests {
 
     #[test]
     fn one_or_two_links_that_are_down_are_named_and_more_are_counted() {
-        let down = |id: &str| v1::DownLinkView { id: id.into(), down_ms: 50_000, said_by: "ryu".into() };
+        let down = |id: &str| v1::DownLinkView {
+            id: id.into(),
+            down_ms: 50_000,
+            said_by: "ryu".into(),
+            ..v1::DownLinkView::default()
+        };
         assert_eq!(named_down(&[down("l1")], 1), ": l1 for 50 s (as ryu said)");
+        let load = v1::LoadBefore { b_to_a_bits_per_s: 700_000_000, ..v1::LoadBefore::default() };
+        let told = v1::DownLinkView { down_at_ms: 1_795_843_810_000, load_before: Some(load), ..down("l1") };
+        let said = ": l1 for 50 s, since 05:30:10 UTC (as ryu said; before it carried 700 Mbit/s)";
+        assert_eq!(named_down(&[told], 1), said);
         assert!(named_down(&[down("l1"), down("l2"), down("l3")], 7).ends_with("l2 for 50 s (as ryu said) and 5 more"));
         assert_eq!(named_down(&[], 3), "", "a daemon of before");
     }
@@ -519,8 +417,12 @@ mod tests {
     #[test]
     fn a_load_says_where_it_is_from() {
         let text = links_text(&[link()], 1, false);
-        assert!(text.contains("modelled") && text.contains("~2.5 Gbit/s"), "{text}");
+        assert!(text.contains("~25 % a>b, 0 % b>a") && text.contains("~2.5 Gbit/s"), "{text}");
         assert!(!text.contains("~0"), "{text}");
+        let old =
+            v1::LinkView { load_source: v1::LoadSource::Measured.into(), load_age_ms: Some(OLD_MS + 1_000), ..link() };
+        let text_of_old = links_text(std::slice::from_ref(&old), 1, false);
+        assert!(text_of_old.contains("  25 % a>b, 0 % b>a, 16 s old"), "{text_of_old}");
         let measured = v1::LinkView { load_source: v1::LoadSource::Measured.into(), ..link() };
         let row = links_text(&[measured], 1, true).replace("~2.5 Gbit/s a>b", "");
         assert!(!row.contains('~'), "users are modelled, whatever the load is: {row}");
@@ -555,8 +457,8 @@ mod tests {
         );
         assert!(text.contains("measured 2.3 s ago") && text.contains("above what is measured"), "{text}");
         let text = links_text(std::slice::from_ref(&wrong), 1, false);
-        assert!(text.contains("~2.5 Gbit/s a>b (above measured)") && text.contains(" 4.4 %"), "{text}");
-        let named = v1::LinkUser { a_to_b_bytes: 1_200_000_000, ..wrong.users[0].clone() };
+        assert!(text.contains("~2.5 Gbit/s a>b (above measured)") && text.contains(" 4 % a>b"), "{text}");
+        let named = v1::LinkUser { a_to_b_bytes: 1_200_000_000, fills: true, ..wrong.users[0].clone() };
         let back = v1::LinkUser {
             b_to_a_bytes: 9_000_000_000,
             application_id: "application_1_0002".into(),
@@ -567,20 +469,37 @@ mod tests {
             users_total: 2,
             a_to_b_unaccounted_bits_per_s: 340_000_000,
             b_to_a_unaccounted_bits_per_s: 1,
+            fullness: Some(v1::LinkFullness { a_to_b_full: true, a_to_b_unknown: true, ..v1::LinkFullness::default() }),
             ..wrong.clone()
         };
         let text = links_text(std::slice::from_ref(&full), 1, false);
-        let whose = "application_1_0001 1.2 GB a>b (~2.5 Gbit/s, above measured), 1 more, unknown 340 Mbit/s a>b (files read or written, or others)";
+        let whose = "application_1_0001 1.2 GB a>b (~2.5 Gbit/s, above measured), 1 more, unknown 340 Mbit/s a>b (no flow: files read or written, or others)";
         assert!(text.contains(whose) && !text.contains("application_1_0002"), "{text}");
         let text = link_text(&full);
         assert!(
             text.contains("1.2 GB, ~2.5 Gbit/s") && text.contains("application_1_0002") && text.contains("9 GB"),
             "{text}"
         );
-        assert!(text.contains("unknown 340 Mbit/s a>b (files read or written, or others)"), "{text}");
+        assert!(text.contains("unknown: 340 Mbit/s a>b, of no flow that hintd knows. Mostly files: "), "{text}");
+        // A daemon of before says of nothing whether it is worth being named: all is.
+        let before = v1::LinkView { fullness: None, ..full.clone() };
+        let text = links_text(std::slice::from_ref(&before), 1, false);
+        assert!(text.contains("application_1_0002") && text.contains("340 Mbit/s a>b + 1 bit/s b>a"), "{text}");
+        let nobody = v1::LinkView { users: vec![], users_total: 0, users_reason: "others".into(), ..full };
+        assert!(link_text(&nobody).contains("unknown: 340 Mbit/s a>b"), "{}", link_text(&nobody));
         let alone = v1::LinkView { users: vec![], users_total: 0, users_reason: "others".into(), ..wrong };
         assert!(links_text(std::slice::from_ref(&alone), 1, false).contains("others, unknown to hintd"));
         assert!(link_text(&alone).ends_with("users: others, unknown to hintd"), "{}", link_text(&alone));
+    }
+
+    #[test]
+    fn a_link_that_is_none_is_refused_with_those_that_have_its_name_in_theirs_or_with_some_that_there_are() {
+        let ids: Vec<String> = (1..=8).map(|at| format!("edge-{at}--core")).collect();
+        assert_eq!(near("EDGE-3", &ids), "; links that have it in their names: edge-3--core");
+        let many = near("core", &ids);
+        assert!(many.ends_with("edge-4--core, edge-5--core and 3 more (hintctl links)"), "{many}");
+        assert!(near("spine", &ids).starts_with("; there are: edge-1--core, "), "{}", near("spine", &ids));
+        assert_eq!(near("spine", &[]), "; no link is known");
     }
 
     #[test]

@@ -4,8 +4,9 @@ use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::moments::{WhenArgs, moment};
 use super::output::{self, Output};
+use super::printable::one_line;
 use super::sorting::{Column, SortArgs};
-use super::view::ViewArgs;
+use super::view::{ViewArgs, not_empty};
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
 use hintd_model::solve::nearest;
@@ -20,17 +21,24 @@ const QUEUES_NAMED: usize = 20;
 #[derive(Debug, Clone, Args)]
 pub struct FilterArgs {
     /// Only of this application, as YARN names it
-    #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
-    application: String,
+    #[arg(long, value_name = "ID", value_parser = not_empty)]
+    application: Option<String>,
     /// Only of this queue
-    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
-    queue: String,
+    #[arg(long, value_name = "NAME", value_parser = not_empty)]
+    queue: Option<String>,
     /// Only with hosts whose names contain this
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    host: String,
+    #[arg(long, value_name = "TEXT", value_parser = not_empty)]
+    host: Option<String>,
     /// Show at most LIMIT, the newest, or with --sort the first of the newest 10,000; 0: 10,000
     #[arg(long, default_value_t = 50)]
     limit: u32,
+}
+
+impl FilterArgs {
+    /// Application, queue and host, as the daemon is asked: empty where any will do.
+    fn texts(&self) -> [String; 3] {
+        [&self.application, &self.queue, &self.host].map(|text| text.clone().unwrap_or_default())
+    }
 }
 
 /// Decisions to list.
@@ -96,10 +104,14 @@ pub struct ApplicationsArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let FilterArgs { application, queue, host, limit } = args.filter.clone();
+    let [application, queue, host] = args.filter.texts();
+    let limit = args.filter.limit;
     let order = args.sort.of(DECISION_COLUMNS, limit)?;
     check_queue(&queue, daemon)?;
     let (from_ms, until_ms) = args.when.bounds()?;
+    if args.refused || (from_ms, until_ms) != (0, 0) {
+        block_on(knows_times_and_refusals(daemon))?;
+    }
     let all = application.is_empty() && queue.is_empty() && host.is_empty() && (from_ms, until_ms) == (0, 0);
     let asked = v1::ListDecisionsRequest {
         application_id: application,
@@ -130,7 +142,8 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let FilterArgs { application, queue, host, limit } = args.filter.clone();
+    let [application, queue, host] = args.filter.texts();
+    let limit = args.filter.limit;
     let order = args.sort.of(LEASE_COLUMNS, limit)?;
     check_queue(&queue, daemon)?;
     let asked = v1::ListLeasesRequest { application_id: application, queue, host, limit: order.asks() };
@@ -149,7 +162,8 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
 /// # Errors
 /// [`Failure`] where no daemon answers.
 pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let FilterArgs { application, queue, host, limit } = args.filter.clone();
+    let [application, queue, host] = args.filter.texts();
+    let limit = args.filter.limit;
     let order = args.sort.of(APPLICATION_COLUMNS, limit)?;
     check_queue(&queue, daemon)?;
     let asked = v1::ListApplicationsRequest { application_id: application, queue, host, limit: order.asks() };
@@ -161,6 +175,22 @@ pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output
     args.view.show(daemon, output, ask, text)?;
     order.warn(output);
     Ok(())
+}
+
+/// A daemon of before knows neither times nor refusals alone, and would list all without a word: nothing was decided in 1970, and
+/// what it lists of then shows that it does not look.
+async fn knows_times_and_refusals(daemon: &DaemonArgs) -> Result<(), Failure> {
+    let of_1970 = v1::ListDecisionsRequest { from_ms: 1, until_ms: 1, limit: 1, ..v1::ListDecisionsRequest::default() };
+    let mut admin = daemon.operator().await?;
+    if admin.list_decisions(of_1970).await?.into_inner().decisions.is_empty() {
+        return Ok(());
+    }
+    let version = admin.status(v1::StatusRequest {}).await?.into_inner().version;
+    Err(Failure::work(format!(
+        "this daemon (hintd {}) is older than this hintctl and does not know --since, --at and --refused: it would list all \
+         decisions; leave them out, or upgrade it (docs/operations.md#upgrade)",
+        one_line(&version)
+    )))
 }
 
 /// A queue that nobody knows is misspelt, more often than not: an empty list would not say so.
@@ -257,9 +287,10 @@ const APPLICATION_COLUMNS: &[Column<v1::ApplicationView>] = &[
     ("leases", |row| row.leases.into()),
 ];
 
+/// What says most stands first: a terminal of 80 columns has whose it is, what came of it, and whether it was followed.
 const DECISION_HEADER: [&str; 10] =
-    ["decision", "age", "application", "queue", "policy", "outcome", "followed", "hosts", "containers", "hinted"];
-const LEASE_HEADER: [&str; 8] = ["lease", "host", "application", "queue", "group", "state", "MB", "ends in"];
+    ["application", "age", "outcome", "followed", "queue", "decision", "policy", "hosts", "containers", "hinted"];
+const LEASE_HEADER: [&str; 8] = ["host", "application", "queue", "group", "state", "MB", "ends in", "lease"];
 const APPLICATION_HEADER: [&str; 7] = ["application", "queue", "asked", "outcome", "followed", "requests", "leases"];
 
 fn size(size: &Option<yarn::ResourceProto>) -> yarn::ResourceProto {
@@ -365,13 +396,13 @@ fn hosts(decision: &v1::DecisionView) -> String {
 
 fn decision(row: &v1::DecisionView) -> [String; 10] {
     [
-        row.decision_id.clone(),
-        ago(row.age_ms),
         row.application_id.clone(),
-        row.queue.clone(),
-        row.policy.clone(),
+        ago(row.age_ms),
         outcome(row),
         followed(row.followed.as_ref()),
+        row.queue.clone(),
+        row.decision_id.clone(),
+        row.policy.clone(),
         hosts(row),
         row.containers.to_string(),
         row.hinted.to_string(),
@@ -420,7 +451,7 @@ fn leases_text(answer: &v1::ListLeasesResponse, wide: bool) -> String {
         ];
         output::table(header, 11, leases.iter().map(wide_lease))
     } else {
-        output::table(LEASE_HEADER, 6, leases.iter().map(lease))
+        output::table(LEASE_HEADER, 5, leases.iter().map(lease))
     };
     format!("{table}\n{} of {} leases", leases.len(), answer.total)
 }
@@ -431,7 +462,6 @@ fn memory(size: &Option<yarn::ResourceProto>) -> String {
 
 fn lease(row: &v1::LeaseView) -> [String; 8] {
     [
-        row.lease_id.to_string(),
         row.host.clone(),
         row.application_id.clone(),
         row.queue.clone(),
@@ -439,6 +469,7 @@ fn lease(row: &v1::LeaseView) -> [String; 8] {
         row.state.clone(),
         memory(&row.size),
         ago(row.expires_in_ms),
+        row.lease_id.to_string(),
     ]
 }
 

@@ -3,7 +3,8 @@
 use super::failure::Failure;
 use super::output;
 use clap::Args;
-use hintd_model::units::{Calendar, Timestamp};
+pub(super) use hintd::findings::quantities::{moment, time_of_day};
+use hintd_model::units::Timestamp;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAY_MS: u64 = 86_400_000;
@@ -103,18 +104,12 @@ fn numbers(text: &str, between: char) -> Option<Vec<u64>> {
     text.split(between).map(number).collect()
 }
 
-/// `2026-11-28 04:35:20 UTC`, from milliseconds since 1970; `-` for 0, which nobody knows.
-pub(super) fn moment(ms: u64) -> String {
-    if ms == 0 {
-        return "-".to_owned();
-    }
-    let Calendar { year, month, day, hour, minute, second } = Timestamp(ms.saturating_mul(1_000)).calendar(0);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
-}
-
-/// The same and how long ago that is.
+/// A moment and how long ago that is, by the daemon's clock; a daemon of before, which does not say that, sends 0.
 pub(super) fn moment_and_age(ms: u64, age_ms: u64) -> String {
-    format!("{}, {} ago", moment(ms), output::age(age_ms))
+    match age_ms {
+        0 => moment(ms),
+        age_ms => format!("{}, {} ago", moment(ms), output::age(age_ms)),
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +128,8 @@ mod tests {
     fn a_moment_is_written_as_it_is_read() {
         assert_eq!(moment(NOW), "2026-11-28 05:30:10 UTC");
         assert_eq!(moment(0), "-");
+        assert_eq!(moment_and_age(NOW, 90_000), "2026-11-28 05:30:10 UTC, 90 s ago");
+        assert_eq!(moment_and_age(NOW, 0), "2026-11-28 05:30:10 UTC", "and not 0 s ago, of a daemon that does not say");
         for text in ["2026-11-28T05:30:10Z", "2026-11-28 05:30:10", "05:30:10"] {
             assert_eq!(moment_ms(text, NOW), Some(NOW), "{text}");
         }

@@ -11,7 +11,7 @@ use super::plan::kept;
 use super::printable::one_line;
 use super::servers;
 use super::sorting::{Column, SortArgs};
-use super::view::ViewArgs;
+use super::view::{ViewArgs, not_empty};
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
 use serde_json::json;
@@ -26,11 +26,11 @@ use std::path::PathBuf;
 )]
 pub struct NodesArgs {
     /// Only hosts whose names contain this
-    #[arg(value_name = "HOST", conflicts_with = "host")]
+    #[arg(value_name = "HOST", value_parser = not_empty, conflicts_with = "host")]
     name: Option<String>,
     /// The same
-    #[arg(long, default_value = "")]
-    host: String,
+    #[arg(long, value_parser = not_empty)]
+    host: Option<String>,
     /// Show at most LIMIT, by name or as sorted; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
@@ -102,8 +102,10 @@ pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<
 /// [`Failure`] where no daemon answers.
 pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let order = args.sort.of(NODE_COLUMNS, args.limit)?;
-    let request =
-        v1::NodesRequest { host_contains: args.name.as_ref().unwrap_or(&args.host).clone(), limit: order.asks() };
+    let request = v1::NodesRequest {
+        host_contains: args.name.clone().or(args.host.clone()).unwrap_or_default(),
+        limit: order.asks(),
+    };
     let ask = async |mut admin: hintd_client::AdminClient| {
         order.answer(admin.nodes(request.clone()).await, |found| (&mut found.nodes, found.total.into()))
     };
@@ -325,6 +327,10 @@ fn status_text(status: &v1::StatusResponse) -> String {
     let followed = adherence::text(&status.adherence, status.decisions_watched);
     if !followed.is_empty() {
         lines.push(format!("\n{followed}"));
+    }
+    let groups = adherence::groups_text(&status.adherence_last_hour);
+    if !groups.is_empty() {
+        lines.push(format!("\n{groups}"));
     }
     let worth = holdout::text(status);
     if !worth.is_empty() {

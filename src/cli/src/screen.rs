@@ -206,6 +206,11 @@ impl Drop for Screen {
     }
 }
 
+/// Columns of the terminal that standard output is; `None`: it is none.
+pub(super) fn width() -> Option<usize> {
+    io::stdout().is_terminal().then(|| size().1)
+}
+
 /// Lines and columns of the terminal.
 fn size() -> (usize, usize) {
     match termios::tcgetwinsize(io::stdout()) {

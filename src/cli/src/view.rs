@@ -67,6 +67,11 @@ impl PlainViewArgs {
     }
 }
 
+/// Text by which a list is narrowed: what is empty, as a variable of a script that is not set, would show all without a word.
+pub(super) fn not_empty(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("it is empty; leave it out to see all".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 /// How long one look may take: what takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
 

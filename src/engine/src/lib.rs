@@ -95,8 +95,8 @@ mod tests;
 pub mod worth;
 
 pub use adherence::{
-    Adherence, DecisionOutcome, Followed, HintOutcome, Miss, Outcomes, PLACES_KEPT, Tally, TallyKey, Term,
-    TermCompared, TermSums,
+    Adherence, DecisionOutcome, Followed, GroupTallies, GroupTally, HintOutcome, LatelySums, Miss, Outcomes,
+    PLACES_KEPT, Tally, TallyKey, Term, TermCompared, TermSums,
 };
 pub use answer::Answer;
 pub use circuits::messages::{

@@ -17,6 +17,9 @@ use tonic::{Response, Status};
 /// How long one answer is waited for: what takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Decisions that are looked at, the newest: of some nothing is known yet, or they have no hints.
+const LATEST: u32 = 100;
+
 /// What stands at the admin socket's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -50,6 +53,8 @@ pub(super) struct Answers {
     pub(super) policies: Result<v1::ListPoliciesResponse, String>,
     /// Links that carry nothing.
     pub(super) down: Result<v1::LinksResponse, String>,
+    /// The newest decisions.
+    pub(super) latest: Result<v1::ListDecisionsResponse, String>,
 }
 
 /// See the module.
@@ -61,6 +66,8 @@ pub(super) struct Facts {
     /// Or why nobody answers.
     pub(super) answers: Result<Box<Answers>, Unanswered>,
     pub(super) config_file: PathBuf,
+    /// It was named on the command line.
+    pub(super) config_given: bool,
     pub(super) on_disk: OnDisk,
     /// What this machine has to do, where nobody answers: the load average of a minute, and its cores.
     pub(super) load: Option<(f64, usize)>,
@@ -78,9 +85,9 @@ pub(super) async fn facts(daemon: &DaemonArgs, config: Option<&Path>) -> Result<
         Err(why) => (Err(why), pid.and_then(process::config_of_the_command)),
     };
     let load = if answers.is_err() { process::load() } else { None };
-    let config_file = config_file(config, named, pid);
+    let (config_given, config_file) = (config.is_some(), config_file(config, named, pid));
     let on_disk = on_disk(&config_file);
-    Ok(Facts { socket, standing, pid, answers, config_file, on_disk, load })
+    Ok(Facts { socket, standing, pid, answers, config_file, config_given, on_disk, load })
 }
 
 fn standing(socket: &Path) -> Standing {
@@ -140,11 +147,13 @@ async fn answers(socket: &Path) -> Result<(Answers, String), Unanswered> {
     let status = status.map_err(|_| Unanswered::late())?;
     let status = status.map_err(|status| Unanswered::refused(&Failure::from(status)))?.into_inner();
     let down = v1::LinksRequest { down_only: true, users: 1, ..v1::LinksRequest::default() };
+    let latest = v1::ListDecisionsRequest { limit: LATEST, ..v1::ListDecisionsRequest::default() };
     let answers = Answers {
         status: one_line_strings(&status),
         network: within(admin.clone().network(v1::NetworkRequest {})).await,
         racks: within(admin.clone().racks(v1::RacksRequest { differences: true })).await,
         down: within(admin.clone().links(down)).await,
+        latest: within(admin.clone().list_decisions(latest)).await,
         policies: within(admin.clone().list_policies(v1::ListPoliciesRequest {})).await,
     };
     Ok((answers, status.config_file))

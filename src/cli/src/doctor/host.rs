@@ -163,6 +163,12 @@ pub(super) fn configuration(facts: &Facts) -> Check {
             format!("hintd would not start with {file}: {problems}."),
             format!("hintd --check --config {file} names every line."),
         ),
+        (OnDisk::Unread(why), _) if facts.config_given => Check::problem(
+            NAME,
+            page::CONFIGURE,
+            format!("{file}, which --config names, can't be read: {why}."),
+            "Name the file that hintd was started with, or leave --config out: the daemon says which it is.",
+        ),
         (OnDisk::Unread(why), Ok(_)) => Check::ok(
             NAME,
             page::CONFIGURE,

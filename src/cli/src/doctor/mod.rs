@@ -3,11 +3,12 @@
 //! # Code map
 //! - `facts`: everything that is looked at, once.
 //! - `host`: checks of this machine; `process`: what the system says of a process.
-//! - `policy`: the check of policies and modes.
+//! - `policy`: the check of policies and modes; `latest`: whether the newest decisions' hints were followed.
 //! - What the daemon's answers show is judged by `hintd::findings`, as on the page.
 
 mod facts;
 mod host;
+mod latest;
 mod policy;
 mod process;
 
@@ -19,6 +20,7 @@ use super::view::PlainViewArgs;
 use clap::Args;
 use facts::{Facts, Unanswered};
 use hintd::findings::cluster::CONFIGURATION;
+use hintd::findings::followed::FOLLOWED;
 use hintd::findings::{self, Check, Verdict};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -101,6 +103,11 @@ fn checks(facts: &Facts) -> Vec<Check> {
     found.retain(|check| check.name != CONFIGURATION);
     checks.extend([host::configuration(facts), host::exposure(facts), policy::policy(answers, &facts.on_disk)]);
     checks.extend(policy::classes(answers));
+    // Beside what is said of queues.
+    let beside = found.iter().rposition(|check| check.name == FOLLOWED).map_or(found.len(), |at| at + 1);
+    if let Some(check) = latest::latest(&answers.latest) {
+        found.insert(beside, check);
+    }
     checks.extend(found);
     checks.extend(host::process(facts, answers));
     checks.push(host::journal(facts));
@@ -132,10 +139,20 @@ impl Report {
 
     fn text(&self) -> String {
         let Counts { ok, not_checked, warning, problem } = self.counts;
-        let mut lines: Vec<String> = self.checks.iter().map(text).collect();
+        // The worst first, each kind in the order of the checks: a cause stands before what comes of it.
+        let of = |wanted: fn(&Check) -> bool| self.checks.iter().filter(move |check| wanted(check));
+        let worst = of(|check| check.verdict == Verdict::Problem).chain(of(|check| check.verdict == Verdict::Warning));
+        let mut lines: Vec<String> = worst.clone().map(text).collect();
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(of(|check| check.verdict < Verdict::Warning).map(text));
         let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let (problems, warnings) = (counted(problem, "problem"), counted(warning, "warning"));
-        lines.push(format!("\n{problems}, {warnings}, {ok} ok, {not_checked} not checked"));
+        let mut names: Vec<&str> = worst.map(|check| check.name).collect();
+        names.dedup();
+        let named = if names.is_empty() { String::new() } else { format!(" (above: {})", names.join(", ")) };
+        lines.push(format!("\n{problems}, {warnings}{named}, {ok} ok, {not_checked} not checked"));
         lines.join("\n")
     }
 }

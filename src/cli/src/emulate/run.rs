@@ -105,7 +105,12 @@ impl Emulation {
             ..Tally::default()
         };
         let shared = Arc::new(Shared {
-            yarn: Mutex::new(Yarn::new(&cluster, cluster_timestamp, behaviour.seed)),
+            yarn: Mutex::new(Yarn::new(
+                &cluster,
+                cluster_timestamp,
+                behaviour.seed,
+                behaviour.rack_locality_additional_delay,
+            )),
             namespace,
             masters: Mutex::default(),
             tally: Mutex::new(tally),

@@ -21,6 +21,10 @@ use tokio::time::Instant;
 /// Transfers that a task has under way at most: a reduce's fetches, or what it writes.
 pub(super) const TRANSFERS: usize = 5;
 
+/// As docs/yarn.md tells operators to set it: with YARN's own default (-1) an ask for few containers gets any node after a heartbeat
+/// or two, so that hints of small jobs, and those for reduces, are hardly ever followed.
+pub const RACK_DELAY: i32 = 20;
+
 /// How the cluster behaves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Behavior {
@@ -42,6 +46,8 @@ pub struct Behavior {
     pub deadline_ms: u32,
     /// Whatever is not done by then is given up.
     pub limit: Duration,
+    /// `yarn.scheduler.capacity.rack-locality-additional-delay`.
+    pub rack_locality_additional_delay: i32,
     /// Nodes go on reporting until the limit, and after its last job the trace begins again.
     pub keep: bool,
 }
@@ -58,6 +64,7 @@ impl Default for Behavior {
             watched_pairs: 400,
             deadline_ms: 1_000,
             limit: Duration::from_secs(50),
+            rack_locality_additional_delay: RACK_DELAY,
             keep: false,
         }
     }

@@ -1,7 +1,7 @@
 //! A ResourceManager that allocates from ask tables as YARN does, beside foreign applications.
 //!
-//! Who gets what is the model of YARN's CapacityScheduler with its defaults: one queue, applications in order of arrival
-//! ([`hintd_policy::capacity_scheduler`]). Here is what ids and heartbeats are made of. Foreign applications are no
+//! Who gets what is the model of YARN's CapacityScheduler: one queue, applications in order of arrival
+//! ([`hintd_policy::capacity_scheduler`]), its settings at their defaults, but for the delay that hints need. Here is what ids and heartbeats are made of. Foreign applications are no
 //! applications of the model: what they hold, their node does not have.
 
 use super::cluster::{Cluster, resource};
@@ -122,13 +122,14 @@ pub struct Yarn {
 impl Yarn {
     /// All nodes empty. `cluster_timestamp` stands in every id, milliseconds since 1970.
     #[must_use]
-    pub fn new(cluster: &Cluster, cluster_timestamp: u64, seed: u64) -> Self {
+    pub fn new(cluster: &Cluster, cluster_timestamp: u64, seed: u64, rack_locality_additional_delay: i32) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(STREAM);
         // hintd has rounded sizes by YARN's rules already.
         let settings = SchedulerSettings {
             minimum: Size::new(1, 0),
             maximum: Size::new(i64::from(u32::MAX), i64::from(u32::MAX)),
+            rack_locality_additional_delay,
             ..SchedulerSettings::default()
         };
         let scheduler = CapacityScheduler::single_queue(settings, QueueSettings::new("root.default"))
@@ -426,7 +427,7 @@ mod tests {
 
     fn yarn() -> (Yarn, Cluster) {
         let cluster = Cluster::build(ClusterShape { nodes: 4, racks: 2, ..ClusterShape::default() }).unwrap();
-        (Yarn::new(&cluster, 1_700_000_000_000, 1), cluster)
+        (Yarn::new(&cluster, 1_700_000_000_000, 1, -1), cluster)
     }
 
     fn table(memory_mb: u64, rows: &[(&str, u32)]) -> AskTable {
@@ -450,6 +451,19 @@ mod tests {
             [2, 3, 1].into_iter().flat_map(|node| yarn.offer(node)).map(|given| given.node).collect();
         assert_eq!(order, [2, 3], "anywhere, one a heartbeat");
         assert_eq!((yarn.tally().allocated, yarn.tally().on_named_host), (4, 1));
+    }
+
+    #[test]
+    fn with_the_delay_that_hints_need_a_lone_container_waits_for_its_host_for_a_round_of_heartbeats() {
+        let on = |delay| {
+            let (_, cluster) = yarn();
+            let mut yarn = Yarn::new(&cluster, 1_700_000_000_000, 1, delay);
+            let (host, rack) = (cluster.machines[0].host.as_str(), cluster.machines[0].rack.as_str());
+            yarn.ask(yarn.attempt(1), table(1024, &[(host, 1), (rack, 1), ("*", 1)]));
+            [3, 2, 1, 0].into_iter().flat_map(|node| yarn.offer(node)).map(|given| given.node).collect::<Vec<_>>()
+        };
+        assert_eq!(on(super::super::shared::RACK_DELAY), [0]);
+        assert_ne!(on(-1), [0], "by YARN's own default it takes what comes first");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The figures of one frame: the daemon at its second look, and rates since the first.
 
-use super::super::links::{fills, is_measured, measured_now, no_users, share, unknown, user_text};
+use super::super::links::{fills, is_measured, measured_now, no_users, share, unknown, unknown_rates, user_text};
 use super::Sort;
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -89,6 +89,9 @@ pub(super) struct LinkRow {
     pub(super) top_user_above_measured: bool,
     #[serde(skip)]
     pub(super) top: String,
+    /// `320 Mbit/s a>b`: what is measured and of no flow, where it is worth being named.
+    #[serde(skip)]
+    pub(super) unknown: Option<String>,
     /// Why there is none: down, no_load, others; empty: there is.
     pub(super) users_reason: String,
 }
@@ -111,6 +114,8 @@ pub(super) struct ApplicationRow {
     pub(super) busiest_share: Option<f64>,
     /// Whether that is measured; a link with a measured load goes before one with a modelled one.
     pub(super) busiest_measured: Option<bool>,
+    /// What it sends over that link, both ways, as it is modelled; bits per second.
+    pub(super) busiest_bits_per_s: Option<u64>,
 }
 
 /// Adherence of one policy, queue and mode since the start.
@@ -180,7 +185,7 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
     // The daemon gives them by id, which decides among equals.
     match sort {
         // A model fills some link whenever anybody sends: what is measured stands first.
-        Sort::Load => {
+        Sort::Load | Sort::Leases => {
             all.sort_by(|a, b| measured_now(b).cmp(&measured_now(a)).then_with(|| share(b).total_cmp(&share(a))));
         }
         Sort::Rate => all.sort_by_key(|link| Reverse((measured_now(link), busier(link)))),
@@ -203,6 +208,7 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
         top_user_b_to_a_bits_per_s: top(link).map(|user| user.b_to_a_bits_per_s),
         top_user_above_measured: top(link).is_some_and(|user| user.above_measured),
         top: top_in_words(link),
+        unknown: unknown_rates(link),
         users_reason: link.users_reason.clone(),
         top_user: top(link).map(|user| user.application_id.clone()),
     };
@@ -226,17 +232,40 @@ fn share_of(link: &v1::LinkView, user: &v1::LinkUser) -> f64 {
     sends.map_or_else(|| share(link), |load| load as f64 / link.bits_per_s.max(1) as f64)
 }
 
-fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<ApplicationRow> {
-    let mut busiest: BTreeMap<&str, (bool, f64, &v1::LinkView)> = BTreeMap::new();
-    for link in &now.links.links {
+/// A link that an application sends over.
+#[derive(Clone, Copy)]
+struct Sends<'a> {
+    link: &'a v1::LinkView,
+    measured_now: bool,
+    share: f64,
+    bits_per_s: u64,
+}
+
+impl Sends<'_> {
+    /// The busier link is the greater one. Shares count by whole percent: of links that are as full the one over which it sends
+    /// most says more.
+    fn rank(&self) -> (bool, u64, u64) {
+        (self.measured_now, (self.share * 100.0).round() as u64, self.bits_per_s)
+    }
+}
+
+fn busiest(links: &[v1::LinkView]) -> BTreeMap<&str, Sends<'_>> {
+    let mut busiest: BTreeMap<&str, Sends<'_>> = BTreeMap::new();
+    for link in links {
         for user in &link.users {
-            let this = (measured_now(link), share_of(link, user), link);
+            let (measured_now, share) = (measured_now(link), share_of(link, user));
+            let this = Sends { link, measured_now, share, bits_per_s: user.bits_per_s };
             let known = busiest.entry(&user.application_id).or_insert(this);
-            if (this.0, this.1) > (known.0, known.1) {
+            if this.rank() > known.rank() {
                 *known = this;
             }
         }
     }
+    busiest
+}
+
+fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<ApplicationRow> {
+    let busiest = busiest(&now.links.links);
     let key = |attempt: &v1::AttemptView| (attempt.application_id.clone(), attempt.attempt);
     let earlier: BTreeMap<_, u64> =
         before.attempts.attempts.iter().map(|attempt| (key(attempt), attempt.requests)).collect();
@@ -254,15 +283,20 @@ fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<Appli
                 asked_ms: attempt.asked_ms,
                 asked_before_start: attempt.asked_before_start,
                 new_requests: attempt.requests.saturating_sub(earlier.get(&key(attempt)).copied().unwrap_or(0)),
-                busiest_link: busiest.map(|(.., link)| link.id.clone()),
-                busiest_share: busiest.map(|(_, share, _)| *share),
-                busiest_measured: busiest.map(|(.., link)| is_measured(link)),
+                busiest_link: busiest.map(|sends| sends.link.id.clone()),
+                busiest_share: busiest.map(|sends| sends.share),
+                busiest_measured: busiest.map(|sends| is_measured(sends.link)),
+                busiest_bits_per_s: busiest.map(|sends| sends.bits_per_s),
             }
         })
         .collect();
+    // Among equals the one that asked last: what is live, and not what has the smaller name.
+    let rank = |row: &ApplicationRow| busiest.get(&*row.application_id).map(Sends::rank);
     match sort {
-        // Among those without leases the one that asked last: what is live, and not what has the smaller name.
-        Sort::Load => all.sort_by_key(|row| (Reverse(row.leases), row.asked_before_start, row.asked_ms)),
+        Sort::Load => {
+            all.sort_by_key(|row| (Reverse((rank(row), row.leases)), row.asked_before_start, row.asked_ms));
+        }
+        Sort::Leases => all.sort_by_key(|row| (Reverse(row.leases), row.asked_before_start, row.asked_ms)),
         Sort::Rate => all.sort_by_key(|row| (Reverse(row.new_requests), row.asked_before_start, row.asked_ms)),
         Sort::Name => {}
     }
@@ -333,8 +367,7 @@ mod tests {
         let (narrow, wide) = (lines(&frame, 60), lines(&frame, usize::MAX));
         assert!(narrow.iter().all(|line| line.chars().count() <= 60), "{narrow:#?}");
         let has = |lines: &[String], text: &str| lines.iter().any(|line| line.contains(text));
-        for text in ["l1", "50 %", "application_1_0001", "largest user", "busiest link", "leases", "decisions watched"]
-        {
+        for text in ["l1", "50 %", "application_1_0001", "largest user", "busiest link", "sends", "decisions watched"] {
             assert!(has(&narrow, text), "{text}: {narrow:#?}");
         }
         assert!(has(&wide, "from a to b") && !has(&narrow, "from a to b"));
@@ -349,7 +382,10 @@ mod tests {
         assert!((frame.cpu_cores - 0.25).abs() < 1e-9, "{}", frame.cpu_cores);
         let ids = |frame: &Frame| frame.links.iter().map(|link| link.id.clone()).collect::<Vec<_>>();
         assert_eq!((ids(&frame), frame.links[0].share), (vec!["l1".to_owned(), "l2".to_owned()], 0.5));
-        assert_eq!(frame.applications[0].application_id, "application_1_0002", "it has more leases");
+        let first_of = |sort| Frame::of(&first, &second, sort, 2).applications[0].application_id.clone();
+        assert_eq!(frame.applications[0].application_id, "application_1_0001", "it sends over the busiest link");
+        assert_eq!(frame.applications[0].busiest_bits_per_s, Some(1));
+        assert_eq!(first_of(Sort::Leases), "application_1_0002", "it has more leases");
         let by_rate = Frame::of(&first, &second, Sort::Rate, 1);
         assert_eq!(ids(&by_rate), ["l2"], "either direction counts");
         let app = &by_rate.applications[0];

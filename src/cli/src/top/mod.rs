@@ -31,8 +31,10 @@ const USERS: u32 = 8;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hintctl top\n  hintctl top --once --rows 20\n  \
     hintctl --json top | jq -r '.links[] | select(.share > 0.8) | .id'\n\n\
-    Keys: q quits, s sorts otherwise (load, rate, name). Rates are those between two looks, --every apart. An application's\n\
-    busiest link is found among the eight largest users of each link. --json prints one frame, as --once does.")]
+    Keys: q quits, s sorts otherwise (load, rate, leases, name). Applications come by the load of the busiest link that they send\n\
+    over, then by what they send over it, those whose traffic is on no link last. An application's busiest link is found among the\n\
+    eight largest users of each link; files that it reads or writes are no traffic of its own there. Rates are those between\n\
+    two looks, --every apart. --json prints one frame, as --once does.")]
 pub struct TopArgs {
     /// Print one frame and end
     #[arg(long)]
@@ -54,10 +56,12 @@ pub struct TopArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 enum Sort {
-    /// Links by the share of their capacity that is used, applications by leases
+    /// Links by the share of their capacity that is used, applications by that of the busiest link that they send over
     Load,
     /// Links by bits per second, applications by requests since the last look
     Rate,
+    /// Applications by leases, links by the share of their capacity that is used
+    Leases,
     /// All by name
     Name,
 }
@@ -66,7 +70,8 @@ impl Sort {
     const fn next(self) -> Self {
         match self {
             Self::Load => Self::Rate,
-            Self::Rate => Self::Name,
+            Self::Rate => Self::Leases,
+            Self::Leases => Self::Name,
             Self::Name => Self::Load,
         }
     }
@@ -89,7 +94,7 @@ pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
             true => {
                 tokio::time::sleep(Duration::from_secs_f64(args.every)).await;
                 let frame = Frame::of(&first, &look(&admin, &socket).await?, args.sort, args.rows);
-                output.result(&frame, || text::lines(&frame, usize::MAX).join("\n"))
+                output.result(&frame, || text::lines(&frame, screen::width().unwrap_or(usize::MAX)).join("\n"))
             }
             false => {
                 let (admin, socket, sort) = (&admin, &*socket, args.sort);

@@ -3,6 +3,7 @@
 use super::super::links::{load_from, marked_load, named_down};
 use super::super::lists::asked;
 use super::super::output::{self, digits};
+use super::Sort;
 use super::frame::{ApplicationRow, Frame, LinkRow, QueueRow};
 use hintd_client::wire::v1;
 
@@ -13,12 +14,13 @@ const BAR: usize = 10;
 /// first columns only, so that what says most is not cut.
 pub(super) fn lines(frame: &Frame, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = head(frame).iter().flat_map(|line| output::wrapped(line, width)).collect();
+    if frame.links_down > 0 {
+        let s = if frame.links_down == 1 { "" } else { "s" };
+        let down = format!("{} link{s} DOWN{}", frame.links_down, named_down(&frame.down, frame.links_down));
+        lines.extend(output::wrapped(&down, width));
+    }
     lines.push(String::new());
-    let down = match frame.links_down {
-        0 => String::new(),
-        down => format!(", {down} DOWN{}", named_down(&frame.down, down)),
-    };
-    lines.push(format!("links: {} of {}{down}, by {}", frame.links.len(), frame.links_total, sort(frame)));
+    lines.push(format!("links: {} of {}, by {}", frame.links.len(), frame.links_total, links_by(frame.sort)));
     if !frame.links.is_empty() {
         let header = ["link", "from a to b", "", "from b to a", "", "capacity", "load from", "largest user"];
         let whole = output::table(header, 8, frame.links.iter().map(link));
@@ -26,29 +28,31 @@ pub(super) fn lines(frame: &Frame, width: usize) -> Vec<String> {
         table(&mut lines, whole, narrow, width);
     }
     lines.push(String::new());
-    lines.push(format!("applications: {} of {}", frame.applications.len(), frame.applications_total));
+    let (shown, all) = (frame.applications.len(), frame.applications_total);
+    lines
+        .extend(output::wrapped(&format!("applications: {shown} of {all}, by {}", applications_by(frame.sort)), width));
     if !frame.applications.is_empty() {
-        let header = ["application", "busiest link", "its load", "attempt", "leases", "requests", "new", "asked"];
+        let header =
+            ["application", "busiest link", "its load", "sends there", "attempt", "leases", "requests", "new", "asked"];
         let whole = output::table(header, 2, frame.applications.iter().map(application));
         let narrow = || {
-            let rows = frame
-                .applications
-                .iter()
-                .map(application)
-                .map(|[id, link, load, _, leases, ..]| [id, leases, load, link]);
-            output::table(["application", "leases", "its load", "busiest link"], 3, rows)
+            let rows = frame.applications.iter().map(application);
+            let rows = rows.map(|[id, link, load, sends, ..]| [id, link, load, sends]);
+            output::table(["application", "busiest link", "load", "sends"], 2, rows)
         };
         table(&mut lines, whole, narrow, width);
     }
     if !frame.queues.is_empty() {
         lines.push(String::new());
-        lines.push("hints of settled decisions, since the start".to_owned());
+        lines.push("were hints followed? containers of decisions that are settled, since the start".to_owned());
         let header = ["policy", "queue", "mode", "decisions", "containers", "on host", "in rack", "elsewhere", "never"];
         let whole = output::table(header, 3, frame.queues.iter().map(queue));
         let narrow = || {
             let rows = frame.queues.iter().map(queue);
-            let rows = rows.map(|[_, queue, mode, _, containers, on_host, ..]| [queue, mode, containers, on_host]);
-            output::table(["queue", "mode", "containers", "on host"], 2, rows)
+            let rows = rows.map(|[_, queue, mode, _, containers, on_host, in_rack, elsewhere, _]| {
+                [queue, mode, containers, on_host, in_rack, elsewhere]
+            });
+            output::table(["queue", "mode", "containers", "on host", "in rack", "elsewhere"], 2, rows)
         };
         table(&mut lines, whole, narrow, width);
     }
@@ -82,11 +86,20 @@ fn head(frame: &Frame) -> Vec<String> {
     ]
 }
 
-const fn sort(frame: &Frame) -> &'static str {
-    match frame.sort {
-        super::Sort::Load => "load, measured first",
-        super::Sort::Rate => "rate, measured first",
-        super::Sort::Name => "name",
+const fn links_by(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Load | Sort::Leases => "load, measured first",
+        Sort::Rate => "rate, measured first",
+        Sort::Name => "name",
+    }
+}
+
+const fn applications_by(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Load => "the load of the busiest link that they send over, then what they send there",
+        Sort::Rate => "requests since the last look",
+        Sort::Leases => "leases",
+        Sort::Name => "name",
     }
 }
 
@@ -102,12 +115,20 @@ fn bar(share: f64) -> String {
     format!("{}{} {} %", "#".repeat(full), ".".repeat(BAR - full), digits(share * 100.0))
 }
 
-/// The busier way's share, and who sends most without how much.
+/// The busier way's share, who sends most, at which rate as it is modelled, and how much is nobody's.
 fn narrow_link(row: &LinkRow) -> [String; 3] {
     let [name, .., user] = link(row);
     let is_modelled = row.load_from == v1::LoadSource::Modelled && row.share > 0.0;
     let load = format!("{}{} %", if is_modelled { "~" } else { "" }, digits(row.share * 100.0));
-    let user = row.top_user.clone().unwrap_or(user);
+    let unknown = row.unknown.as_ref().map(|rates| format!("unknown {rates} (files, or others)"));
+    let user = match (&row.top_user, unknown) {
+        (Some(user), _) => {
+            let rate = row.top_user_a_to_b_bits_per_s.max(row.top_user_b_to_a_bits_per_s).unwrap_or(0);
+            format!("{user} {}", marked_load(v1::LoadSource::Modelled, rate))
+        }
+        (None, Some(unknown)) => unknown,
+        (None, None) => user,
+    };
     [name, if row.up { load } else { "-".to_owned() }, user]
 }
 
@@ -127,13 +148,14 @@ fn link(row: &LinkRow) -> [String; 8] {
     ]
 }
 
-fn application(row: &ApplicationRow) -> [String; 8] {
+fn application(row: &ApplicationRow) -> [String; 9] {
     let mark = if row.busiest_measured == Some(false) { "~" } else { "" };
     let percent = |share: f64| format!("{mark}{} %", digits(share * 100.0));
     [
         row.application_id.clone(),
         row.busiest_link.clone().unwrap_or_else(|| "-".to_owned()),
         row.busiest_share.map_or_else(|| "-".to_owned(), percent),
+        row.busiest_bits_per_s.map_or_else(|| "-".to_owned(), |rate| marked_load(v1::LoadSource::Modelled, rate)),
         row.attempt.to_string(),
         row.leases.to_string(),
         row.requests.to_string(),

@@ -23,6 +23,8 @@ struct Adherence<'a> {
     locality: Option<Locality>,
     objective_gain: Option<f64>,
     objective_gains: u64,
+    not_followed: u64,
+    groups: &'a [v1::GroupAdherence],
 }
 
 /// Share of input that is read from the own host, 0 to 1.
@@ -59,6 +61,8 @@ impl Serialize for v1::AdherenceView {
             locality: locality(self),
             objective_gain: self.objective_gain,
             objective_gains: self.objective_gains,
+            not_followed: self.not_followed,
+            groups: &self.groups,
         };
         view.serialize(serializer)
     }

@@ -1,6 +1,7 @@
 //! Links that are down: which, since when, and what is left of the racks that hang on them.
 
 use super::check::{Check, page, some};
+use super::outage::{by_whom, lasting};
 use super::quantities;
 use hintd_client::wire::v1;
 use std::collections::BTreeSet;
@@ -39,9 +40,12 @@ fn how_many(down: u32, all: u32) -> String {
 }
 
 fn named(link: &v1::LinkView) -> String {
-    let since = link.down_ms.map_or_else(String::new, |ms| format!(" for {}", quantities::age(ms)));
-    let said_by = if link.down_by.is_empty() { String::new() } else { format!(" (as {} said)", link.down_by) };
-    format!("{}{since}{said_by}", link.id)
+    let since = link.down_ms.map_or_else(String::new, |ms| format!(" for {}", lasting(ms, link.down_at_ms)));
+    let told = match by_whom(&link.down_by, link.load_before.as_ref(), link.bits_per_s) {
+        told if told.is_empty() => told,
+        told => format!(" ({told})"),
+    };
+    format!("{}{since}{told}", link.id)
 }
 
 /// By rack: what its uplinks still carry.

@@ -2,16 +2,17 @@
 //!
 //! # Code map
 //! - `check`: one finding, and the pages that explain it.
-//! - `cluster`: feeds, servers, nodes, racks, the network; `links`: links that are down, and what is left of racks.
+//! - `cluster`: feeds, servers, nodes, racks, the network; `links`: links that are down, and what is left of racks; `outage`: since when, and what was on them.
 //! - `setup`: the ResourceManager's clock, its scheduler's delays, hintd's processor in it.
 //! - `hints`: requests, holdouts, refusals, the log; `followed`: adherence and gains by queue.
 //! - `quantities`: figures as people write them.
 
 mod check;
 pub mod cluster;
-mod followed;
+pub mod followed;
 pub mod hints;
 mod links;
+pub mod outage;
 pub mod quantities;
 mod setup;
 

@@ -1,5 +1,7 @@
 //! Quantities as people write them.
 
+use hintd_model::units::{Calendar, Timestamp};
+
 /// Bytes, three digits: `1.23 GB` (decimal, as links count).
 #[must_use]
 pub fn bytes(bytes: f64) -> String {
@@ -38,6 +40,23 @@ pub fn whole_time(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min")];
     let whole = units.iter().find(|(unit, _)| ms.is_multiple_of(*unit) && ms / unit >= 2);
     whole.map_or_else(|| seconds(ms as f64 / 1e3), |(unit, name)| format!("{} {name}", ms / unit))
+}
+
+/// `2026-11-28 04:35:20 UTC`, from milliseconds since 1970; `-` for 0, which nobody knows.
+#[must_use]
+pub fn moment(ms: u64) -> String {
+    if ms == 0 {
+        return "-".to_owned();
+    }
+    let Calendar { year, month, day, .. } = Timestamp(ms.saturating_mul(1_000)).calendar(0);
+    format!("{year:04}-{month:02}-{day:02} {}", time_of_day(ms))
+}
+
+/// `04:35:20 UTC`
+#[must_use]
+pub fn time_of_day(ms: u64) -> String {
+    let Calendar { hour, minute, second, .. } = Timestamp(ms.saturating_mul(1_000)).calendar(0);
+    format!("{hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// Three significant digits, no needless zeros.

@@ -10,9 +10,9 @@ use hintd_engine::prediction::Runs;
 use hintd_engine::worth::book::{ComparedView, WorthView};
 use hintd_engine::{
     Answer, AttemptHeld, CircuitReport, CircuitsView, DetachedDispatcher, Engine, EngineCounts, EngineSettings,
-    Followed, ImmediateRequest, LearnedRun, LeaseFilter, LeaseHeld, MoveNote, PackedAnswer, PackedExplained, PlanView,
-    PlannedRun, Proof, Proposal, Refusal, Released, RoundOutcome, Tally, TallyKey, TaskEvent, Token, ValidatedPlan,
-    WatchScope, WatchedPair, WatcherState,
+    Followed, ImmediateRequest, LatelySums, LearnedRun, LeaseFilter, LeaseHeld, MoveNote, PackedAnswer,
+    PackedExplained, PlanView, PlannedRun, Proof, Proposal, Refusal, Released, RoundOutcome, Tally, TallyKey,
+    TaskEvent, Token, ValidatedPlan, WatchScope, WatchedPair, WatcherState,
 };
 use hintd_model::units::{ApplicationId, AttemptId, DecisionId, LeaseId, Micros, RequestId, Timestamp};
 use hintd_policy::Policy;
@@ -244,8 +244,10 @@ pub struct EngineReport {
     pub unknown_names_total: u64,
     /// Who watches routes, by name.
     pub watchers: Vec<WatcherState>,
-    /// Whether hints were followed: since the start, and of the last hour.
-    pub adherence: [BTreeMap<TallyKey, Tally>; 2],
+    /// Whether hints were followed, since the start.
+    pub adherence: BTreeMap<TallyKey, Tally>,
+    /// The same of the last hour.
+    pub adherence_lately: BTreeMap<TallyKey, LatelySums>,
     /// The plan in force, and how it is followed.
     pub plan: Option<PlanView>,
     /// What hints are worth, by queue.

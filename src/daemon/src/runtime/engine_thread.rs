@@ -327,9 +327,10 @@ impl EngineThread {
     fn engine_report(&mut self, now: Timestamp) -> EngineReport {
         let (unknown_names, unknown_names_total) = self.engine.unknown_names();
         let watchers = self.engine.watchers();
-        let adherence = [self.engine.adherence().tallies().clone(), self.engine.adherence().last_hour(now)];
+        let followed = self.engine.adherence();
+        let (adherence, adherence_lately) = (followed.tallies().clone(), followed.last_hour(now));
         let (counts, plan, worth) = (self.engine.counts(), self.engine.plan_in_force(now), self.engine.worth_view());
-        EngineReport { counts, unknown_names, unknown_names_total, watchers, adherence, plan, worth }
+        EngineReport { counts, unknown_names, unknown_names_total, watchers, adherence, adherence_lately, plan, worth }
     }
 
     fn commit(&mut self, proposal: Proposal, token: Token, reply: Reply<Result<Committed, Refusal>>, now: Timestamp) {

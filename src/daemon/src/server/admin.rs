@@ -8,6 +8,7 @@ use super::placement::hints;
 use super::status_report::status_report;
 use super::while_awaited::while_awaited;
 use crate::runtime::Daemon;
+use crate::runtime::clock::Clock;
 use crate::runtime::options::Settings;
 use crate::runtime::registries::FeedRegistries;
 use hintd_client::wire::v1;
@@ -108,7 +109,8 @@ impl Admin for AdminService {
     async fn links(&self, request: Request<v1::LinksRequest>) -> Result<Response<v1::LinksResponse>, Status> {
         let (metadata, _, wire) = request.into_parts();
         let (generation, registries) = (self.daemon.generation(), Arc::clone(self.daemon.registries()));
-        let found = self.heavy("looking at the links", move |_| links(&generation, &registries, &wire));
+        let clock = self.daemon.clock();
+        let found = self.heavy("looking at the links", move |_| links(&generation, (&*registries, clock), &wire));
         Ok(Response::new(in_time(&self.daemon, &metadata, found).await?))
     }
 
@@ -519,12 +521,13 @@ fn nodes(
 
 fn links(
     generation: &Generation,
-    registries: &FeedRegistries,
+    (registries, clock): (&FeedRegistries, Clock),
     wire: &v1::LinksRequest,
 ) -> Result<v1::LinksResponse, Refusal> {
     let mut links = link_uses(generation);
     let paths = PathsNow::of(generation, &registries.links_down());
-    let view = |link: &LinkUse| convert::link_view(link, &registries.link_told(&link.link), &paths, wire.users);
+    let view =
+        |link: &LinkUse| convert::link_view(link, (&registries.link_told(&link.link), clock), &paths, wire.users);
     if !wire.link.is_empty() {
         let found = links.iter().find(|link| link.link.as_str() == wire.link);
         let Some(found) = found else {

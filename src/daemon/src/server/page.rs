@@ -17,6 +17,7 @@ use super::status_report::status_report;
 use super::while_awaited::while_awaited;
 use crate::findings::{self, Check};
 use crate::runtime::Daemon;
+use crate::runtime::clock::Clock;
 use crate::runtime::registries::FeedRegistries;
 use hintd_client::wire::v1;
 use hintd_engine::records::{Record, RecordFilter};
@@ -216,7 +217,7 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
         let looked = Instant::now();
         let links = recent.worked_out(&generation, looked);
         let paths = PathsNow::of(&generation, &registries.links_down());
-        let view = |link: &LinkUse| link_view(&registries, &paths, link);
+        let view = |link: &LinkUse| link_view((&*registries, of.clock()), &paths, link);
         let down: Vec<v1::LinkView> = links.iter().filter(|link| !link.up).map(view).collect();
         let down = Ok(v1::LinksResponse { total: u32::try_from(down.len()).unwrap_or(u32::MAX), links: down });
         let applications_total = attempts.len();
@@ -290,8 +291,8 @@ fn is_fabric(network: &Network, link: &LinkUse) -> bool {
     link.ends.iter().all(is_switch)
 }
 
-fn link_view(registries: &FeedRegistries, paths: &PathsNow, link: &LinkUse) -> v1::LinkView {
-    convert::link_view(link, &registries.link_told(&link.link), paths, USERS)
+fn link_view((registries, clock): (&FeedRegistries, Clock), paths: &PathsNow, link: &LinkUse) -> v1::LinkView {
+    convert::link_view(link, (&registries.link_told(&link.link), clock), paths, USERS)
 }
 
 fn share(link: &LinkUse) -> f64 {
@@ -449,7 +450,7 @@ struct RackNode {
 pub async fn page_nodes(daemon: &Daemon, recent: &Arc<RecentLinks>, rack: String) -> Result<RackNodes, Refusal> {
     let heard = daemon.last_heard().await?;
     let (generation, now) = (daemon.generation(), daemon.clock().now());
-    let (registries, recent) = (Arc::clone(daemon.registries()), Arc::clone(recent));
+    let (registries, recent, clock) = (Arc::clone(daemon.registries()), Arc::clone(recent), daemon.clock());
     let work = move || {
         let snapshot = &generation.snapshot;
         let statics = &snapshot.statics;
@@ -459,7 +460,8 @@ pub async fn page_nodes(daemon: &Daemon, recent: &Arc<RecentLinks>, rack: String
         let paths = PathsNow::of(&generation, &registries.links_down());
         let view = |node: NodeIdx| {
             let heard = heard.get(node.at()).copied().flatten();
-            let link = by_end.get(snapshot.host(node).as_str()).map(|link| link_view(&registries, &paths, link));
+            let link =
+                by_end.get(snapshot.host(node).as_str()).map(|link| link_view((&*registries, clock), &paths, link));
             RackNode { node: node_view(&generation, node, heard.map(|heard| now.since(heard).as_millis())), link }
         };
         let of_rack = |node: &NodeIdx| statics.racks[snapshot.rack(*node).at()].to_string() == rack;

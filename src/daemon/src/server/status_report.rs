@@ -9,7 +9,7 @@ use crate::runtime::refused_table::RefusedClient;
 use crate::telemetry::process;
 use hintd_client::wire::v1;
 use hintd_engine::decision::AgeOf;
-use hintd_engine::{Generation, Refusal, Tally, TallyKey};
+use hintd_engine::{Generation, LatelySums, Refusal, TallyKey};
 use hintd_model::cluster::Source;
 use std::collections::BTreeMap;
 
@@ -44,6 +44,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
     }
     notices.extend(settings.notices());
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let down_link = |down: &_| convert::down_link(down, daemon.clock());
     Ok(v1::StatusResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         instance_id: daemon.instance().to_string(),
@@ -59,7 +60,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         blocks: snapshot.datasets.values().map(|dataset| dataset.blocks.len() as u64).sum(),
         links: count(links + links_down),
         links_down: count(links_down),
-        down: daemon.registries().links_down().iter().take(LINKS_DOWN_SHOWN).map(convert::down_link).collect(),
+        down: daemon.registries().links_down().iter().take(LINKS_DOWN_SHOWN).map(down_link).collect(),
         applications: count(snapshot.applications.len()),
         attempts: survey.counts.attempts as u64,
         leases: survey.counts.leases as u64,
@@ -79,8 +80,8 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         resident_bytes: process::resident_bytes(std::process::id()).unwrap_or(0),
         flows: Some(flow_counts(&generation)),
         waiting_tasks: survey.counts.waiting,
-        adherence: adherence(&survey.adherence[0]),
-        adherence_last_hour: adherence(&survey.adherence[1]),
+        adherence: survey.adherence.iter().map(|(key, tally)| convert::adherence_view(key, tally, None)).collect(),
+        adherence_last_hour: survey.adherence_lately.iter().map(lately).collect(),
         decisions_watched: survey.counts.watched as u64,
         notices: notices.iter().map(ToString::to_string).collect(),
         notices_told: notices.iter().map(notice).collect(),
@@ -93,8 +94,8 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
     })
 }
 
-fn adherence(tallies: &BTreeMap<TallyKey, Tally>) -> Vec<v1::AdherenceView> {
-    tallies.iter().map(|(key, tally)| convert::adherence_view(key, tally)).collect()
+fn lately((key, sums): (&TallyKey, &LatelySums)) -> v1::AdherenceView {
+    convert::adherence_view(key, &sums.all, Some(&sums.groups))
 }
 
 fn notice(notice: &Notice) -> v1::Notice {

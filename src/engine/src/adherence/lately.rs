@@ -1,14 +1,19 @@
 //! What was counted of the last hour, and how many containers of each decision came to their host: few bytes a decision, so that
 //! lists have it for longer than all of its outcome is kept.
 
-use super::tally::{Miss, Tally, TallyKey};
+use super::tally::{GroupTally, Miss, Tally, TallyKey};
 use hintd_model::units::{DecisionId, Micros, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Sums are kept by so much time.
 const STEP: Micros = Micros::from_secs(5 * 60);
 /// So many of them, with the one under way: an hour, and what has passed of a step.
 const STEPS: u64 = 13;
+/// Names of groups with figures of their own, by policy, queue and mode; applications make names up.
+const GROUPS_MAX: usize = 16;
+/// The name under which those of further names are counted.
+const OTHER_GROUPS: &str = "(other)";
 /// Settled decisions whose counts are kept: about 2 MB.
 const COUNTS_KEPT: usize = 20_000;
 
@@ -17,6 +22,8 @@ const COUNTS_KEPT: usize = 20_000;
 pub struct Followed {
     /// Came to their host.
     pub on_host: u64,
+    /// Came to its rack, or to a host that was named as next best; 0 until it is settled.
+    pub in_rack: u64,
     /// Hinted.
     pub hinted: u64,
     /// Not seen yet.
@@ -34,6 +41,7 @@ impl Followed {
         let why = Miss::ALL.into_iter().filter(|why| outcomes.missed(*why) > 0);
         Self {
             on_host: outcomes.on_host,
+            in_rack: outcomes.in_rack,
             hinted: outcomes.all(),
             awaited: 0,
             settled: true,
@@ -63,12 +71,40 @@ impl SettledCounts {
     }
 }
 
+/// What became of groups, by their names.
+pub type GroupTallies = BTreeMap<Arc<str>, GroupTally>;
+
+/// Figures of one policy, queue and mode.
+#[derive(Debug, Clone, Default)]
+pub struct LatelySums {
+    /// Of all groups together.
+    pub all: Tally,
+    /// Of groups that are called alike, so many names at most.
+    pub groups: GroupTallies,
+}
+
+impl LatelySums {
+    fn add(&mut self, tally: &Tally, groups: impl IntoIterator<Item = (Arc<str>, GroupTally)>) {
+        self.all.add(tally);
+        for (name, of) in groups {
+            let is_full = self.groups.len() >= GROUPS_MAX && !self.groups.contains_key(&name);
+            let name = if is_full { Arc::from(OTHER_GROUPS) } else { name };
+            self.groups.entry(name).or_default().add(&of);
+        }
+    }
+}
+
 /// Figures by steps of time, the oldest first.
 #[derive(Debug, Default)]
-pub(super) struct LastHour(VecDeque<(u64, BTreeMap<TallyKey, Tally>)>);
+pub(super) struct LastHour(VecDeque<(u64, BTreeMap<TallyKey, LatelySums>)>);
 
 impl LastHour {
-    pub(super) fn add(&mut self, key: &TallyKey, tally: &Tally, now: Timestamp) {
+    pub(super) fn add(
+        &mut self,
+        key: &TallyKey,
+        (tally, groups): (&Tally, Vec<(Arc<str>, GroupTally)>),
+        now: Timestamp,
+    ) {
         let step = now.0 / STEP.0;
         // A clock that is set back counts into the newest step.
         if self.0.back().is_none_or(|(newest, _)| *newest < step) {
@@ -78,15 +114,18 @@ impl LastHour {
             self.0.pop_front();
         }
         if let Some((_, sums)) = self.0.back_mut() {
-            sums.entry(key.clone()).or_default().add(tally);
+            sums.entry(key.clone()).or_default().add(tally, groups);
         }
     }
 
-    pub(super) fn sums(&self, now: Timestamp) -> BTreeMap<TallyKey, Tally> {
+    pub(super) fn sums(&self, now: Timestamp) -> BTreeMap<TallyKey, LatelySums> {
         let step = now.0 / STEP.0;
-        let mut sums: BTreeMap<TallyKey, Tally> = BTreeMap::new();
+        let mut sums: BTreeMap<TallyKey, LatelySums> = BTreeMap::new();
         for (_, of_step) in self.0.iter().filter(|(at, _)| at + STEPS > step) {
-            of_step.iter().for_each(|(key, tally)| sums.entry(key.clone()).or_default().add(tally));
+            for (key, of) in of_step {
+                let groups = of.groups.iter().map(|(name, of)| (Arc::clone(name), *of));
+                sums.entry(key.clone()).or_default().add(&of.all, groups);
+            }
         }
         sums
     }
@@ -103,9 +142,30 @@ mod tests {
         let minute = |at: u64| Timestamp(at * 60_000_000);
         let mut lately = LastHour::default();
         let one = Tally { decisions: 1, ..Tally::default() };
-        [0, 30, 59, 90].into_iter().for_each(|at| lately.add(&key, &one, minute(at)));
-        let sums = |at| lately.sums(minute(at)).get(&key).map_or(0, |tally| tally.decisions);
+        [0, 30, 59, 90].into_iter().for_each(|at| lately.add(&key, (&one, vec![]), minute(at)));
+        let sums = |at| lately.sums(minute(at)).get(&key).map_or(0, |sums| sums.all.decisions);
         assert_eq!([90, 95, 119, 149, 155].map(sums), [3, 2, 2, 1, 0]);
+    }
+
+    #[test]
+    fn groups_have_figures_by_their_names_and_those_of_many_names_share_theirs() {
+        let key = TallyKey { policy: "joint".into(), queue: "etl".into(), mode: Mode::On };
+        let group = |on_host, elsewhere| {
+            GroupTally::of(super::super::Outcomes { on_host, elsewhere, ..super::super::Outcomes::default() })
+        };
+        let mut lately = LastHour::default();
+        let mut add = |at: u64, groups| lately.add(&key, (&Tally::default(), groups), Timestamp(at * STEP.0));
+        add(0, vec![("map".into(), group(3, 1)), ("reduce".into(), group(0, 2))]);
+        add(1, vec![("reduce".into(), group(0, 1))]);
+        (0..20_u32).for_each(|at| add(2, vec![(format!("g{at}").into(), group(1, 0))]));
+        let sums = lately.sums(Timestamp(2 * STEP.0)).remove(&key).unwrap();
+        let of = |name: &str| {
+            let GroupTally { decisions, not_followed, outcomes } = sums.groups[name];
+            (decisions, not_followed, outcomes.on_host, outcomes.all())
+        };
+        assert_eq!((of("map"), of("reduce")), ((1, 0, 3, 4), (2, 2, 0, 3)));
+        assert_eq!((of("g0"), sums.groups.len()), ((1, 0, 1, 1), GROUPS_MAX));
+        assert_eq!(of(OTHER_GROUPS), (7, 0, 7, 7), "what has no place of its own is counted all the same");
     }
 
     #[test]

@@ -33,7 +33,7 @@ use group::{ContainerSighting, HintProximity};
 use hintd_model::cluster::{Overlay, Snapshot};
 use hintd_model::units::{AttemptId, ContainerId, DecisionId, Micros, NodeIdx, QueueName, Timestamp};
 pub(crate) use hooks::{AdherenceHandler, ToldOf};
-pub use lately::Followed;
+pub use lately::{Followed, GroupTallies, LatelySums};
 use lately::{LastHour, SettledCounts};
 pub(crate) use record::KeptOutcome;
 pub use record::{DecisionOutcome, HintOutcome, PLACES_KEPT, TermCompared};
@@ -41,7 +41,7 @@ use record::{Kind, Record, Stage};
 use seen::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-pub use tally::{Miss, Outcomes, Tally, TallyKey, Term, TermSums};
+pub use tally::{GroupTally, Miss, Outcomes, Tally, TallyKey, Term, TermSums};
 pub(crate) use trial::Trial;
 
 /// Policies, queues and modes with figures of their own; further queues share theirs.
@@ -116,7 +116,7 @@ impl Adherence {
         let decision = &answer.decision;
         if decision.mode == Mode::Off {
             let key = TallyKey { policy: Arc::clone(&decision.policy), queue: decision.queue.clone(), mode: Mode::Off };
-            return self.count(key, &Tally { decisions: 1, ..Tally::default() }, now);
+            return self.count(key, (&Tally { decisions: 1, ..Tally::default() }, Vec::new()), now);
         }
         if rows.is_empty() {
             return; // all of it waits for a dispatcher, which decides again
@@ -215,7 +215,7 @@ impl Adherence {
             let Some(mut record) = self.records.remove(&id) else { continue };
             work += record.work();
             let tally = record.finalize(snapshot, leases);
-            self.count(record.key(), &tally, now);
+            self.count(record.key(), (&tally, record.by_group()), now);
             self.settled_counts.keep(id, Followed::settled(&tally));
             if !record.orphan {
                 self.settled.insert(id, record.outcome().pack());
@@ -244,7 +244,7 @@ impl Adherence {
 
     /// Figures of the last hour.
     #[must_use]
-    pub fn last_hour(&self, now: Timestamp) -> BTreeMap<TallyKey, Tally> {
+    pub fn last_hour(&self, now: Timestamp) -> BTreeMap<TallyKey, LatelySums> {
         self.lately.sums(now)
     }
 
@@ -259,11 +259,12 @@ impl Adherence {
         self.due.len() + self.closed.len()
     }
 
-    fn count(&mut self, mut key: TallyKey, tally: &Tally, now: Timestamp) {
+    fn count(&mut self, mut key: TallyKey, of: (&Tally, Vec<(Arc<str>, GroupTally)>), now: Timestamp) {
+        let tally = of.0;
         if self.tallies.len() >= TALLIES_MAX && !self.tallies.contains_key(&key) {
             key.queue = QueueName::from(OTHER_QUEUES);
         }
-        self.lately.add(&key, tally, now);
+        self.lately.add(&key, of, now);
         self.tallies.entry(key.clone()).or_default().add(tally);
         self.fresh.entry(key).or_default().add(tally);
     }

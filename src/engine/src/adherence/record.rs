@@ -2,7 +2,7 @@
 
 use super::group::{ContainerSighting, Group, HintProximity, Look, Row};
 use super::lately::Followed;
-use super::tally::{Miss, Outcomes, Tally, TallyKey, Term, TermRow, TermSums};
+use super::tally::{GroupTally, Miss, Outcomes, Tally, TallyKey, Term, TermRow, TermSums};
 use super::trial::{self, Trial};
 use crate::answer::Answer;
 use crate::decision::{Decision, Hint};
@@ -253,7 +253,7 @@ impl Record {
     pub(super) fn followed(&self) -> Followed {
         let sum = |of: fn(&Group) -> u32| self.groups.iter().map(|group| u64::from(of(group))).sum();
         let (hinted, on_host) = (sum(|group| group.followed().0), sum(|group| group.followed().1));
-        Followed { on_host, hinted, awaited: sum(Group::open), settled: false, why: None }
+        Followed { on_host, in_rack: 0, hinted, awaited: sum(Group::open), settled: false, why: None }
     }
 
     /// What keeping it takes, in rows and blocks.
@@ -299,6 +299,7 @@ impl Record {
         for row in self.groups.iter().flat_map(|group| &group.rows) {
             tally.outcomes.add(&row.outcomes(Some(self.because)).0);
         }
+        tally.not_followed = u64::from(tally.outcomes.none_near());
         let decision = &self.answer.decision;
         // The whole's gain comes with its first part; what comes after it is no other gain.
         let is_first = decision.terms_of_whole.is_none_or(|whole| whole.earlier == 0);
@@ -319,6 +320,16 @@ impl Record {
             tally.input_bytes = trial.input_bytes();
         }
         tally
+    }
+
+    /// What became of its groups, now that no more is expected.
+    pub(super) fn by_group(&self) -> Vec<(Arc<str>, GroupTally)> {
+        let of = |group: &Group| {
+            let mut all = Outcomes::default();
+            group.rows.iter().for_each(|row| all.add(&row.outcomes(Some(self.because)).0));
+            (Arc::clone(&group.name), GroupTally::of(all))
+        };
+        self.groups.iter().map(of).collect()
     }
 
     /// By group of the trial, as many containers as its hints placed; `None`: some were never seen.

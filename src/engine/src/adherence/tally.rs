@@ -84,6 +84,11 @@ impl Outcomes {
         self.on_host + self.in_rack + self.elsewhere + self.never
     }
 
+    /// Whether there are some, and none came to its host or its rack.
+    pub(super) const fn none_near(&self) -> bool {
+        self.all() > 0 && self.on_host + self.in_rack == 0
+    }
+
     /// Those of one reason.
     #[must_use]
     pub const fn missed(&self, why: Miss) -> u64 {
@@ -212,6 +217,32 @@ pub struct Tally {
     pub objective_gain: f64,
     /// ... over so many decisions that had one. Of a group that is asked for in parts the first part counts, with the whole's.
     pub objective_gains: u64,
+    /// Of the decisions with hints those of which no container came to its host or its rack.
+    pub not_followed: u64,
+}
+
+/// What became of the hinted containers of groups of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GroupTally {
+    /// Decisions that have such a group.
+    pub decisions: u64,
+    /// Of these, those of which no container of the group came to its host or its rack.
+    pub not_followed: u64,
+    /// Containers.
+    pub outcomes: Outcomes,
+}
+
+impl GroupTally {
+    /// Of one decision.
+    pub(super) fn of(outcomes: Outcomes) -> Self {
+        Self { decisions: 1, not_followed: u64::from(outcomes.none_near()), outcomes }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.decisions += other.decisions;
+        self.not_followed += other.not_followed;
+        self.outcomes.add(&other.outcomes);
+    }
 }
 
 impl Tally {
@@ -223,6 +254,7 @@ impl Tally {
         self.terms.iter_mut().zip(&other.terms).for_each(|(sum, more)| sum.add(more));
         self.objective_gain += other.objective_gain;
         self.objective_gains += other.objective_gains;
+        self.not_followed += other.not_followed;
     }
 
     /// The sums of one term.

@@ -62,8 +62,24 @@ impl LinkUse {
     }
 
     /// Which directions are most loaded: one that is nearly as full as the other is one of them.
-    fn full(&self) -> [bool; 2] {
+    #[must_use]
+    pub fn full(&self) -> [bool; 2] {
         std::array::from_fn(|way| self.load[way] >= AS_FULL * self.load[1 - way])
+    }
+
+    /// Of which of these a part worth being named is no user's.
+    #[must_use]
+    pub fn unknown(&self) -> [bool; 2] {
+        let much = |way: usize| self.unaccounted[way] >= UNKNOWN_FROM * self.load[way];
+        std::array::from_fn(|way| self.full()[way] && self.unaccounted[way] >= 1.0 && much(way))
+    }
+
+    /// Whether a user has a part worth being named of what fills the link.
+    #[must_use]
+    pub fn fills(&self, user: &LinkUser) -> bool {
+        let much =
+            |way: usize| self.source == LoadSource::Modelled || user.each[way].round() >= NAMED_FROM * self.load[way];
+        (0..2).any(|way| self.full()[way] && user.bytes[way].0 > 0 && much(way))
     }
 }
 
@@ -161,6 +177,12 @@ struct ModelledFlow {
 /// A direction that is loaded as much as this part of the other is as full.
 const AS_FULL: f64 = 0.9;
 
+/// A user with less than this part of a measured load does not make it.
+const NAMED_FROM: f64 = 0.01;
+
+/// What of a measured load is no user's is named from this part of it on.
+const UNKNOWN_FROM: f64 = 0.1;
+
 /// What bytes fill for so long is no load.
 const AT_LEAST_S: f64 = 1.0;
 
@@ -236,5 +258,48 @@ impl Modelled {
             users.entry(link).or_default().push(LinkUser { application, bits_per_s, each, bytes });
         }
         users
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_worth_being_named_of_a_link_is_what_fills_it() {
+        let user = |bytes: [u64; 2], each: [f64; 2]| LinkUser {
+            application: ApplicationId { cluster_timestamp: 1, sequence: 1 },
+            bits_per_s: each.iter().sum(),
+            each,
+            bytes: bytes.map(Bytes),
+        };
+        let of = |load, source, unaccounted| LinkUse {
+            link: "l1".into(),
+            ends: ["s1", "s2"].map(Arc::from),
+            capacity: BitsPerSec(1_000),
+            up: true,
+            damped: false,
+            load,
+            source,
+            modelled: [0.0; 2],
+            task_pairs: [0; 2],
+            users: Vec::new(),
+            unaccounted,
+        };
+        let measured = |load, unaccounted| of(load, LoadSource::Measured, unaccounted);
+        assert_eq!(measured([1_000.0, 900.0], [0.0; 2]).full(), [true, true], "nearly as full counts");
+        let link = measured([1_000.0, 899.0], [99.0, 800.0]);
+        assert_eq!(
+            (link.full(), link.unknown()),
+            ([true, false], [false, false]),
+            "less than a tenth, or the other way"
+        );
+        assert_eq!(measured([1_000.0, 900.0], [100.0, 800.0]).unknown(), [true, true]);
+        assert_eq!(measured([0.0; 2], [0.0; 2]).unknown(), [false; 2], "of nothing nothing is unknown");
+        let fills = |user: LinkUser| link.fills(&user);
+        assert!(fills(user([9, 0], [10.0, 0.0])));
+        assert!(!fills(user([9, 0], [9.0, 0.0])), "less than a hundredth of what is measured");
+        assert!(!fills(user([0, 9], [0.0, 800.0])), "it sends the other way");
+        assert!(of([1_000.0, 0.0], LoadSource::Modelled, [0.0; 2]).fills(&user([9, 0], [1.0, 0.0])));
     }
 }

@@ -233,8 +233,8 @@ fn climb(levels: usize) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::super::build::{self, FatTreeSpec, TreeSpec};
-    use super::super::tier::Tier;
     use super::super::testing::{hop_counts, random_network};
+    use super::super::tier::Tier;
     use super::*;
     use crate::units::BitsPerSec;
     use proptest::prelude::*;

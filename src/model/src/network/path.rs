@@ -396,8 +396,8 @@ impl PathIndex {
 #[cfg(test)]
 mod tests {
     use super::super::build::{self, FatTreeSpec, TreeSpec};
-    use super::super::tier::Tier;
     use super::super::testing::{CAPACITY, hop_counts, random_network};
+    use super::super::tier::Tier;
     use super::*;
     use proptest::prelude::*;
 

@@ -192,7 +192,7 @@ fn point(daemon: &Daemon, report: &EngineReport) -> Point {
         at_ms: daemon.clock().now().as_millis(),
         counters: RATES.map(|(_, counter)| counters.get(counter).copied().unwrap_or(0)),
         leases: report.counts.leases as u64,
-        gains: page::gain_sums(&report.adherence[0]),
+        gains: page::gain_sums(&report.adherence),
         cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
         links: page::fabric_shares(daemon),
     }

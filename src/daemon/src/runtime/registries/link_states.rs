@@ -24,6 +24,8 @@ pub struct DownLink {
     pub said_by: Arc<str>,
     /// What it carried when it went; `None`: it was down when hintd first heard of it, or the engine has not looked yet.
     pub carried: Option<Arc<CarriedRoutes>>,
+    /// What was measured on it last before it went, and when; `None`: nothing was.
+    pub load: Option<(Instant, LinkLoad)>,
 }
 
 /// The last time that a link carried nothing, which is over.
@@ -158,8 +160,16 @@ pub(super) struct LinkStates {
     lines: BTreeMap<Arc<str>, VecDeque<Instant>>,
     all_lines: VecDeque<Instant>,
     left_out: u64,
-    /// When links' loads were measured last, and their means: of links of the network, so that these are no more than it has.
-    measured: BTreeMap<LinkName, (Instant, LinkMean)>,
+    /// What was measured last on links: of links of the network, so that these are no more than it has.
+    measured: BTreeMap<LinkName, Reading>,
+}
+
+/// A link's counters.
+#[derive(Debug)]
+struct Reading {
+    at: Instant,
+    load: LinkLoad,
+    mean: LinkMean,
 }
 
 impl LinkStates {
@@ -206,17 +216,19 @@ impl LinkStates {
 
     /// Takes a reading in; gives it with its mean.
     pub(super) fn note_measured(&mut self, link: &LinkName, load: LinkLoad, now: Instant) -> LinkLoad {
-        if !self.measured.contains_key(link) {
-            self.measured.insert(link.clone(), (now, LinkMean::default()));
-        }
-        let (at, mean) = self.measured.get_mut(link).expect("it is there by now");
-        let since = u64::try_from(now.saturating_duration_since(*at).as_micros()).unwrap_or(u64::MAX);
-        *at = now;
-        mean.add(load, Micros(since))
+        let Some(known) = self.measured.get_mut(link) else {
+            let mut mean = LinkMean::default();
+            let load = mean.add(load, Micros::ZERO);
+            self.measured.insert(link.clone(), Reading { at: now, load, mean });
+            return load;
+        };
+        let since = u64::try_from(now.saturating_duration_since(known.at).as_micros()).unwrap_or(u64::MAX);
+        (known.at, known.load) = (now, known.mean.add(load, Micros(since)));
+        known.load
     }
 
     pub(super) fn measured(&self, link: &LinkName) -> Option<Instant> {
-        self.measured.get(link).map(|&(at, _)| at)
+        self.measured.get(link).map(|known| known.at)
     }
 
     /// Somebody told of one link.
@@ -272,7 +284,8 @@ impl LinkStates {
         let name = &network.link_at(link).name;
         match (network.is_usable(link), self.down.contains_key(name)) {
             (false, false) => {
-                let down = DownLink { since: now, said_by: Arc::clone(said_by), carried: None };
+                let load = self.measured.get(name).map(|known| (known.at, known.load));
+                let down = DownLink { since: now, said_by: Arc::clone(said_by), carried: None, load };
                 self.down.insert(name.clone(), down);
                 self.lost.insert(name.clone());
                 Some((true, None))
@@ -325,7 +338,7 @@ impl LinkStates {
 mod tests {
     use super::*;
     use hintd_model::network::{HostEntry, LinkEntry, NETWORK_FORMAT, NetworkDocument, SwitchEntry, Tier};
-    use hintd_model::units::ApplicationId;
+    use hintd_model::units::{ApplicationId, BitsPerSec};
 
     /// Two racks, two spines, a host in each rack: s0 to s1 and back over either spine.
     fn network() -> Network {
@@ -426,6 +439,25 @@ mod tests {
         let quiet = 500 + WINDOW.as_secs();
         assert_eq!(change(quiet), Some((false, 496)));
         assert!(states.of(&"e0--c0".into()).is_some(), "its state is known throughout");
+    }
+
+    #[test]
+    fn a_link_that_went_down_keeps_what_was_measured_on_it_before() {
+        let (mut network, mut states, start) = (network(), LinkStates::default(), Instant::now());
+        let (link, by, name): (_, Arc<str>, LinkName) =
+            (network.link("e0--c0").unwrap(), "ryu".into(), "e0--c0".into());
+        let load = |bits| LinkLoad::steady(BitsPerSec(bits), BitsPerSec(0));
+        let later = |seconds| start + Duration::from_secs(seconds);
+        [(1, 300), (2, 700)].into_iter().for_each(|(at, bits)| _ = states.note_measured(&name, load(bits), later(at)));
+        network.set_link(link, Some(false), None);
+        states.link(&network, link, &by, later(3));
+        // What comes late, or is told of a link that carries nothing, is not what it carried.
+        states.note_measured(&name, load(0), later(4));
+        assert_eq!(states.of(&name).unwrap().load, Some((later(2), load(700))));
+        assert_eq!(states.measured(&name), Some(later(4)));
+        network.set_link(link, Some(true), None);
+        states.link(&network, link, &by, later(5));
+        assert_eq!(states.last_outage(&name).unwrap().was.load, Some((later(2), load(700))));
     }
 
     #[test]

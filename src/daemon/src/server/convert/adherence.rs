@@ -2,13 +2,24 @@
 
 use super::wire_mode;
 use hintd_client::wire::v1;
-use hintd_engine::{DecisionOutcome, Followed, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term, TermCompared};
+use hintd_engine::{
+    DecisionOutcome, Followed, GroupTallies, GroupTally, HintOutcome, Miss, Outcomes, Tally, TallyKey, Term,
+    TermCompared,
+};
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::NodeIdx;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Groups told of one policy, queue and mode.
+const GROUPS_TOLD: usize = 16;
 
 /// Figures of one policy, queue and mode.
-pub(in crate::server) fn adherence_view(key: &TallyKey, tally: &Tally) -> v1::AdherenceView {
+pub(in crate::server) fn adherence_view(
+    key: &TallyKey,
+    tally: &Tally,
+    groups: Option<&GroupTallies>,
+) -> v1::AdherenceView {
     let outcomes = &tally.outcomes;
     let terms = Term::ALL.into_iter().filter(|term| tally.term(*term).decisions > 0).map(|term| {
         let sums = tally.term(term);
@@ -39,13 +50,32 @@ pub(in crate::server) fn adherence_view(key: &TallyKey, tally: &Tally) -> v1::Ad
         input_bytes: tally.input_bytes,
         objective_gain: (tally.objective_gains > 0).then(|| tally.objective_gain / tally.objective_gains as f64),
         objective_gains: tally.objective_gains,
+        not_followed: tally.not_followed,
+        groups: groups.map(by_group).unwrap_or_default(),
     }
+}
+
+/// Those with most containers first.
+fn by_group(groups: &GroupTallies) -> Vec<v1::GroupAdherence> {
+    let mut groups: Vec<_> = groups.iter().collect();
+    groups.sort_by_key(|(_, of)| std::cmp::Reverse(of.outcomes.all()));
+    let view = |(name, of): (&Arc<str>, &GroupTally)| v1::GroupAdherence {
+        group: name.to_string(),
+        decisions: of.decisions,
+        not_followed: of.not_followed,
+        on_host: of.outcomes.on_host,
+        in_rack: of.outcomes.in_rack,
+        elsewhere: of.outcomes.elsewhere,
+        never: of.outcomes.never,
+    };
+    groups.into_iter().take(GROUPS_TOLD).map(view).collect()
 }
 
 /// How many of a decision's containers came to their host.
 pub(in crate::server) fn followed(followed: Followed) -> v1::Followed {
-    let Followed { on_host, hinted, awaited, settled, why } = followed;
-    v1::Followed { on_host, hinted, awaited, settled, reason: why.map(Miss::as_str).unwrap_or_default().to_owned() }
+    let Followed { on_host, in_rack, hinted, awaited, settled, why } = followed;
+    let reason = why.map(Miss::as_str).unwrap_or_default().to_owned();
+    v1::Followed { on_host, in_rack, hinted, awaited, settled, reason }
 }
 
 /// What became of one decision.

@@ -1,6 +1,7 @@
 //! Links and who uses them, what-ifs of the network, and those who watch routes, for operators.
 
 use super::field::invalid;
+use crate::runtime::clock::Clock;
 use crate::runtime::{DownLink, LastOutage, LinkTold};
 use hintd_client::wire::v1;
 use hintd_engine::{
@@ -49,9 +50,14 @@ impl PathsNow {
     }
 }
 
-/// One link with its `users` greatest users; 0: all. `told`: what the registries know of it.
+/// One link with its `users` greatest users; 0: all. `told`: what the registries know of it, by this `clock`.
 #[must_use]
-pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, paths: &PathsNow, users: u32) -> v1::LinkView {
+pub(in crate::server) fn link_view(
+    link: &LinkUse,
+    (told, clock): (&LinkTold, Clock),
+    paths: &PathsNow,
+    users: u32,
+) -> v1::LinkView {
     let named = if users == 0 { usize::MAX } else { users as usize };
     let is_measured = link.source == LoadSource::Measured;
     let user = |user: &hintd_engine::LinkUser| v1::LinkUser {
@@ -62,6 +68,7 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, paths: &Path
         above_measured: is_measured && (0..2).any(|way| user.each[way] > link.load[way]),
         a_to_b_bytes: user.bytes[0].0,
         b_to_a_bytes: user.bytes[1].0,
+        fills: link.fills(user),
     };
     let unaccounted = link.unaccounted;
     // What is told is newer than the snapshot: a link that is up there has been down since no time.
@@ -89,15 +96,33 @@ pub(in crate::server) fn link_view(link: &LinkUse, told: &LinkTold, paths: &Path
         b_to_a_modelled_bits_per_s: whole(link.modelled[1]),
         users_reason: users_reason(link).to_owned(),
         carried: down.and_then(|down| down.carried.as_deref()).map(|carried| paths.carried(carried)),
-        last_outage: told.last_outage.as_ref().map(last_outage),
+        last_outage: told.last_outage.as_ref().map(|outage| last_outage(outage, clock)),
         damped: link.damped,
+        down_at_ms: down.map_or(0, |down| clock.at(down.since).as_millis()),
+        load_before: down.and_then(load_before),
+        fullness: Some(fullness(link)),
         a_to_b_unaccounted_bits_per_s: whole(unaccounted[0]),
         b_to_a_unaccounted_bits_per_s: whole(unaccounted[1]),
     }
 }
 
+fn fullness(link: &LinkUse) -> v1::LinkFullness {
+    let ([a_to_b_full, b_to_a_full], [a_to_b_unknown, b_to_a_unknown]) = (link.full(), link.unknown());
+    v1::LinkFullness { a_to_b_full, b_to_a_full, a_to_b_unknown, b_to_a_unknown }
+}
+
+fn load_before(down: &DownLink) -> Option<v1::LoadBefore> {
+    let (measured, load) = down.load?;
+    let before = down.since.saturating_duration_since(measured).as_millis();
+    Some(v1::LoadBefore {
+        a_to_b_bits_per_s: load.a_to_b.0,
+        b_to_a_bits_per_s: load.b_to_a.0,
+        before_ms: u64::try_from(before).unwrap_or(u64::MAX),
+    })
+}
+
 /// Paths of now say nothing of an outage that is over.
-fn last_outage(outage: &LastOutage) -> v1::LastOutage {
+fn last_outage(outage: &LastOutage, clock: Clock) -> v1::LastOutage {
     let LastOutage { was, ended } = outage;
     let lasted = ended.saturating_duration_since(was.since).as_millis();
     v1::LastOutage {
@@ -105,6 +130,8 @@ fn last_outage(outage: &LastOutage) -> v1::LastOutage {
         lasted_ms: u64::try_from(lasted).unwrap_or(u64::MAX),
         said_by: was.said_by.to_string(),
         carried: was.carried.as_deref().map(|carried| PathsNow::default().carried(carried)),
+        down_at_ms: clock.at(was.since).as_millis(),
+        load_before: load_before(was),
     }
 }
 
@@ -120,8 +147,14 @@ fn users_reason(link: &LinkUse) -> &'static str {
 
 /// A link that carries nothing.
 #[must_use]
-pub(in crate::server) fn down_link((link, down): &(LinkName, DownLink)) -> v1::DownLinkView {
-    v1::DownLinkView { id: link.to_string(), down_ms: down_ms(down), said_by: down.said_by.to_string() }
+pub(in crate::server) fn down_link((link, down): &(LinkName, DownLink), clock: Clock) -> v1::DownLinkView {
+    v1::DownLinkView {
+        id: link.to_string(),
+        down_ms: down_ms(down),
+        said_by: down.said_by.to_string(),
+        down_at_ms: clock.at(down.since).as_millis(),
+        load_before: load_before(down),
+    }
 }
 
 fn down_ms(down: &DownLink) -> u64 {
@@ -237,13 +270,19 @@ fn whole(bits_per_s: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hintd_model::cluster::LinkLoad;
+    use hintd_model::units::BitsPerSec;
 
     #[test]
     fn only_a_link_that_is_down_says_since_when_and_what_it_carried() {
         let carried = CarriedRoutes { routes: 2, ..CarriedRoutes::default() };
-        let down = DownLink { since: Instant::now(), said_by: "ryu".into(), carried: Some(carried.into()) };
+        let clock = Clock::start();
+        let (now, bits) = (Instant::now(), BitsPerSec);
+        let load = Some((now, LinkLoad::steady(bits(70), bits(5))));
+        let since = now + std::time::Duration::from_millis(400);
+        let down = DownLink { since, said_by: "ryu".into(), carried: Some(carried.into()), load };
         let told = LinkTold { down: Some(down), last_outage: None, measured: None };
-        let since = |up| {
+        let shown = |up| {
             let link = LinkUse {
                 link: "l1".into(),
                 ends: ["s1", "s2"].map(Arc::from),
@@ -257,11 +296,14 @@ mod tests {
                 users: Vec::new(),
                 unaccounted: [0.0; 2],
             };
-            let view = link_view(&link, &told, &PathsNow::default(), 0);
+            let view = link_view(&link, (&told, clock), &PathsNow::default(), 0);
             assert!(view.damped, "up or down, routes avoid it");
+            let before = view.load_before.map(|load| [load.a_to_b_bits_per_s, load.b_to_a_bits_per_s, load.before_ms]);
+            let at = if up { 0 } else { clock.at(since).as_millis() };
+            assert_eq!((view.down_at_ms, before), (at, (!up).then_some([70, 5, 400])));
             (view.down_ms.is_some(), view.down_by, view.carried.map(|carried| carried.routes))
         };
-        assert_eq!([true, false].map(since), [(false, String::new(), None), (true, "ryu".to_owned(), Some(2))]);
+        assert_eq!([true, false].map(shown), [(false, String::new(), None), (true, "ryu".to_owned(), Some(2))]);
     }
 
     #[test]

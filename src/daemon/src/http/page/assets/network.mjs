@@ -1,6 +1,6 @@
 // The network: switches as boxes, links with a line each way, as wide and colored as they are loaded.
 import { signal } from './vendor/signals-core.mjs';
-import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, bits, busier, byName, bytes, count, cut, down, hottest, html, level, linkState, modelled, nobody, percent, shares, span, unknown } from './parts.mjs';
+import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, before, bits, busier, byName, bytes, count, cut, down, hottest, html, level, linkState, modelled, nobody, percent, shares, span, unknown, when } from './parts.mjs';
 import { layout } from './layout.mjs';
 import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, since, to } from './state.mjs';
 
@@ -109,11 +109,11 @@ function Carried({ carried }) {
 }
 
 /** The last outage of a link that is over. */
-const outage = ({ ended_ms, lasted_ms, said_by, carried }) => {
+const outage = ({ ended_ms, lasted_ms, said_by, carried, down_at_ms, load_before }, capacity) => {
   const named = carried?.applications.map((of) => of.application_id) ?? [];
   const more = (carried?.applications_total ?? 0) - named.length;
   const whose = named.length ? `, of ${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}` : '';
-  return `${span(lasted_ms)} long, ended ${span(ended_ms + since())} ago${said_by ? `, as ${said_by} said` : ''}${carried ? `; it carried ${count(carried.routes, 'route')}${whose}` : ''}`;
+  return `${span(lasted_ms)} long, from ${when(down_at_ms)} on, ended ${span(ended_ms + since())} ago${said_by ? `, as ${said_by} said` : ''}${load_before ? `; load before: ${before(load_before, capacity)}` : ''}${carried ? `; it carried ${count(carried.routes, 'route')}${whose}` : ''}`;
 };
 
 function Chosen({ link }) {
@@ -133,7 +133,8 @@ function Chosen({ link }) {
     ['Between', `${link.a} and ${link.b}`],
     ['State', linkState(link), link.up ? '' : 'bad'],
     link.damped && ['Flaps', 'it went down and up too often (routes.flaps); new routes avoid it until it was quiet for routes.flaps_hold'],
-    link.last_outage && ['Last outage', outage(link.last_outage)],
+    !link.up && ['Load before', before(link.load_before, link.bits_per_s)],
+    link.last_outage && ['Last outage', outage(link.last_outage, link.bits_per_s)],
     ['Capacity each way', bits(link.bits_per_s)],
     ['a to b', sends(0)],
     ['b to a', sends(1)],

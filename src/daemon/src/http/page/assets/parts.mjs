@@ -74,23 +74,29 @@ const NOBODY = { others: 'others, unknown to hintd', no_load: 'nobody', down: 'n
 export const nobody = (link) => NOBODY[link.users_reason] ?? '–';
 /** A modelled figure has a ~ before it. */
 export const modelled = (rate) => (rate ? '~' : '') + bits(rate);
-/** The directions that are most loaded: one that is nearly as full as the other is one of them. */
-const fullWays = (link) => { const [there, back] = shares(link); return [0, 1].filter((way) => (way ? back >= 0.9 * there : there >= 0.9 * back)); };
+/** The directions that are most loaded, as the daemon says. */
+const fullWays = ({ fullness }) => [0, 1].filter((way) => (way ? fullness.b_to_a_full : fullness.a_to_b_full));
 const DIRECTIONS = ['a to b', 'b to a'];
 const bytesOf = (user) => [user.a_to_b_bytes, user.b_to_a_bytes];
 const ratesOf = (of) => [of.a_to_b_bits_per_s, of.b_to_a_bits_per_s];
-/** Who sends most in these; a user with less than a hundredth of a measured load does not make it. */
-export const topUser = (link) => link.users.find((user) => fullWays(link).some((way) => bytesOf(user)[way] > 0 && (!isMeasured(link) || ratesOf(user)[way] >= 0.01 * ratesOf(link)[way])));
-/** Of what is measured in these the part that is no user's. */
-export const unknown = (link) => {
-  const rest = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s];
-  const told = fullWays(link).filter((way) => rest[way] > 0 && rest[way] >= 0.1 * ratesOf(link)[way]).map((way) => `${bits(rest[way])} ${DIRECTIONS[way]}`);
-  return told.length ? `unknown ${told.join(' + ')} (files read or written, or others)` : '';
+/** Who sends most in these. */
+export const topUser = (link) => link.users.find((user) => user.fills);
+/** Of what is measured in these the part that is no user's, where it is worth being named. */
+export const unknown = ({ fullness, a_to_b_unaccounted_bits_per_s, b_to_a_unaccounted_bits_per_s }) => {
+  const rest = [a_to_b_unaccounted_bits_per_s, b_to_a_unaccounted_bits_per_s];
+  const told = [fullness.a_to_b_unknown, fullness.b_to_a_unknown].flatMap((is, way) => (is ? [`${bits(rest[way])} ${DIRECTIONS[way]}`] : []));
+  return told.length ? `unknown ${told.join(' + ')} (no flow: files that maps read from other hosts or that are written, or others)` : '';
 };
 /** What a user of a link sends in these. */
 export const fills = (link, user) => fullWays(link).filter((way) => bytesOf(user)[way] > 0).map((way) => `${bytes(bytesOf(user)[way])} ${DIRECTIONS[way]} (${ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'rate unknown'}${user.above_measured ? ', above measured' : ''})`).join(' + ');
+/** What was measured on a link last before it went down, in the busier direction. */
+export const before = (load, capacity) => {
+  if (!load) return 'nothing was measured';
+  const busier = Math.max(load.a_to_b_bits_per_s, load.b_to_a_bits_per_s);
+  return `${bits(busier)} (${percent(busier / Math.max(1, capacity))}), ${span(load.before_ms)} before it went`;
+};
 /** That a link is down; since when and by whose word, where the daemon says so. */
-export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_by ? `, as ${link.down_by} said` : '');
+export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_at_ms ? `, since ${when(link.down_at_ms)}` : '') + (link.down_by ? `, as ${link.down_by} said` : '');
 /** A link's state in a word or two; new routes avoid one that flaps until it was quiet. */
 export const linkState = (link) => (link.up ? (link.damped ? 'up, flaps' : 'up') : down(link));
 /** A link's load one way (0, 1), or the busier one; a link that is down has none. */
