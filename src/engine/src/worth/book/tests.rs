@@ -163,7 +163,12 @@ fn runs_until_stopped(rng: &mut ChaCha8Rng, (runs, slower, sigma): (u32, f64, f6
     (1..=runs).find(|_| {
         let (held_out, time) = (rng.random::<bool>(), times.sample(rng));
         let (arm, time) = if held_out { (Arm::HeldOut, time) } else { (Arm::Hinted, time * slower) };
-        known.add(EndedRun { share: 0.5, arm, took: Micros((time * 1e6) as u64) }, Scope::Key, settings.runs, Timestamp(0));
+        known.add(
+            EndedRun { share: 0.5, arm, took: Micros((time * 1e6) as u64) },
+            Scope::Key,
+            settings.runs,
+            Timestamp(0),
+        );
         known.is_harmed(settings.margin)
     })
 }
