@@ -331,7 +331,7 @@ mod tests {
     fn generated_networks_have_no_problems() {
         for k in [2, 4, 6] {
             let network = build::fat_tree(&FatTreeSpec { k, ..FatTreeSpec::default() }).unwrap().network;
-            assert_eq!(check::check(&network), []);
+            assert_eq!(check(&network), []);
             assert!(Network::from_document(&network.to_document()).is_ok());
         }
     }
