@@ -55,8 +55,8 @@ class PreemptionTest {
   private static final int ROOM = 3;
   private static final Key MAPS = new Key(20, -1);
   private static final Key REDUCES = new Key(10, -1);
-  /** Heartbeats of all nodes after which YARN gives containers anywhere: as many of single nodes as there are nodes, and one more. */
-  private static final int BEATS = 2;
+  /** Heartbeats of all nodes after which YARN gives containers anywhere: more than there are nodes, of those that have room. */
+  private static final int BEATS = 4;
   /** Far above what anything here takes. */
   private static final long PATIENCE_S = 60;
 
@@ -121,7 +121,7 @@ class PreemptionTest {
     Job second = new Job("b");
     second.ask(MAPS, 9);
     steps(() -> second.running(MAPS) == 9);
-    assertEquals(3, first.preempted, this::say);
+    assertTrue(first.preempted >= 3, this::say); // YARN may give it again what it took before the other has it
     // What was taken back may be asked for again, and no more.
     steps(() -> first.standing(REDUCES) == 3 && held() == 6);
     takeUnheard(first, second);
