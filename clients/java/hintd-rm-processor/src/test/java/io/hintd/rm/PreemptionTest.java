@@ -166,7 +166,9 @@ class PreemptionTest {
     for (int map = 0; map < 3; map++) {
       second.finish(MAPS);
     }
-    yarn.beat();
+    for (int beat = 0; beat < BEATS; beat++) {
+      yarn.beat();
+    }
     assertEquals(0, first.standing(REDUCES), "given");
     int taken = 0;
     while (yarn.preemptUnheard(first.id, REDUCES)) {
