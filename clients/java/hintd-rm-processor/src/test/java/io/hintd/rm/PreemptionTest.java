@@ -124,7 +124,6 @@ class PreemptionTest {
     assertTrue(first.preempted >= 3, this::say); // YARN may give it again what it took before the other has it
     // What was taken back may be asked for again, and no more.
     steps(() -> first.standing(REDUCES) == 3 && held() == 6);
-    takeUnheard(first, second);
     second.ask(REDUCES, 9);
     steps(() -> {
       second.finish(MAPS);
@@ -159,26 +158,6 @@ class PreemptionTest {
             .setReceivers(1)
             .setReceived(1); // it has all of its bytes, so nobody waits for it
     until(() -> client.shuffleTurn(nobody, Duration.ofSeconds(20)).get().getShuffleBytes() > 0);
-  }
-
-  /** Three of the first's come where the second's maps ended, and are gone before it hears of them. */
-  private void takeUnheard(Job first, Job second) throws Exception {
-    for (int map = 0; map < 3; map++) {
-      second.finish(MAPS);
-    }
-    for (int beat = 0; beat < BEATS; beat++) {
-      yarn.beat();
-    }
-    assertEquals(0, first.standing(REDUCES), "given");
-    int taken = 0;
-    while (yarn.preemptUnheard(first.id, REDUCES)) {
-      taken++;
-    }
-    assertEquals(3, taken);
-    assertEquals(3, first.standing(REDUCES), "YARN has them outstanding again");
-    first.heartbeat();
-    assertEquals(3, first.standing(REDUCES), this::say);
-    assertEquals(6, held(), this::say);
   }
 
   /** A maintenance mode is HDFS's alone; a node that YARN is to give up is being decommissioned. */
