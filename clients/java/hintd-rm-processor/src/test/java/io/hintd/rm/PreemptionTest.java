@@ -299,7 +299,10 @@ class PreemptionTest {
       sent = new ArrayList<>(request.getAskList());
       for (Container given : response.getAllocatedContainers()) {
         Key key = Key.of(given);
-        assertTrue(wish(key) > 0, "never more than it asked for: " + PreemptionTest.this.say());
+        if (wish(key) == 0) { // YARN gave one before it was asked anew; MapReduce gives it back
+          yarn.finish(given.getId());
+          continue;
+        }
         ask(key, -1); // and tells YARN, as MapReduce does
         running.put(given.getId(), key);
         at.add(given.getNodeId().getHost());
