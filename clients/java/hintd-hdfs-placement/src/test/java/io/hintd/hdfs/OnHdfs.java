@@ -75,9 +75,13 @@ abstract class OnHdfs {
       policy.stop();
       cluster.shutdown();
     }
-    if (hintd != null) {
+    if (nodes != null) {
       nodes.close();
+    }
+    if (client != null) {
       client.close();
+    }
+    if (hintd != null) { // without a daemon the test was skipped
       hintd.close();
     }
   }

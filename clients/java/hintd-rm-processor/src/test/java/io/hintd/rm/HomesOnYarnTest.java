@@ -247,6 +247,7 @@ class HomesOnYarnTest {
         waiting.add(reading.get(map));
         add(reading.get(map), 1);
       }
+      since = now;
     }
 
     private ResourceRequest row(Key key, String name, int count) {

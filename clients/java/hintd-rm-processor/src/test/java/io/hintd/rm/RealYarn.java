@@ -95,6 +95,8 @@ final class RealYarn implements AutoCloseable {
       conf.set("yarn.scheduler.capacity.root." + queue + ".user-limit-factor", "100");
       conf.set("yarn.scheduler.capacity.root." + queue + ".maximum-am-resource-percent", "1");
     }
+    conf.setBoolean(YarnConfiguration.RM_SCHEDULER_ENABLE_MONITORS, true); // else no queue may be preempted
+    conf.set(YarnConfiguration.RM_SCHEDULER_MONITOR_POLICIES, ""); // and no thread does it
     // All that a queue lacks is taken at once: told in one look, killed in the next.
     conf.set(CapacitySchedulerConfiguration.PREEMPTION_MAX_IGNORED_OVER_CAPACITY, "0");
     conf.set(CapacitySchedulerConfiguration.PREEMPTION_NATURAL_TERMINATION_FACTOR, "1");
