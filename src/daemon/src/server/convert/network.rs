@@ -286,7 +286,7 @@ mod tests {
             let link = LinkUse {
                 link: "l1".into(),
                 ends: ["s1", "s2"].map(Arc::from),
-                capacity: hintd_model::units::BitsPerSec(100),
+                capacity: BitsPerSec(100),
                 up,
                 damped: true,
                 load: [0.0; 2],
@@ -328,7 +328,7 @@ mod tests {
             link: name.into(),
             before: [0.0; 2],
             after: [0.0, after],
-            capacity: hintd_model::units::BitsPerSec(capacity),
+            capacity: BitsPerSec(capacity),
         };
         let found = NetworkWhatIf {
             routes: vec![],
