@@ -111,6 +111,11 @@ mod tests {
     use super::*;
     use hintd::findings::Verdict;
 
+    fn answers_of(status: v1::StatusResponse, policies: Result<v1::ListPoliciesResponse, String>) -> Answers {
+        let (network, racks, down) = (nothing_of(), nothing_of(), nothing_of());
+        Answers { status, network, racks, policies, down, latest: nothing_of() }
+    }
+
     #[test]
     fn modes_are_those_in_force_whatever_is_on_disk() {
         let queue =
@@ -119,7 +124,7 @@ mod tests {
             v1::StatusResponse { queues: vec![queue("*", "off"), queue("etl", "shadow")], ..Default::default() };
         let answers = |status| {
             let policies = Ok(v1::ListPoliciesResponse { default_policy: "joint".into(), ..Default::default() });
-            Answers { status, network: nothing_of(), racks: nothing_of(), policies, down: nothing_of() }
+            answers_of(status, policies)
         };
         let check = policy(&answers(status), &OnDisk::Wrong("hintd.toml:3: leeses".to_owned()));
         assert!(check.finding.contains("queues by mode: off: *, shadow: etl. Hints are computed"), "{}", check.finding);
@@ -141,7 +146,7 @@ mod tests {
             };
             let policies = v1::ListPoliciesResponse { default_policy: default.into(), policies: vec![view] };
             let (status, policies) = (v1::StatusResponse::default(), Ok(policies));
-            let answers = Answers { status, network: nothing_of(), racks: nothing_of(), policies, down: nothing_of() };
+            let answers = answers_of(status, policies);
             let checks = super::classes(&answers);
             checks.into_iter().map(|check| (check.verdict, check.finding)).collect::<Vec<_>>()
         };

@@ -4,10 +4,10 @@ use super::super::model::tests::{T, any_change};
 use super::super::model::{Change, Model};
 use super::super::node::NodeState;
 use super::super::resource::{Overlay, Resource};
-use super::super::snapshot::Snapshot;
+use super::super::snapshot::{LinkLoad, Snapshot};
 use super::*;
 use crate::network::{Network, NetworkDocument};
-use crate::units::NodeIdx;
+use crate::units::{BitsPerSec, NodeIdx};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -170,7 +170,8 @@ fn all_problems_of_a_cluster_are_reported_at_once() {
     document.containers[1].host = "nobody".into();
     document.datasets[0].blocks[1].id = document.datasets[0].blocks[0].id;
     document.datasets[0].blocks[1].hosts.push("nowhere".into());
-    document.link_loads.push(LinkLoadEntry { link: "l".into(), a_to_b_bits_per_s: 1, b_to_a_bits_per_s: 1 });
+    let load = LinkLoad::steady(BitsPerSec(1), BitsPerSec(1));
+    document.link_loads.push(LinkLoadEntry::of(&"l".into(), &load));
     let found = problems(document.to_model(T));
     for part in [
         "format: is \"hintd.cluster/9\"",

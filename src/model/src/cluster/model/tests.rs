@@ -225,7 +225,8 @@ fn a_container_that_two_nodes_claim_belongs_to_the_later_one() {
 #[test]
 fn what_the_network_does_not_have_can_not_change() {
     let mut model = cluster(&["a", "b"]);
-    let load = LinkLoad::steady(crate::units::BitsPerSec(1), crate::units::BitsPerSec(1));
+    let [one, three] = [1, 3].map(crate::units::BitsPerSec);
+    let load = LinkLoad { mean_a_to_b: three, ..LinkLoad::steady(one, one) };
     for change in [
         Change::Link { link: "l".into(), up: Some(false), capacity: None },
         Change::LinkRemoved("l".into()),
