@@ -92,13 +92,13 @@ async fn a_slow_disk_delays_answers_and_nothing_else() {
     let (account, stop) = (Account::default(), Stop::default());
     let began = Instant::now();
     let clients = account.load_within(SOON, &program.client, 16, 0, &stop);
-    let mut slow = Vec::new();
+    let mut rounds = Vec::new();
     for id in 1..30 {
         let asked = Instant::now();
         program.status().await;
         feed.send(heartbeat("r0n0", id, 0, vec![])).await.unwrap();
         assert!(feed.await_acknowledged().await.unwrap().refused.is_empty());
-        slow.extend(Some(asked.elapsed()).filter(|took| *took >= Duration::from_secs(1)));
+        rounds.push(asked.elapsed());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     account.until_answered(32).await;
@@ -107,8 +107,9 @@ async fn a_slow_disk_delays_answers_and_nothing_else() {
     let (answered, seconds) = (account.counts().0, began.elapsed().as_secs_f64());
     // Sixteen clients share each write: more than one answer a write, and none without one.
     assert!(answered >= 32 && (answered as f64) < 16.0 * (seconds / 0.3 + 2.0), "{answered} in {seconds} s");
-    // A machine may halt for a second, and not each time that the disk, which is never idle here, is written to.
-    assert!(slow.len() <= 5, "feeds and status wait for no disk: {slow:?}");
+    // A machine may halt, and not in half of the rounds; who waited for the disk, which is never idle here, would in each.
+    rounds.sort_unstable();
+    assert!(rounds[rounds.len() / 2] < Duration::from_millis(250), "feeds and status wait for no disk: {rounds:?}");
     disk.be("slow 2000");
     // The daemon's deadline, far before the client's own.
     let hurried = v1::RequestHintsRequest { deadline_ms: 400, ..request("late", 51, 2, 1_024) };

@@ -50,7 +50,7 @@ fn realised(outcome: &v1::DecisionOutcome) -> String {
     }
 }
 
-/// `1.34 GB between racks, where 3 GB were by YARN alone (55 % saved) and 0 B hinted`
+/// `1.34 GB between racks, where YARN alone has 3 GB (55 % saved), 0 B as hinted`
 fn cost(found: &v1::TermOutcome, words: &str) -> String {
     let [realised, hinted] = [found.realised, found.hinted].map(output::bytes);
     let by_yarn = match found.default_placement {

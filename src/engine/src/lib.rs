@@ -50,8 +50,8 @@ pub mod compared;
 pub mod decision;
 pub mod dispatching;
 pub mod effects;
-#[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
 mod ended_leases;
+#[allow(clippy::module_inception)] // the file of `Engine`; not public, so nobody reads the name twice
 mod engine;
 pub mod event;
 mod fact_consequences;

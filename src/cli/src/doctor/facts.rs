@@ -18,7 +18,7 @@ use tonic::{Response, Status};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Decisions that are looked at, the newest: of some nothing is known yet, or they have no hints.
-const LATEST: u32 = 100;
+const LATEST: u32 = 1_000;
 
 /// What stands at the admin socket's path.
 #[derive(Debug, Clone, PartialEq, Eq)]

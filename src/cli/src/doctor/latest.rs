@@ -12,9 +12,13 @@ const JUDGED: usize = 20;
 /// Fewer say nothing.
 const ENOUGH: usize = 10;
 
-/// Nothing where too few are known.
-pub(super) fn latest(decisions: &Result<v1::ListDecisionsResponse, String>) -> Option<Check> {
+/// Nothing where too few are known, or where the daemon is of before this: it does not tell who came to the hinted host's rack.
+pub(super) fn latest(
+    status: &v1::StatusResponse,
+    decisions: &Result<v1::ListDecisionsResponse, String>,
+) -> Option<Check> {
     let list = decisions.as_ref().ok()?;
+    status.adherence_last_hour.iter().find(|row| !row.groups.is_empty())?;
     let settled = |row: &&v1::DecisionView| {
         row.mode == "on" && row.followed.as_ref().is_some_and(|of| of.settled && of.hinted > 0)
     };
@@ -80,8 +84,16 @@ mod tests {
         }
     }
 
+    fn tells_groups() -> v1::StatusResponse {
+        let row = v1::AdherenceView { groups: vec![v1::GroupAdherence::default()], ..v1::AdherenceView::default() };
+        v1::StatusResponse { adherence_last_hour: vec![row], ..v1::StatusResponse::default() }
+    }
+
     fn found(rows: Vec<v1::DecisionView>) -> Option<Check> {
-        latest(&Ok(v1::ListDecisionsResponse { decisions: rows, ..v1::ListDecisionsResponse::default() }))
+        latest(
+            &tells_groups(),
+            &Ok(v1::ListDecisionsResponse { decisions: rows, ..v1::ListDecisionsResponse::default() }),
+        )
     }
 
     #[test]
@@ -114,6 +126,9 @@ mod tests {
             row
         });
         assert_eq!(found(open.collect()), None);
-        assert_eq!(latest(&Err("no answer".into())), None);
+        assert_eq!(latest(&tells_groups(), &Err("no answer".into())), None);
+        let rows = (0..25).map(|at| row(at, 0, 0, 1)).collect();
+        let rows = Ok(v1::ListDecisionsResponse { decisions: rows, ..v1::ListDecisionsResponse::default() });
+        assert_eq!(latest(&v1::StatusResponse::default(), &rows), None, "a daemon of before tells nothing of racks");
     }
 }

@@ -105,7 +105,7 @@ fn checks(facts: &Facts) -> Vec<Check> {
     checks.extend(policy::classes(answers));
     // Beside what is said of queues.
     let beside = found.iter().rposition(|check| check.name == FOLLOWED).map_or(found.len(), |at| at + 1);
-    if let Some(check) = latest::latest(&answers.latest) {
+    if let Some(check) = latest::latest(&answers.status, &answers.latest) {
         found.insert(beside, check);
     }
     checks.extend(found);

@@ -38,15 +38,11 @@ pub(super) fn rows(outcome: &Outcome<'_>) -> Vec<[String; 7]> {
 }
 
 fn row(name: &str, found: &Overall, goals: &Goals) -> [String; 7] {
-    // As printed: what reads as the goal reaches it.
-    let at_most = |found: Option<f64>, goal: f64, print: fn(f64) -> String| {
-        cell(found, goal, print, found.is_some_and(|found| print(found) == print(goal) || found <= goal))
-    };
-    let won_back = found.won_back;
+    let at_most = |found, goal, print: fn(f64) -> String| cell(found, goal, print, found <= Some(goal));
     [
         name.to_owned(),
         at_most(found.mean.map(|mean| mean.median), goals.mean, two),
-        cell(won_back, goals.won_back, percent, won_back.is_some_and(|won| won >= goals.won_back)),
+        cell(found.won_back, goals.won_back, percent, found.won_back >= Some(goals.won_back)),
         at_most(found.worst_cell, WORST_CELL, two),
         at_most(found.cross_rack, goals.cross_rack, two),
         at_most(found.slower_beyond_phases, SLOWER, percent),
@@ -57,7 +53,8 @@ fn row(name: &str, found: &Overall, goals: &Goals) -> [String; 7] {
 fn cell(found: Option<f64>, goal: f64, print: fn(f64) -> String, reached: bool) -> String {
     let Some(found) = found else { return "-".to_owned() };
     let (found, goal) = (print(found), print(goal));
-    if reached { format!("{found} ({goal})") } else { format!("**{found}** ({goal})") }
+    // What reads as the goal reaches it.
+    if reached || found == goal { format!("{found} ({goal})") } else { format!("**{found}** ({goal})") }
 }
 
 #[cfg(test)]
@@ -68,7 +65,7 @@ mod tests {
     fn what_falls_short_is_bold_and_what_reads_as_the_goal_reaches_it() {
         let goals = &GOALS[0];
         let found = Overall {
-            won_back: Some(0.199),
+            won_back: Some(0.198),
             worst_cell: Some(1.024),
             cross_rack: Some(1.006),
             slower_beyond_phases: None,
@@ -76,6 +73,6 @@ mod tests {
             ..Overall::default()
         };
         let line = row("places", &found, goals);
-        assert_eq!(line[1..], ["-", "**19.9** (20)", "1.02 (1.02)", "**1.01** (1.00)", "-", "2.00 (2.00)"]);
+        assert_eq!(line[1..], ["-", "**19.8** (20)", "1.02 (1.02)", "**1.01** (1.00)", "-", "2.00 (2.00)"]);
     }
 }

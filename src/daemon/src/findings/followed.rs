@@ -194,7 +194,12 @@ fn percent(share: f64) -> String {
 /// What is wrong with how a queue's hints are followed: all of them, those of a group, or those of most decisions.
 fn judge(name: &str, queue: &Queue<'_>) -> Vec<Check> {
     if queue.near() < NEAR_ENOUGH {
-        return vec![not_followed(name, queue, &format!("Hints of queue {name} are not followed: {}", shares(queue)))];
+        return vec![not_followed(
+            name,
+            queue,
+            "",
+            &format!("Hints of queue {name} are not followed: {}", shares(queue)),
+        )];
     }
     let bad = |group: &Group| group.containers >= CONTAINERS_ENOUGH && group.share() < NEAR_ENOUGH;
     let groups = queue.groups();
@@ -209,7 +214,7 @@ fn judge(name: &str, queue: &Queue<'_>) -> Vec<Check> {
             of.decisions,
             shares(queue)
         );
-        not_followed(name, queue, &found)
+        not_followed(name, queue, " in the whole queue", &found)
     }).collect();
     if !groups.is_empty() {
         return groups;
@@ -224,12 +229,13 @@ fn judge(name: &str, queue: &Queue<'_>) -> Vec<Check> {
         queue.when(),
         shares(queue)
     );
-    vec![not_followed(name, queue, &found)]
+    vec![not_followed(name, queue, "", &found)]
 }
 
-fn not_followed(name: &str, queue: &Queue<'_>, found: &str) -> Check {
+/// `of`: of what the reason is the most frequent, where that is more than what was found.
+fn not_followed(name: &str, queue: &Queue<'_>, of: &str, found: &str) -> Check {
     let most = queue.most();
-    let why = most.map(|(reason, count)| format!("; most often for {reason} ({count})")).unwrap_or_default();
+    let why = most.map(|(reason, count)| format!("; most often{of} for {reason} ({count})")).unwrap_or_default();
     let finding = format!("{found}{why}.");
     let remedy = remedy(most.map_or("", |(why, _)| why));
     // Queues beyond those that are told apart are no queue of that name.

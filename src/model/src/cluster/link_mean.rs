@@ -6,10 +6,10 @@
 use super::LinkLoad;
 use crate::units::{BitsPerSec, Micros};
 
-/// Over how long: many transfers, and yet less than a backup at night.
+/// After so long a reading counts for a third: many transfers fit in, and yet less than a backup at night.
 const WINDOW: Micros = Micros::from_secs(180);
 
-/// The mean of one link's readings over the last three minutes, or since the first.
+/// The mean of one link's readings: the plain one in the first three minutes, later an exponential one with that time constant.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LinkMean {
     /// Bits per second, as [`LinkLoad`] has its directions.

@@ -114,3 +114,31 @@ pub fn uplinks_of(snapshot: &Snapshot, network: &Network, rack: RackIdx) -> Vec<
 pub(super) const fn both(rate: f64) -> Duplex {
     Duplex { up: rate, down: rate }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::cluster;
+    use hintd_model::cluster::Resource;
+    use hintd_model::network::build::{TreeSpec, tree};
+    use hintd_model::units::Bytes;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_link_has_left_what_its_mean_leaves_whatever_it_carries_now() {
+        let spec = TreeSpec { racks: 2, hosts_per_rack: 2, cores: 1, ..TreeSpec::default() };
+        let mut snapshot = cluster(&tree(&spec).unwrap(), Resource::ZERO, Bytes(1)).snapshot;
+        let free = RackRates::capacities(&snapshot).racks[0].up;
+        let bits = |share: f64| BitsPerSec((free * 8.0 * share) as u64);
+        for (now, mean, left) in [(0.0, 0.75, 0.25), (1.0, 0.0, 1.0), (0.0, 0.99, LEAST_SHARE)] {
+            let load =
+                LinkLoad { mean_a_to_b: bits(mean), mean_b_to_a: bits(mean), ..LinkLoad::steady(bits(now), bits(now)) };
+            let network = snapshot.topology.network.clone().unwrap();
+            snapshot.link_loads = Arc::new(network.links().map(|(_, link)| (link.name.clone(), load)).collect());
+            let found = RackRates::of(&snapshot).racks[0];
+            for rate in [found.up, found.down] {
+                assert!((rate / free - left).abs() < 1e-6, "{now}, {mean}: {found:?}");
+            }
+        }
+    }
+}

@@ -11,8 +11,8 @@ use hintd_model::units::NodeIdx;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Groups told of one policy, queue and mode.
-const GROUPS_TOLD: usize = 16;
+/// Groups told of one policy, queue and mode: all names that are kept, and the others.
+const GROUPS_TOLD: usize = 17;
 
 /// Figures of one policy, queue and mode.
 pub(in crate::server) fn adherence_view(

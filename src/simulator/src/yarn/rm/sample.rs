@@ -28,7 +28,7 @@ pub(in crate::yarn) struct Racks {
     next: Option<Micros>,
     /// Seconds since loads were told, and the sums of what links carried in each, bits/s by direction.
     counted: (u32, BTreeMap<LinkIdx, [f64; 2]>),
-    /// As hintd's feeds have them.
+    /// As hintd's feeds have them, but that a first reading counts for its seconds.
     means: BTreeMap<LinkIdx, LinkMean>,
     /// The last second sampled before the cluster stood empty.
     idle_from: Option<Micros>,
@@ -79,6 +79,7 @@ impl Sim<'_> {
         let next = self.now.0.div_ceil(STEP.0) * STEP.0;
         if let Some(from) = self.racks.idle_from.take() {
             self.tally.idle((next - from.0) / STEP.0 - 1);
+            self.tell_idle(Micros(next - from.0));
         }
         self.racks.next = Some(Micros(next));
     }
@@ -95,11 +96,9 @@ impl Sim<'_> {
             self.tally.tier(used.tier, used.mean, used.max);
         }
         let empty = self.jobs.live() == 0 && quiet && self.run.settings.background.is_empty();
-        if empty && self.run.settings.link_counters.is_some() {
-            // Nobody counts on while the cluster stands empty: at its next time a controller would have counted nothing.
+        if empty {
             self.tell_loads();
-            self.count_links();
-            self.tell_loads();
+            self.tell_idle(STEP);
         }
         self.racks.next = (!empty).then(|| self.now.saturating_add(STEP));
         self.racks.idle_from = empty.then_some(self.now);
@@ -138,6 +137,16 @@ impl Sim<'_> {
             told.insert(self.fabric.link_name(link).clone(), mean.add(reading, span));
         }
         self.snapshot.link_loads = Arc::new(told);
+    }
+
+    /// Links carried nothing for so long, while the cluster stood empty.
+    fn tell_idle(&mut self, span: Micros) {
+        let nothing = LinkLoad::steady(BitsPerSec(0), BitsPerSec(0));
+        let rows = self.racks.means.iter_mut().map(|(&link, mean)| (link, mean.add(nothing, span)));
+        let told: BTreeMap<_, _> = rows.map(|(link, load)| (self.fabric.link_name(link).clone(), load)).collect();
+        if !told.is_empty() {
+            self.snapshot.link_loads = Arc::new(told);
+        }
     }
 
     /// Whether the rack is quiet.

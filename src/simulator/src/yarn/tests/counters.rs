@@ -87,3 +87,17 @@ fn nobody_is_told_of_links_where_nobody_counts() {
     with(&cluster, &still(), &SimSettings::default(), &watching, &mixed(24), true).unwrap();
     assert_eq!(watching.told.into_inner().unwrap().len(), 0);
 }
+
+#[test]
+fn what_links_carried_before_the_cluster_stood_empty_is_forgotten_after_a_while() {
+    let cluster = cluster(3, 2, 2, 400_000_000);
+    let watching = Watching::default();
+    let settings = SimSettings { link_counters: Some(Micros::from_secs(4)), ..SimSettings::default() };
+    let jobs = [0.0, 4_000.0].map(|at| job(usize::from(at > 0.0), at, 3_000 * MIB, 4_000 * MIB, 0));
+    with(&cluster, &still(), &settings, &watching, &jobs, true).unwrap();
+    let told = watching.told.into_inner().unwrap();
+    let means = |loads: &Loads| loads.values().map(|load| load.mean_a_to_b.0 + load.mean_b_to_a.0).sum::<u64>();
+    let before = told.iter().rfind(|(at, _)| *at < Timestamp(3_900_000_000)).unwrap();
+    let after = told.iter().find(|(at, _)| *at > Timestamp(3_900_000_000)).unwrap();
+    assert!(means(&before.1) > 0 && means(&after.1) == 0, "{before:?}, {after:?}");
+}
