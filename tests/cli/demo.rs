@@ -27,14 +27,19 @@ fn the_demo_runs_ends_and_tells_what_it_did() {
     assert_eq!(told["ok"], true, "{}", told["problems"]);
     let jobs = told["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 10);
-    for job in jobs {
+    // A busy machine may let an answer be late, which is said; the job went on without hints.
+    let is_late = |job: &&Value| job["unhinted"].as_str().is_some_and(|why| why.contains("no answer came in time"));
+    let late = jobs.iter().filter(is_late).count();
+    assert!(late <= 3, "{told}");
+    for job in jobs.iter().filter(|job| !is_late(job)) {
         assert!(job["cost"]["objective"].is_number() && job["baseline"]["objective"].is_number(), "{job}");
-        assert!(job["hints"]["map"].is_object() && job["took_s"].is_number(), "{job}");
+        assert!(job["hints"]["map"].is_object(), "{job}");
     }
+    assert!(jobs.iter().all(|job| job["took_s"].is_number()), "{told}");
     let summary = &told["summary"];
     assert_eq!(summary["jobs_ended"], 10);
     assert_eq!(summary["tasks_ended"], summary["tasks"]);
-    assert!(summary["hints_issued"].as_u64().unwrap() >= 10);
+    assert!(summary["hints_issued"].as_u64().unwrap() >= 10 - late as u64);
     // By the daemon's own reckoning, from heartbeats and events.
     let adherence = &summary["adherence"][0];
     assert!(adherence["decisions"].as_u64().unwrap() >= 5 && adherence["on_host"].as_u64().unwrap() > 0, "{adherence}");
