@@ -402,7 +402,8 @@ impl Fabric {
         (self.wires.rack_use(rack) * 1_000.0).round() as u32
     }
 
-    /// What each link carries now, bits/s by direction. Grain `racks` knows racks' links and NICs only.
+    /// What each link carries now, bits/s by direction. Grain `racks` knows racks' links and NICs only, and lays what comes from
+    /// another rack on no reader's NIC.
     pub fn link_loads(&mut self) -> Vec<(LinkIdx, [f64; 2])> {
         self.wires.loads()
     }
