@@ -46,13 +46,7 @@ class DaemonTest {
 
   @AfterEach
   void stop() throws Exception {
-    if (client != null) {
-      nodes.close();
-      client.close();
-    }
-    if (daemon != null) {
-      daemon.close();
-    }
+    TestDaemon.closeAll(nodes, client, daemon);
   }
 
   @Test

@@ -172,6 +172,15 @@ public final class TestDaemon implements AutoCloseable {
     return said.toString();
   }
 
+  /** Closes what a test came to have, in this order; what it has not, as where it was skipped, is null. */
+  public static void closeAll(AutoCloseable... held) throws Exception {
+    for (AutoCloseable one : held) {
+      if (one != null) {
+        one.close();
+      }
+    }
+  }
+
   @Override
   public void close() throws IOException, InterruptedException {
     if (process != null) {

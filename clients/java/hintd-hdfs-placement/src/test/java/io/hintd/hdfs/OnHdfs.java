@@ -75,15 +75,7 @@ abstract class OnHdfs {
       policy.stop();
       cluster.shutdown();
     }
-    if (nodes != null) {
-      nodes.close();
-    }
-    if (client != null) {
-      client.close();
-    }
-    if (hintd != null) { // without a daemon the test was skipped
-      hintd.close();
-    }
+    TestDaemon.closeAll(nodes, client, hintd);
   }
 
   /** A recurring job reads all of {@link #IN}1 to 4 once, and says so; returns its home. */

@@ -73,15 +73,7 @@ class HomeKeeperTest {
   @AfterEach
   void stop() throws Exception {
     daemon.close();
-    if (nodes != null) {
-      nodes.close();
-    }
-    if (client != null) {
-      client.close();
-    }
-    if (hintd != null) { // without a daemon the test was skipped
-      hintd.close();
-    }
+    TestDaemon.closeAll(nodes, client, hintd);
   }
 
   private void use(String... lines) throws Exception {

@@ -74,18 +74,7 @@ class HomesOnYarnTest {
   @AfterEach
   void stop() throws Exception {
     daemon.close();
-    if (yarn != null) {
-      yarn.close();
-    }
-    if (nodes != null) {
-      nodes.close();
-    }
-    if (client != null) {
-      client.close();
-    }
-    if (hintd != null) { // without a daemon the test was skipped
-      hintd.close();
-    }
+    TestDaemon.closeAll(yarn, nodes, client, hintd);
   }
 
   private Properties settings(String key, String value) {

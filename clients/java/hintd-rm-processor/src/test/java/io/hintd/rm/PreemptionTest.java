@@ -85,18 +85,7 @@ class PreemptionTest {
     if (started) {
       processor.stop();
     }
-    if (yarn != null) {
-      yarn.close();
-    }
-    if (nodes != null) {
-      nodes.close();
-    }
-    if (client != null) {
-      client.close();
-    }
-    if (hintd != null) { // without a daemon the test was skipped
-      hintd.close();
-    }
+    TestDaemon.closeAll(yarn, nodes, client, hintd);
   }
 
   private void process(String... lines) throws Exception {
