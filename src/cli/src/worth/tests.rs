@@ -86,9 +86,9 @@ fn the_committed_page_is_as_the_generator_writes_it_and_names_every_lever() {
         assert!(page.contains(&legend(lever)), "docs/worth.md lacks {}", legend(lever));
     }
     let rows = chosen(&["where".to_owned(), "when".to_owned()]);
-    for row in [rows[0].row(Some("joint")), rows[1].row(Some("joint")), rows[1].row(None)] {
-        // Nine cells and the table of all.
-        assert_eq!(page.matches(&format!("\n| {row} | ")).count(), 10, "{row}");
+    // Nine cells, the table of all, and the table of goals for what has one.
+    for (row, tables) in [(rows[0].row(Some("joint")), 11), (rows[1].row(Some("joint")), 11), (rows[1].row(None), 10)] {
+        assert_eq!(page.matches(&format!("\n| {row} | ")).count(), tables, "{row}");
     }
     assert_eq!(LEVERS[4].row(Some("joint")), "places by joint, data placed, receivers held");
 }
