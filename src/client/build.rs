@@ -36,7 +36,7 @@ const PUBLISHED: &[&str] = &[
     "OpticalPortView", "ListAttemptsResponse", "AttemptView", "ListPlansResponse", "PlanView", "PlanFollowed", "RollBackPlanResponse", "KeyForecast",
     "OpenPageResponse", "NetworkResponse", "NetworkTier", "NetworkRack", "NetworkUplink", "DiffNetworkResponse", "NetworkDifference", "RacksResponse", "HostRacks",
     "LatencyResponse", "RackLatency", "HostLatency", "SlowPeerReport",
-    "ListDecisionsResponse", "RefusedCount", "DecisionView", "ListLeasesResponse", "LeaseView", "ListApplicationsResponse", "ApplicationView",
+    "ListDecisionsResponse", "RefusedCount", "DecisionView", "ListLeasesResponse", "LeaseView", "ListApplicationsResponse", "ApplicationView", "ShuffleTurnView",
     "LogLevelResponse",
 ];
 

@@ -71,6 +71,7 @@ mod summary;
 pub mod top;
 pub mod topology;
 pub mod trace;
+mod turn;
 pub mod view;
 pub mod watch;
 mod why_not;

@@ -605,7 +605,7 @@ impl Engine {
     /// What lists of leases and attempts are made of.
     pub(crate) fn promised(&self) -> Promised<'_> {
         let Promises { ledger, attempts, .. } = &self.promises;
-        Promised { ledger, attempts, snapshot: &self.facts.snapshot }
+        Promised { ledger, attempts, holding: &self.jobs.holding, snapshot: &self.facts.snapshot }
     }
 
     /// Whether hints were followed, and what came of it.

@@ -2,6 +2,7 @@
 
 use super::attempts::{Attempt, Attempts};
 use super::engine::Engine;
+use super::holding::Holding;
 use super::lease::Lease;
 use super::ledger::Ledger;
 use super::results::{AttemptHeld, LeaseHeld};
@@ -27,6 +28,7 @@ pub struct LeaseFilter {
 pub(crate) struct Promised<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) attempts: &'a Attempts,
+    pub(crate) holding: &'a Holding,
     pub(crate) snapshot: &'a Snapshot,
 }
 
@@ -111,6 +113,7 @@ impl Engine {
             first: known.first_asked(),
             touched: known.asked().at,
             asked_before_start: known.asked().before,
+            turn: promised.holding.tally(attempt).copied(),
         };
         promised.attempts.iter().map(held).collect()
     }

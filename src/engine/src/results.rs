@@ -2,6 +2,7 @@
 
 use super::adherence::DecisionOutcome;
 use super::answer::Answer;
+use super::holding::TurnTally;
 use super::journal::Table;
 use hintd_model::cluster::NamedResource;
 use hintd_model::units::{
@@ -43,7 +44,7 @@ pub struct RecoverError {
 }
 
 /// An attempt that asked and is not over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AttemptHeld {
     /// Which.
     pub attempt: AttemptId,
@@ -61,6 +62,8 @@ pub struct AttemptHeld {
     pub touched: Timestamp,
     /// That was before the daemon's start, and nothing is kept that says when: `touched` is the start.
     pub asked_before_start: bool,
+    /// Of its receivers; `None`: it never asked for a turn, or nobody knew its shuffle.
+    pub turn: Option<TurnTally>,
 }
 
 /// A live lease.

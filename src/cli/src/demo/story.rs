@@ -154,9 +154,14 @@ impl Story {
         self.planned = workload.jobs.iter().map(plan).collect();
         let policy = &self.plan.args.policy;
         self.output.line(&format!(
-            "hintd's daemon runs on {}, journal and admin socket in {}.\n\n",
+            "hintd's daemon runs on {}, journal and admin socket in {}.{}\n\n",
             host.address(),
-            host.folder().display()
+            host.folder().display(),
+            if cfg!(debug_assertions) {
+                " A debug build: answers take several times as long as a release's."
+            } else {
+                ""
+            }
         ))?;
         let lines = output::pairs(&[
             (

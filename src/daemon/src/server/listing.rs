@@ -6,6 +6,7 @@ use crate::runtime::refused_table::RefusedApplication;
 use crate::runtime::{Daemon, ListedRecords, RefusalCount};
 use crate::times::micros;
 use hintd_client::wire::v1;
+use hintd_engine::holding::TurnTally;
 use hintd_engine::records::{Record, RecordFilter};
 use hintd_engine::{AttemptHeld, Followed, LeaseFilter, LeaseHeld, Mode, Refusal};
 use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
@@ -109,7 +110,7 @@ pub(super) async fn applications(
         }
     };
     let now = daemon.clock().now();
-    let refused_table = daemon.metrics().refused_applications();
+    let (refused_table, generation) = (daemon.metrics().refused_applications(), daemon.generation());
     Ok(move || {
         let hinted = hinted.iter().map(|record| record.request().attempt.application);
         let on_host = leased.map(|leased| leased.into_iter().chain(hinted).collect::<BTreeSet<_>>());
@@ -136,6 +137,7 @@ pub(super) async fn applications(
             requests: asked.attempts.iter().map(|held| held.requests as u64).sum(),
             last_decision: last.remove(&asked.id).map(|record| decision_view(&record, None, now)),
             refused: asked.refused.as_ref().map(|refused| refused.reason.to_owned()).unwrap_or_default(),
+            turn: asked.turn().map(|turn| convert::turn_view(turn, &generation.snapshot.statics, now)),
             refused_requests: asked.refused.map_or(0, |refused| refused.requests),
         };
         v1::ListApplicationsResponse { applications: found.into_iter().map(view).collect(), total }
@@ -189,6 +191,11 @@ impl Asked {
     fn attempt(&self) -> u32 {
         let refused = self.refused.as_ref().map_or(0, |refused| refused.attempt);
         self.attempts.last().map_or(refused, |newest| newest.attempt.attempt)
+    }
+
+    /// What its last attempt was told about its receivers.
+    fn turn(&self) -> Option<&TurnTally> {
+        self.attempts.last()?.turn.as_ref()
     }
 
     /// When its first attempt that is held asked first; `None`: before the daemon's start, or none is held.
@@ -371,6 +378,7 @@ mod tests {
             first: Some(Timestamp(0)),
             touched: Timestamp(0),
             asked_before_start: false,
+            turn: None,
         };
         let table = [row(1, "invalid", 9, 1), row(2, "invalid", 3, 5), row(2, "unavailable", 7, 2)];
         let found = refused_only(&[], &[held], &table, Timestamp(60_000_000));
@@ -395,6 +403,7 @@ mod tests {
             first: Some(Timestamp(touched)),
             touched: Timestamp(touched),
             asked_before_start: false,
+            turn: None,
         };
         let found = in_order(vec![
             held(1, 1, 30, Some("old")),
@@ -417,6 +426,7 @@ mod tests {
             first: Some(Timestamp(touched)),
             touched: Timestamp(touched),
             asked_before_start,
+            turn: None,
         };
         // The daemon started at 100, which is when attempts from before count as touched.
         let (only_before, since, both) =

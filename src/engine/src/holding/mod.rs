@@ -7,7 +7,7 @@
 //! turn is among the jobs that stay there too, by that rack's access links and containers.
 //!
 //! # Code map
-//! - Here: the order. `fabric`: what cluster and racks can carry. `wish`: what a job says, and where bytes are known from. `serve`: the engine's call.
+//! - Here: the order. `fabric`: what cluster and racks can carry. `wish`: what a job says, and where bytes are known from. `serve`: the engine's call. `tally`: what each was told.
 //!
 //! # Invariants
 //! - What is not known to be heavy is never held.
@@ -18,10 +18,12 @@
 
 mod fabric;
 mod serve;
+mod tally;
 pub mod wish;
 
 pub(crate) use fabric::FabricScans;
 pub use fabric::access;
+pub use tally::TurnTally;
 
 use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -163,6 +165,7 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Holding {
     known: BTreeMap<AttemptId, Known>,
+    told: tally::TurnTallies,
 }
 
 impl Holding {
@@ -205,6 +208,13 @@ impl Holding {
     /// The job is over.
     pub fn end(&mut self, attempt: AttemptId) {
         self.known.remove(&attempt);
+        self.told.end(attempt);
+    }
+
+    /// What the job was told so far; `None`: it never asked, or its shuffle was not known.
+    #[must_use]
+    pub fn tally(&self, attempt: AttemptId) -> Option<&TurnTally> {
+        self.told.of(attempt)
     }
 
     /// Whether the job may ask now, by what its lane can carry. Takes time in proportion to jobs.

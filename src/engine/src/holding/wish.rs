@@ -1,5 +1,6 @@
 //! A job's wish for receivers: whether it may ask for them now, by what it says of its shuffle or what earlier runs tell.
 
+use super::tally::Told;
 use super::{HoldSettings, Holding, Lane, Shuffle, Turn};
 use crate::facts::Facts;
 use crate::history::History;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 const SILENT: Micros = Micros::from_secs(30);
 
 /// Shuffles known at a time, all jobs together; beyond, jobs are not held and not remembered.
-const SHUFFLES_MAX: usize = 10_000;
+pub(super) const SHUFFLES_MAX: usize = 10_000;
 
 /// A job's wish for receivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,15 +87,18 @@ impl HoldHandler<'_> {
         let (shuffle, teller) = known(self.history, wish);
         let (bytes, teller) = (shuffle.bytes, (shuffle.bytes > Bytes::ZERO).then_some(teller));
         let room = self.holding.knows(wish.attempt) || self.holding.len() < SHUFFLES_MAX;
-        if teller.is_none() || wish.shuffle.receivers == 0 || !room {
+        let Some(by) = teller.filter(|_| wish.shuffle.receivers > 0 && room) else {
             return WishTurn { turn: Turn::Free, bytes, teller };
-        }
+        };
         let snapshot = &self.facts.snapshot;
         let homes = homes(snapshot, wish);
         let lane = Lane::of(&homes);
-        self.holding.wishes(wish.attempt, shuffle.over_links_of(homes.len()), lane, now);
+        let shuffle = shuffle.over_links_of(homes.len());
+        self.holding.wishes(wish.attempt, shuffle, lane, now);
         let capacity = self.facts.scans.fabric().of(snapshot, lane, wish.memory_mb);
-        WishTurn { turn: self.holding.turn(wish.attempt, self.settings, capacity, now), bytes, teller }
+        let turn = self.holding.turn(wish.attempt, self.settings, capacity, now);
+        self.holding.told.told(wish.attempt, &Told { turn, shuffle, lane, teller: by }, now);
+        WishTurn { turn, bytes, teller }
     }
 }
 

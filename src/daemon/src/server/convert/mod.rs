@@ -47,6 +47,6 @@ pub use resource::{ask_to_wire, resource_to_wire};
 pub(super) use routes::{refused_routes, route_update, watch_scope, watcher};
 pub(super) use servers::server;
 pub(super) use setup::setup;
-pub(super) use shuffle_turn::{shuffle_turn, shuffle_wish};
+pub(super) use shuffle_turn::{shuffle_turn, shuffle_wish, turn_view};
 pub(super) use training::{classes, training};
 pub(super) use worth::compared_view;

@@ -5,8 +5,9 @@ use crate::runtime::shuffle_turn::ShuffleAdvice;
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
 use hintd_engine::holding::wish::{ShuffleWish, Teller, WishTurn};
-use hintd_engine::holding::{Shuffle, Turn};
-use hintd_model::units::{Bytes, QueueName};
+use hintd_engine::holding::{Lane, Shuffle, Turn, TurnTally};
+use hintd_model::cluster::NodeStatics;
+use hintd_model::units::{Bytes, QueueName, Timestamp};
 
 /// When who wishes is to ask again: a heartbeat of MapReduce's ApplicationMaster.
 const AGAIN_MS: u32 = 1_000;
@@ -73,6 +74,35 @@ pub(in crate::server) fn shuffle_turn(found: ShuffleAdvice) -> v1::ShuffleTurnRe
         Turn::Held { before } => answer(Some(0), before, bytes, "held"),
     };
     v1::ShuffleTurnResponse { bytes_from: teller.map_or("", Teller::as_str).to_owned(), ..told }
+}
+
+/// What an attempt was told so far, as operators see it.
+pub(in crate::server) fn turn_view(tally: &TurnTally, statics: &NodeStatics, now: Timestamp) -> v1::ShuffleTurnView {
+    let (at_most, before, reason) = match tally.turn {
+        Turn::Free => (None, 0, "free"),
+        Turn::AtMost(most) => (Some(most), 0, "turn"),
+        Turn::Held { before } => (Some(0), before, "held"),
+    };
+    let rack = match tally.lane {
+        Lane::Uplinks => None,
+        Lane::Rack(rack) => statics.racks.get(rack.at()),
+    };
+    v1::ShuffleTurnView {
+        reason: reason.to_owned(),
+        at_most,
+        before,
+        shuffle_bytes: tally.shuffle.bytes.0,
+        left_bytes: tally.left as u64,
+        bytes_from: tally.teller.as_str().to_owned(),
+        receivers: tally.shuffle.receivers,
+        received: tally.shuffle.received,
+        rack: rack.map(ToString::to_string).unwrap_or_default(),
+        first_ms: now.since(tally.first).as_millis(),
+        last_ms: now.since(tally.last).as_millis(),
+        answers: tally.asked,
+        held: tally.held,
+        waited_ms: tally.waited.as_millis(),
+    }
 }
 
 fn answer(at_most: Option<u32>, before: u32, bytes: Bytes, reason: &str) -> v1::ShuffleTurnResponse {

@@ -1,0 +1,77 @@
+//! What an application was told about its receivers' turn, in words.
+
+use super::output;
+use super::printable::one_line;
+use hintd_client::wire::v1;
+use std::time::Duration;
+
+/// One line: what holds now, and what it cost so far.
+pub(super) fn turn_text(turn: &v1::ShuffleTurnView) -> String {
+    let now = match (turn.at_most, &*turn.reason) {
+        (Some(0), _) => format!("held: {} heavy shuffles have fewer bytes left", turn.before),
+        (Some(most), _) => format!("its turn: up to {most} containers"),
+        (None, _) => "not held".to_owned(),
+    };
+    let lane = match &*turn.rack {
+        "" => "all uplinks".to_owned(),
+        rack => format!("access links of {}", one_line(rack)),
+    };
+    let [left, all] = [turn.left_bytes, turn.shuffle_bytes].map(|bytes| output::bytes(bytes as f64));
+    let [last, waited] =
+        [turn.last_ms, turn.waited_ms].map(|ms| output::seconds(Duration::from_millis(ms).as_secs_f64()));
+    format!(
+        "{now}; {left} of {all} still to come on {lane} (by {}); {} of {} receivers have theirs; held for {waited} in {} of {} \
+         answers, the last {last} ago",
+        who(&turn.bytes_from),
+        turn.received,
+        turn.receivers,
+        turn.held,
+        turn.answers
+    )
+}
+
+/// Who knew the bytes.
+fn who(from: &str) -> &str {
+    match from {
+        "caller" => "the caller",
+        "application_master" => "its ApplicationMaster",
+        "history" => "earlier runs",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_says_what_holds_now_and_how_long_it_waited() {
+        let turn = v1::ShuffleTurnView {
+            reason: "held".to_owned(),
+            at_most: Some(0),
+            before: 2,
+            shuffle_bytes: 40_000_000_000,
+            left_bytes: 10_000_000_000,
+            bytes_from: "history".to_owned(),
+            receivers: 8,
+            received: 6,
+            last_ms: 1_000,
+            answers: 9,
+            held: 4,
+            waited_ms: 12_000,
+            ..v1::ShuffleTurnView::default()
+        };
+        assert_eq!(
+            turn_text(&turn),
+            "held: 2 heavy shuffles have fewer bytes left; 10 GB of 40 GB still to come on all uplinks (by earlier runs); 6 of 8 \
+             receivers have theirs; held for 12 s in 4 of 9 answers, the last 1 s ago"
+        );
+        let turn = v1::ShuffleTurnView { at_most: Some(20), rack: "/r1".to_owned(), ..turn };
+        assert!(
+            turn_text(&turn)
+                .starts_with("its turn: up to 20 containers; 10 GB of 40 GB still to come on access links of /r1 (")
+        );
+        let turn = v1::ShuffleTurnView { at_most: None, ..turn };
+        assert!(turn_text(&turn).starts_with("not held; "));
+    }
+}

@@ -1,0 +1,108 @@
+//! What each job was told about its receivers' turn, for operators: kept until the job is over.
+
+use super::wish::Teller;
+use super::{Lane, Shuffle, Turn};
+use hintd_model::units::{AttemptId, Micros, Timestamp};
+use std::collections::BTreeMap;
+
+/// What a job whose shuffle is known was told so far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TurnTally {
+    /// The last answer.
+    pub turn: Turn,
+    /// The shuffle that it went by, of which only what crosses links of the lane counts.
+    pub shuffle: Shuffle,
+    /// Bytes that are still to come.
+    pub left: f64,
+    /// Which links it takes turns on.
+    pub lane: Lane,
+    /// Who knew its bytes.
+    pub teller: Teller,
+    /// When it first asked.
+    pub first: Timestamp,
+    /// When it last asked.
+    pub last: Timestamp,
+    /// How often it asked.
+    pub asked: u64,
+    /// How often it was told to ask for no more receivers.
+    pub held: u64,
+    /// For how long, all together: from each such answer to the next answer.
+    pub waited: Micros,
+}
+
+/// By attempt.
+#[derive(Debug, Default)]
+pub(super) struct TurnTallies(BTreeMap<AttemptId, TurnTally>);
+
+/// An answer about a shuffle that is known.
+pub(super) struct Told {
+    pub(super) turn: Turn,
+    pub(super) shuffle: Shuffle,
+    pub(super) lane: Lane,
+    pub(super) teller: Teller,
+}
+
+impl TurnTallies {
+    /// At most so many are kept; of one more nothing is.
+    const MAX: usize = super::wish::SHUFFLES_MAX;
+
+    pub(super) fn told(&mut self, attempt: AttemptId, told: &Told, now: Timestamp) {
+        let Told { turn, shuffle, lane, teller } = *told;
+        let before = self.0.get(&attempt).copied();
+        if before.is_none() && self.0.len() >= Self::MAX {
+            return;
+        }
+        let is_held = |turn: Turn| matches!(turn, Turn::Held { .. });
+        let waits = before.filter(|before| is_held(before.turn));
+        let waited = before.map_or(Micros::ZERO, |before| before.waited);
+        let tally = TurnTally {
+            turn,
+            shuffle,
+            left: shuffle.left(),
+            lane,
+            teller,
+            first: before.map_or(now, |before| before.first),
+            last: now,
+            asked: before.map_or(0, |before| before.asked) + 1,
+            held: before.map_or(0, |before| before.held) + u64::from(is_held(turn)),
+            waited: waited.saturating_add(waits.map_or(Micros::ZERO, |before| now.since(before.last))),
+        };
+        self.0.insert(attempt, tally);
+    }
+
+    pub(super) fn of(&self, attempt: AttemptId) -> Option<&TurnTally> {
+        self.0.get(&attempt)
+    }
+
+    pub(super) fn end(&mut self, attempt: AttemptId) {
+        self.0.remove(&attempt);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hintd_model::units::{ApplicationId, Bytes};
+
+    #[test]
+    fn the_time_that_a_job_was_held_is_from_each_such_answer_to_the_next_answer() {
+        let attempt = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 };
+        let shuffle = Shuffle { bytes: Bytes(100), receivers: 4, received: 1, fetched: Bytes::ZERO };
+        let told = |turn| Told { turn, shuffle, lane: Lane::Uplinks, teller: Teller::History };
+        let mut tallies = TurnTallies::default();
+        for (second, turn) in [
+            (10, Turn::Held { before: 2 }),
+            (13, Turn::Held { before: 2 }),
+            (14, Turn::AtMost(8)),
+            (20, Turn::AtMost(8)),
+        ] {
+            tallies.told(attempt, &told(turn), Timestamp(second * 1_000_000));
+        }
+        let tally = *tallies.of(attempt).unwrap();
+        assert_eq!((tally.asked, tally.held, tally.waited), (4, 2, Micros::from_secs(4)));
+        assert_eq!((tally.first, tally.last), (Timestamp(10_000_000), Timestamp(20_000_000)));
+        assert_eq!((tally.turn, tally.left), (Turn::AtMost(8), 75.0));
+        tallies.end(attempt);
+        assert_eq!(tallies.of(attempt), None);
+    }
+}
