@@ -34,6 +34,7 @@ pub mod servers;
 pub mod setup;
 pub mod shuffle_turn;
 mod silent_attempts;
+mod undelivered;
 mod unpacking;
 pub mod watch_file;
 pub mod watchers;
