@@ -1,7 +1,7 @@
 //! `hintctl explain`: why there, why not here, why nowhere.
 
 use super::answers::Detail;
-use super::asked::{Asked, application_of, decisions_of, nothing_of};
+use super::asked::{Asked, application_of, decision_of, decisions_of, nothing_of, whole_id};
 use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
@@ -23,7 +23,7 @@ use tonic::Code;
     Answers are remembered for leases.answers_kept after their last lease, and as long as records go back; refusals\n\
     as long as records go back. Asked over the admin socket; with a token over the gRPC address.")]
 pub struct ExplainArgs {
-    /// The id of a decision, of a refusal, of an application, or of one of its attempts
+    /// The id of a decision or a refusal, or its beginning, of an application, or of one of its attempts
     decision: String,
     /// Of an application, show at most COUNT decisions, the newest
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -101,10 +101,12 @@ fn application(args: &ExplainArgs, asked: &Asked, daemon: &DaemonArgs, output: O
 
 /// Of the admin socket, which explains anybody's decision, or of the gRPC address for who shows the attempt's token.
 async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<v1::ExplainResponse, Failure> {
-    let (decision_id, token) = (args.decision.clone(), args.token.token());
-    let asked = v1::ExplainRequest { decision_id, token, nonce: Vec::new() };
+    let (decision_id, token) = (decision_of(&args.decision)?, args.token.token());
+    let mut asked = v1::ExplainRequest { decision_id, token, nonce: Vec::new() };
     if asked.token.is_empty() {
-        match daemon.admin().await?.explain(asked.clone()).await {
+        let mut admin = daemon.admin().await?;
+        asked.decision_id = whole_id(&mut admin, &asked.decision_id).await?;
+        match admin.explain(asked.clone()).await {
             Ok(answer) => return Ok(answer.into_inner()),
             // A daemon of version 0.1.0, which explains to everybody.
             Err(status) if status.code() == Code::Unimplemented => {}
@@ -122,8 +124,10 @@ fn text(answer: &v1::ExplainResponse, detail: Shown) -> String {
     let all = answer.outcome.as_ref();
     let outcome = all
         .map_or_else(|| no_outcome(answer, &set).to_owned(), |outcome| adherence::outcome_text(outcome, detail.rows()));
-    let first = summary::sentences(&set, summary::Outcome { all, counts: answer.followed.as_ref() });
-    let gain = realised::text(&set, all).map_or_else(String::new, |gain| format!("\n{gain}"));
+    let first = summary::sentences(&set, summary::Outcome::of(answer));
+    // Nobody could follow what came too late.
+    let gain = realised::text(&set, all).filter(|_| answer.late.is_empty());
+    let gain = gain.map_or_else(String::new, |gain| format!("\n{gain}"));
     let (decided, details) = (decided(answer, &set), explained_text(answer, &set, detail));
     format!("{decided}\n{first}{gain}\n\ndetails\n{outcome}\n\n{details}")
 }
@@ -139,11 +143,25 @@ fn decided(answer: &v1::ExplainResponse, set: &v1::HintSet) -> String {
         (false, true) => format!(", by {}", set.policy),
         (false, false) => format!(", by {}, {gain}", set.policy),
     };
-    format!("{}\ndecided {}{by}", who(answer), moments::moment_and_age(answer.decided_at_ms, answer.age_ms))
+    let asked = asked_for(&answer.asked_for).map_or_else(String::new, |asked| format!("\n{asked}"));
+    format!("{}\ndecided {}{by}{asked}", who(answer), moments::moment_and_age(answer.decided_at_ms, answer.age_ms))
+}
+
+/// `asked for 12 containers: 10 map, 2 reduce`; `None`: it is not recorded.
+fn asked_for(groups: &[v1::AskedGroup]) -> Option<String> {
+    let all: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
+    let what = if all == 1 { "container" } else { "containers" };
+    let shown = groups.iter().take(ROWS).map(|v1::AskedGroup { group, count }| format!("{count} {group}"));
+    let more = groups.len().saturating_sub(ROWS);
+    let more = if more > 0 { format!(", and {more} more groups") } else { String::new() };
+    (all > 0).then(|| format!("asked for {all} {what}: {}{more}", shown.collect::<Vec<_>>().join(", ")))
 }
 
 /// Why nobody can say where the containers came.
 fn no_outcome(answer: &v1::ExplainResponse, set: &v1::HintSet) -> &'static str {
+    if !answer.late.is_empty() {
+        return "what became of it: nothing, for nobody has the answer";
+    }
     if answer.followed.is_some() {
         return "what became of it by host is no longer kept (leases.answers_kept)";
     }

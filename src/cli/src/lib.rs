@@ -32,6 +32,7 @@ pub mod emulation;
 pub mod explain;
 pub mod failure;
 pub mod files;
+mod filter;
 pub mod fit;
 pub mod flows;
 pub mod holdout;

@@ -73,9 +73,9 @@ pub(super) async fn explain(
         refused: None,
         recorded: record.is_ok(),
         late: undelivered.map(|why| why.as_str().to_owned()).unwrap_or_default(),
-        asked: record.as_ref().map(|record| asked(record)).unwrap_or_default(),
+        asked_for: record.as_ref().map(|record| asked_for(record)).unwrap_or_default(),
         guard_margin: record.as_ref().ok().and_then(|record| record.guard_margin()),
-        resource_manager_asked: daemon.resource_manager_setup().is_some(),
+        resource_manager_asked: daemon.servers().setup().seen().is_some(),
         params_toml: record.map(|record| record.policy().1.params_toml()).unwrap_or_default(),
         outcome: explained.outcome.as_ref().map(|outcome| convert::outcome(outcome, &daemon.generation().snapshot)),
         input_homes: convert::homed_groups(daemon.homed_groups(decision.attempt)),
@@ -89,7 +89,7 @@ pub(super) async fn explain(
     Ok(response)
 }
 
-fn asked(record: &Record) -> Vec<v1::AskedGroup> {
+fn asked_for(record: &Record) -> Vec<v1::AskedGroup> {
     let groups = record.request().groups.iter();
     groups.map(|group| v1::AskedGroup { group: group.name.to_string(), count: group.count }).collect()
 }
@@ -149,7 +149,7 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
         recorded: true,
         // Where no policy was chosen there are none.
         params_toml: if policy.is_empty() { String::new() } else { params.params_toml() },
-        asked: asked(record),
+        asked_for: asked_for(record),
         ..v1::ExplainResponse::default()
     }
 }
