@@ -7,7 +7,8 @@ use super::failure::Failure;
 use super::output::{self, Output};
 use super::printable::one_line_strings;
 use super::view::PlainViewArgs;
-use super::{adherence, answers, lists, moments, predicted, realised, summary};
+use super::{adherence, answers, in_short, lists, moments, predicted, realised, summary};
+use hintd_client::AdminClient;
 use clap::Args;
 use hintd_client::ClientError;
 use hintd_client::wire::v1;
@@ -73,8 +74,18 @@ pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     if let Some(asked) = application_of(&args.decision)? {
         return application(args, &asked, daemon, output);
     }
-    let answer = block_on(ask(args, daemon))?;
-    output.answer(&answer, |answer| text(answer, args.shown()))
+    let (answer, links) = block_on(ask(args, daemon))?;
+    let links = links.iter().map(one_line_strings).collect::<Vec<_>>();
+    output.answer(&answer, |answer| text(answer, &links, args.shown()))
+}
+
+/// Users that are asked for of each link: who sends least does not fill it.
+const USERS: u32 = 16;
+
+/// All links, for what went wrong since the decision; none where the daemon does not tell.
+async fn links(admin: &mut AdminClient) -> Vec<v1::LinkView> {
+    let asked = v1::LinksRequest { users: USERS, ..v1::LinksRequest::default() };
+    admin.links(asked).await.map(|found| found.into_inner().links).unwrap_or_default()
 }
 
 /// An application's last decisions, or those of one attempt, and why the newest of them came out as it did.
@@ -85,41 +96,44 @@ fn application(args: &ExplainArgs, asked: &Asked, daemon: &DaemonArgs, output: O
         list: &'a v1::ListDecisionsResponse,
         newest: &'a v1::ExplainResponse,
     }
-    let (list, newest) = block_on(async {
+    let (list, newest, links) = block_on(async {
         let mut admin = daemon.operator().await?;
         let list = decisions_of(&mut admin, asked, args.last).await?;
         let Some(newest) = list.decisions.first() else { return Err(nothing_of(&mut admin, asked, &list.kept).await?) };
         let asked = v1::ExplainRequest { decision_id: newest.decision_id.clone(), ..v1::ExplainRequest::default() };
         let newest = admin.explain(asked).await?.into_inner();
-        Ok((list, newest))
+        let links = links(&mut admin).await;
+        Ok((list, newest, links))
     })?;
+    let links = links.iter().map(one_line_strings).collect::<Vec<_>>();
     output.result(&Document { list: &list, newest: &newest }, || {
         let table = lists::decisions_text(&one_line_strings(&list), false);
-        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest), args.shown()))
+        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest), &links, args.shown()))
     })
 }
 
 /// Of the admin socket, which explains anybody's decision, or of the gRPC address for who shows the attempt's token.
-async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<v1::ExplainResponse, Failure> {
+async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<(v1::ExplainResponse, Vec<v1::LinkView>), Failure> {
     let (decision_id, token) = (decision_of(&args.decision)?, args.token.token());
     let mut asked = v1::ExplainRequest { decision_id, token, nonce: Vec::new() };
     if asked.token.is_empty() {
         let mut admin = daemon.admin().await?;
         asked.decision_id = whole_id(&mut admin, &asked.decision_id).await?;
         match admin.explain(asked.clone()).await {
-            Ok(answer) => return Ok(answer.into_inner()),
+            Ok(answer) => return Ok((answer.into_inner(), links(&mut admin).await)),
             // A daemon of version 0.1.0, which explains to everybody.
             Err(status) if status.code() == Code::Unimplemented => {}
             Err(status) => return Err(ClientError::from(status).into()),
         }
     }
-    Ok(daemon.client().await?.explain_with(asked).await?)
+    Ok((daemon.client().await?.explain_with(asked).await?, Vec::new()))
 }
 
-fn text(answer: &v1::ExplainResponse, detail: Shown) -> String {
+fn text(answer: &v1::ExplainResponse, links: &[v1::LinkView], detail: Shown) -> String {
     let set = answer.decision.clone().unwrap_or_default();
+    let in_short = in_short::line(answer, links);
     if let Some(refused) = &answer.refused {
-        return refused_text(answer, &set, refused);
+        return format!("{in_short}\n{}", refused_text(answer, &set, refused));
     }
     let all = answer.outcome.as_ref();
     let outcome = all
@@ -129,7 +143,7 @@ fn text(answer: &v1::ExplainResponse, detail: Shown) -> String {
     let gain = realised::text(&set, all).filter(|_| answer.late.is_empty());
     let gain = gain.map_or_else(String::new, |gain| format!("\n{gain}"));
     let (decided, details) = (decided(answer, &set), explained_text(answer, &set, detail));
-    format!("{decided}\n{first}{gain}\n\ndetails\n{outcome}\n\n{details}")
+    format!("{in_short}\n\n{decided}\n{first}{gain}\n\ndetails\n{outcome}\n\n{details}")
 }
 
 /// Whose it is, when it was made, by which policy, and what it was to gain.
@@ -200,7 +214,8 @@ fn refused_text(answer: &v1::ExplainResponse, set: &v1::HintSet, refused: &v1::R
     let refusal = answers::refused_text(refused);
     let by = if policy.is_empty() { String::new() } else { format!(" by {policy}") };
     let at = moments::moment_and_age(answer.decided_at_ms, answer.age_ms);
-    format!("{}\n{decision_id} of request {request_id}{by}, {at}: {refusal}", who(answer))
+    let asked = asked_for(&answer.asked_for).map_or_else(String::new, |asked| format!("\n{asked}"));
+    format!("{}{asked}\n{decision_id} of request {request_id}{by}, {at}: {refusal}", who(answer))
 }
 
 /// Where YARN would put the containers by itself: what the default's costs are of.
@@ -293,7 +308,7 @@ mod tests {
         let said = baseline_text(&found, 10).unwrap();
         assert!(said.contains("n9") && said.ends_with("and 7 containers on 3 more"), "{said}");
         assert_eq!(baseline_text(&v1::BaselinePlaces::default(), 10), None, "nothing found room");
-        let text = |leases| text(&answer, Shown { all: false, leases });
+        let text = |leases| text(&answer, &[], Shown { all: false, leases });
         let folded = text(false);
         assert!(folded.contains("n1, n7 2; 1 nobody told of"), "{folded}");
         assert!(folded.find("came to").unwrap() < folded.find("leased on").unwrap(), "{folded}");
@@ -304,12 +319,12 @@ mod tests {
         let outcome = v1::DecisionOutcome { hints: (0..12).map(row).collect(), ..v1::DecisionOutcome::default() };
         let (decided_at_ms, age_ms) = (1_795_843_810_000, 90_000);
         let large = v1::ExplainResponse { outcome: Some(outcome), decided_at_ms, age_ms, ..answer.clone() };
-        let short = super::text(&large, Shown { all: false, leases: false });
-        assert!(short.lines().nth(1).unwrap().starts_with("decided 2026-11-28 05:30:10 UTC, 90 s ago"), "{short}");
+        let short = super::text(&large, &[], Shown { all: false, leases: false });
+        assert!(short.lines().nth(3).unwrap().starts_with("decided 2026-11-28 05:30:10 UTC, 90 s ago"), "{short}");
         assert!(short.contains(" h9 ") && !short.contains(" h10 ") && short.contains("and 2 more; --all"), "{short}");
-        assert!(super::text(&large, Shown { all: true, leases: false }).contains(" h11 "));
+        assert!(super::text(&large, &[], Shown { all: true, leases: false }).contains(" h11 "));
         let unknown = v1::ExplainResponse { outcome: None, ..answer.clone() };
-        let said = super::text(&unknown, Shown { all: false, leases: false });
+        let said = super::text(&unknown, &[], Shown { all: false, leases: false });
         assert!(said.contains("what became of it is not known: it was decided before"), "{said}");
     }
 }

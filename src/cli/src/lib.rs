@@ -36,6 +36,7 @@ mod filter;
 pub mod fit;
 pub mod flows;
 pub mod holdout;
+mod in_short;
 mod interrupt;
 pub mod latency;
 pub mod links;

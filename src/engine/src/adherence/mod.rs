@@ -147,21 +147,17 @@ impl Adherence {
         let spot = ContainerSighting { node: arrival.node, rack: snapshot.rack(arrival.node), late: false, hinted };
         let records = &mut self.records;
         let mut nearest = |id: &DecisionId| {
-            let (near, group) = records.get_mut(id)?.nearest(&arrival.kind, spot, snapshot)?;
-            Some((near, *id, group))
+            let record = records.get_mut(id)?;
+            let (near, group) = record.nearest(&arrival.kind, spot, snapshot)?;
+            // What nobody was told takes what is of no other decision: a repeat may fetch its answer yet.
+            Some((record.unheard, near, *id, group))
         };
         let on_lease = arrival.lease.filter(|(id, node)| *node == arrival.node && watched.open.contains(id));
-        let of_lease = on_lease.and_then(|(id, _)| nearest(&id));
-        let found: Vec<_> = match of_lease {
-            Some(found) => vec![found],
-            None => watched.open.iter().filter_map(nearest).collect(),
-        };
-        // What nobody was told takes what is of no other decision: a repeat may fetch its answer yet.
-        let unheard = |id: &DecisionId| self.records.get(id).is_some_and(|record| record.unheard);
-        let (near, id, group) = found.into_iter().min_by_key(|(near, id, group)| (unheard(id), *near, *id, *group))?;
+        let of_lease = on_lease.and_then(|(id, _)| nearest(&id)).filter(|(unheard, ..)| !unheard);
+        let (unheard, near, id, group) = of_lease.or_else(|| watched.open.iter().filter_map(nearest).min())?;
         let record = self.records.get_mut(&id).expect("it was just looked at");
         record.take(group, spot, arrival.allocated, snapshot);
-        let (mode, unheard) = (record.answer.decision.mode, record.unheard);
+        let mode = record.answer.decision.mode;
         if record.open() == 0 {
             self.close(id, None);
         }
