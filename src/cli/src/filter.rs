@@ -7,7 +7,7 @@ use clap::Args;
 
 /// Which rows.
 #[derive(Debug, Clone, Args)]
-pub struct FilterArgs {
+pub(super) struct FilterArgs {
     /// Only of this application, as YARN names it
     #[arg(long, value_name = "ID", value_parser = application_id)]
     pub(super) application: Option<String>,
