@@ -170,8 +170,7 @@ fn others<'h>(hints: impl Iterator<Item = &'h v1::HintOutcome>) -> String {
     let mut places: Vec<(&str, u64)> = places.into_iter().collect();
     places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let named = places.iter().take(PLACES_SHOWN);
-    let mut said: Vec<String> =
-        named.map(|(host, count)| format!("{count} on {host}")).collect();
+    let mut said: Vec<String> = named.map(|(host, count)| format!("{count} on {host}")).collect();
     match places.len().saturating_sub(PLACES_SHOWN) {
         0 => {}
         1 => said.push("1 more host".to_owned()),

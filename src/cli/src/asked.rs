@@ -199,7 +199,8 @@ mod tests {
             assert!(!said.contains("decision_id"), "names of the interface are nobody's: {said}");
         }
         assert!(decision_of(&"0".repeat(33)).is_err());
-        let one = |id, begin_so: &[&str]| the_one(id, begin_so, "records go back 9 s").map_err(|error| error.to_string());
+        let one =
+            |id, begin_so: &[&str]| the_one(id, begin_so, "records go back 9 s").map_err(|error| error.to_string());
         assert_eq!(one("00aa", &["00aabb"]), Ok("00aabb".to_owned()));
         assert_eq!(one("00ab", &[]), Err("no recorded decision's id begins with 00ab; records go back 9 s".to_owned()));
         assert_eq!(one("0000019a00000001", &[]), Ok("0000019a00000001".to_owned()), "a whole id of 0.1.0");

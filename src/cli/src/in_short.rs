@@ -76,9 +76,8 @@ fn outage(answer: &v1::ExplainResponse, link: &v1::LinkView) -> Option<(u64, u64
 /// Of the links that the application sends over now, as far as that is known, the one that is fullest.
 fn busiest(application: &str, links: &[v1::LinkView]) -> Option<String> {
     let is_user = |link: &&v1::LinkView| link.users.iter().any(|user| user.application_id == application);
-    let share = |link: &v1::LinkView| {
-        link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64 / link.bits_per_s.max(1) as f64
-    };
+    let share =
+        |link: &v1::LinkView| link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64 / link.bits_per_s.max(1) as f64;
     let fullest = links.iter().filter(is_user).max_by(|a, b| share(a).total_cmp(&share(b)))?;
     let how = match fullest.load_age_ms {
         Some(age) => format!("measured {} ago", output::age(age)),
@@ -148,7 +147,11 @@ mod tests {
         let said = line(&answer(), &links);
         assert!(said.ends_with("now is l2, 93 % of its capacity (measured 2 s ago)"), "{said}");
         assert!(!line(&answer(), &links[2..]).contains("fullest"), "nothing is known of its own");
-        assert_eq!(line(&answer(), &[]), "in short: 7 of 12 hinted containers came to their host", "no network is known");
+        assert_eq!(
+            line(&answer(), &[]),
+            "in short: 7 of 12 hinted containers came to their host",
+            "no network is known"
+        );
     }
 
     #[test]

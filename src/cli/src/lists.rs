@@ -564,7 +564,8 @@ mod tests {
     fn a_decision_that_came_too_late_says_so_and_a_settled_one_what_was_realised_and_how_long_it_took() {
         let late = v1::DecisionView { outcome: "late".into(), reason: "deadline".into(), ..decision() };
         let followed = v1::Followed { on_host: 8, hinted: 8, realised_gain: Some(0.25), ..v1::Followed::default() };
-        let row = v1::DecisionView { followed: Some(followed), expected_gain: Some(0.5), elapsed_ms: 12.0, ..decision() };
+        let row =
+            v1::DecisionView { followed: Some(followed), expected_gain: Some(0.5), elapsed_ms: 12.0, ..decision() };
         let answer = v1::ListDecisionsResponse { decisions: vec![late, row], ..v1::ListDecisionsResponse::default() };
         let text = decisions_text(&answer, true);
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

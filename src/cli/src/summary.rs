@@ -271,7 +271,9 @@ mod tests {
 
     #[test]
     fn two_sentences_say_where_why_and_whether_it_was_followed() {
-        let said = |all: Option<&v1::DecisionOutcome>| sentences(&set(), Outcome { all, resource_manager_asked: true, ..Outcome::default() });
+        let said = |all: Option<&v1::DecisionOutcome>| {
+            sentences(&set(), Outcome { all, resource_manager_asked: true, ..Outcome::default() })
+        };
         assert_eq!(
             said(Some(&outcome(10, 2, 0))),
             "12 containers are hinted: 5 on n1, 3 on n2, 2 on n3 and 2 on 2 other hosts; their busiest link is done after 12 s, \
@@ -304,14 +306,21 @@ mod tests {
         let outcome = Outcome { late: "deadline", leases: &leases, ..Outcome::default() };
         let said = sentences(&set, outcome);
         assert!(
-            said.starts_with("Too late: the answer was made after the request's deadline had passed. YARN never saw it"),
+            said.starts_with(
+                "Too late: the answer was made after the request's deadline had passed. YARN never saw it"
+            ),
             "{said}"
         );
         assert!(
-            said.contains("\nIt would have been: 12 containers, 5 on n1, 3 on n2, 2 on n3 and 2 on 2 other hosts; their"),
+            said.contains(
+                "\nIt would have been: 12 containers, 5 on n1, 3 on n2, 2 on n3 and 2 on 2 other hosts; their"
+            ),
             "{said}"
         );
-        assert!(said.contains(" Its leases: 1 expired, 2 held: held until they expire. A repeat of request r7 would"), "{said}");
+        assert!(
+            said.contains(" Its leases: 1 expired, 2 held: held until they expire. A repeat of request r7 would"),
+            "{said}"
+        );
         assert!(said.contains("hintctl doctor (refused)") && !said.contains("ollowed:"), "{said}");
         let gone = Outcome { late: "hung_up", leases: &leases[2..], ..Outcome::default() };
         let said = sentences(&v1::HintSet { hints: vec![], ..set }, gone);
@@ -336,7 +345,9 @@ mod tests {
         assert!(said(Some(10.0), Some(10.0), None).contains("; that is no sooner.\n"));
         let tiny = said(Some(4e-8), Some(5e-8), Some(0.1));
         assert!(
-            tiny.starts_with("No hints: so little traffic is known of it that the busiest link is done in less than 1 ms either way"),
+            tiny.starts_with(
+                "No hints: so little traffic is known of it that the busiest link is done in less than 1 ms either way"
+            ),
             "{tiny}"
         );
         assert!(!tiny.contains("<1 us"), "{tiny}");

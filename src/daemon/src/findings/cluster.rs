@@ -524,7 +524,11 @@ mod tests {
         };
         let check = controller(&watcher(false, Some(50_000)));
         assert_eq!(check.verdict, Verdict::Problem);
-        assert!(check.finding.starts_with("ryu installs routes: disconnected for 50 s, silent before; "), "{}", check.finding);
+        assert!(
+            check.finding.starts_with("ryu installs routes: disconnected for 50 s, silent before; "),
+            "{}",
+            check.finding
+        );
         assert!(check.finding.contains("began to watch 687 s ago"), "{}", check.finding);
         assert!(!controller(&watcher(true, None)).finding.contains("disconnected"));
     }

@@ -113,9 +113,8 @@ fn is_recent(status: &v1::StatusResponse) -> bool {
 
 /// What to do about reasons of which the last refusal is recent.
 fn advice(status: &v1::StatusResponse) -> String {
-    let is_recent = |reason: &str| {
-        status.refused.iter().any(|client| client.reason == reason && client.since_ms <= RECENT_MS)
-    };
+    let is_recent =
+        |reason: &str| status.refused.iter().any(|client| client.reason == reason && client.since_ms <= RECENT_MS);
     let of_reasons = ADVICE.iter().filter(|(reason, _)| is_recent(reason)).map(|(_, advice)| *advice);
     std::iter::once(REFUSED_ADVICE).chain(of_reasons).collect::<Vec<_>>().join(" ")
 }

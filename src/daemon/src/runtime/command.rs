@@ -50,7 +50,10 @@ pub(super) enum Command {
         reply: Reply<Option<PackedExplained>>,
     },
     /// Whether somebody has a decision's answer.
-    AnswerReached { decision: DecisionId, reached: bool },
+    AnswerReached {
+        decision: DecisionId,
+        reached: bool,
+    },
     MovesTold {
         attempt: AttemptId,
         reply: Reply<Vec<MoveNote>>,

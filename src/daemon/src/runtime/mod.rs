@@ -15,6 +15,7 @@ mod engine_exit;
 mod engine_thread;
 mod follow_event;
 mod in_flight;
+mod late_answers;
 mod line_quota;
 mod lost_links;
 pub mod metric_handles;

@@ -30,11 +30,23 @@ enum RecorderCommand {
         decision: DecisionId,
         undelivered: Option<Undelivered>,
     },
-    Get { decision: DecisionId, now: Timestamp, reply: oneshot::Sender<Result<Arc<Record>, Refusal>> },
+    Get {
+        decision: DecisionId,
+        now: Timestamp,
+        reply: oneshot::Sender<Result<Arc<Record>, Refusal>>,
+    },
     Kept(oneshot::Sender<Kept>),
     Refusals(oneshot::Sender<BTreeMap<&'static str, u64>>),
-    Listed { filter: RecordFilter, most: usize, now: Timestamp, reply: oneshot::Sender<ListedRecords> },
-    Reload { settings: RecordSettings, done: oneshot::Sender<()> },
+    Listed {
+        filter: RecordFilter,
+        most: usize,
+        now: Timestamp,
+        reply: oneshot::Sender<ListedRecords>,
+    },
+    Reload {
+        settings: RecordSettings,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// Records that a filter means.
@@ -57,8 +69,12 @@ struct Envelope {
 
 /// One place of either kind, or none.
 enum AnyPlace {
-    Decision { _place: Place },
-    Question { _place: OwnedSemaphorePermit },
+    Decision {
+        _place: Place,
+    },
+    Question {
+        _place: OwnedSemaphorePermit,
+    },
     /// It takes none: there is at most one for each decision that is late, and one for the repeat that fetches it.
     None,
 }
