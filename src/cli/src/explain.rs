@@ -5,13 +5,12 @@ use super::asked::{Asked, application_of, decision_of, decisions_of, nothing_of,
 use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::printable::one_line_strings;
+use super::printable::{one_line, one_line_strings};
 use super::view::PlainViewArgs;
 use super::{adherence, answers, in_short, lists, moments, predicted, realised, summary};
 use clap::Args;
-use hintd_client::AdminClient;
-use hintd_client::ClientError;
 use hintd_client::wire::v1;
+use hintd_client::{AdminClient, ClientError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tonic::Code;
@@ -75,7 +74,6 @@ pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<()
         return application(args, &asked, daemon, output);
     }
     let (answer, links) = block_on(ask(args, daemon))?;
-    let links = links.iter().map(one_line_strings).collect::<Vec<_>>();
     output.answer(&answer, |answer| text(answer, &links, args.shown()))
 }
 
@@ -105,7 +103,6 @@ fn application(args: &ExplainArgs, asked: &Asked, daemon: &DaemonArgs, output: O
         let links = links(&mut admin).await;
         Ok((list, newest, links))
     })?;
-    let links = links.iter().map(one_line_strings).collect::<Vec<_>>();
     output.result(&Document { list: &list, newest: &newest }, || {
         let table = lists::decisions_text(&one_line_strings(&list), false);
         format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest), &links, args.shown()))
@@ -132,6 +129,7 @@ async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<(v1::ExplainResp
 fn text(answer: &v1::ExplainResponse, links: &[v1::LinkView], detail: Shown) -> String {
     let set = answer.decision.clone().unwrap_or_default();
     let in_short = in_short::line(answer, links);
+    let in_short = one_line(&in_short); // names of links are told by feeds
     if let Some(refused) = &answer.refused {
         return format!("{in_short}\n{}", refused_text(answer, &set, refused));
     }

@@ -95,7 +95,9 @@ fn too_late(set: &v1::HintSet, would: &str, outcome: Outcome<'_>) -> String {
     let live = outcome.leases.iter().any(|lease| answers::is_live(&lease.state));
     let leases = match (states.as_slice(), live) {
         ([], _) => String::new(),
-        (states, true) => format!(" Its leases: {}: held until they expire.", states.join(", ")),
+        (states, true) => {
+            format!(" Its leases: {}; what is held stays until it expires.", states.join(", "))
+        }
         (states, false) => format!(" Its leases are over: {}.", states.join(", ")),
     };
     format!(
@@ -318,7 +320,9 @@ mod tests {
             "{said}"
         );
         assert!(
-            said.contains(" Its leases: 1 expired, 2 held: held until they expire. A repeat of request r7 would"),
+            said.contains(
+                " Its leases: 1 expired, 2 held; what is held stays until it expires. A repeat of request r7 would"
+            ),
             "{said}"
         );
         assert!(said.contains("hintctl doctor (refused)") && !said.contains("ollowed:"), "{said}");
