@@ -193,7 +193,7 @@ mod tests {
         (row.outcome, row.reason, row.followed.is_some(), of(true).await.is_some())
     }
 
-    async fn explained(daemon: &Daemon, decision: DecisionId) -> v1::ExplainResponse {
+    async fn explanation(daemon: &Daemon, decision: DecisionId) -> v1::ExplainResponse {
         let asked = v1::ExplainRequest { decision_id: decision.to_string(), ..v1::ExplainRequest::default() };
         AdminService::new(daemon.clone()).explain(Request::new(asked)).await.unwrap().into_inner()
     }
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(listed(daemon, decision).await, ("late".into(), why.as_str().into(), false, refused));
         let recorded_refusals = daemon.0.recorder.refusals().await.unwrap();
         assert_eq!(recorded_refusals.get("deadline"), refused.then_some(&1));
-        let explained = explained(daemon, decision).await;
+        let explained = explanation(daemon, decision).await;
         assert_eq!((&*explained.late, explained.outcome.is_some()), (why.as_str(), false));
         assert_eq!((counted(daemon, "requests_answered"), counted(daemon, "answers_late")), (0, 1));
         let answer = record.answered().unwrap();
@@ -221,7 +221,7 @@ mod tests {
         let repeat = ask(daemon, daemon.next_decision(), SOON).await.unwrap().unwrap();
         assert_eq!((repeat.answer.decision.id, repeat.repeat.unwrap().len()), (decision, leases));
         assert_eq!(listed(daemon, decision).await, ("hinted".into(), String::new(), true, false));
-        let explained = explained(daemon, decision).await;
+        let explained = explanation(daemon, decision).await;
         assert_eq!((&*explained.late, explained.outcome.is_some()), ("", true));
         assert_eq!((counted(daemon, "requests_answered"), counted(daemon, "answers_late")), (1, 1));
     }
