@@ -12,6 +12,7 @@ use super::moments;
 use super::output::{self, Output};
 use super::sorting::{Cell, Column, SortArgs};
 use super::view::{Format, ViewArgs, not_empty};
+use super::width;
 use clap::Args;
 use hintd::findings::outage;
 use hintd_client::AdminClient;
@@ -21,8 +22,8 @@ use one::link_text;
 use tonic::{Code, Status};
 use words::{OLD_MS, WAYS, mark};
 pub(super) use words::{
-    fills, is_measured, load_from, marked_load, measured_now, named_down, no_users, share, unknown, unknown_rates,
-    user_text,
+    above_measured, busier, busier_load, fills, is_measured, largest, load_from, marked_load, measured_now, named_down,
+    no_users, part, rates_of, share, unknown, unknown_part, user_text, whose,
 };
 
 /// Which links.
@@ -37,10 +38,11 @@ pub(super) use words::{
     was measured in the last 15 s first, then the rest. Pairs of tasks whose bytes are not known, or are 0, load no link. Users\n\
     are always modelled: the link is measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user\n\
     above what is measured does not send yet, or no longer, or the model is wrong there. Users come by the bytes of their flows\n\
-    in the direction that is more loaded, and the table names only those that send that way. Unknown is what is\n\
-    measured and is nobody's flow, mostly files: maps that read blocks of other hosts, and replicas that are written; else who did\n\
-    not ask for hints. Flows are where task events say that\n\
-    containers came, and until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
+    in the direction that is more loaded, and the table names only those that send that way; -o wide names all. On a terminal\n\
+    without room for it, a row has the direction that is more loaded, and whose that load is: the largest user and its part, and\n\
+    what is unknown; >100 % is above what is measured. Unknown is what is measured and is nobody's flow, mostly files: maps that\n\
+    read blocks of other hosts, and replicas that are written; else who did not ask for hints. Flows are where task events say\n\
+    that containers came, and until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
     stock MapReduce, are told by the bytes of earlier runs, on hosts' links and racks' uplinks; what is measured and not of\n\
     flows is divided among them.\n\n\
     Of a link that is down hintctl links ID names the applications whose routes it carried when it went down, and whether these\n\
@@ -60,7 +62,7 @@ pub struct LinksArgs {
     /// Show at most LIMIT; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
-    /// Users named of each link, greatest first; 0: all [default: 3; with --link or --json all]
+    /// Users named of each link, greatest first; 0: all [default: 3; with --link, --json or -o wide all]
     #[arg(long)]
     users: Option<u32>,
     #[command(flatten)]
@@ -77,9 +79,9 @@ const USERS_SHOWN: u32 = 3;
 /// # Errors
 /// [`Failure`] where no daemon answers, or it has no such link.
 pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let script = matches!(args.view.format(output)?, Format::Json | Format::Yaml);
+    let is_table = args.view.format(output)? == Format::Table;
     let link = args.id.as_ref().or(args.link.as_ref());
-    let every = script || link.is_some();
+    let every = !is_table || link.is_some();
     let order = args.sort.of(LINK_COLUMNS, args.limit)?;
     let request = v1::LinksRequest {
         down_only: args.down,
@@ -174,15 +176,7 @@ fn state_since(link: &v1::LinkView) -> String {
 }
 
 fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
-    let table = if wide {
-        wide_table(links)
-    } else {
-        let row = |link: &v1::LinkView| {
-            let capacity = output::rate(link.bits_per_s as f64);
-            [link.id.clone(), state_since(link), loads(link), capacity, users_line(link)]
-        };
-        output::table(LINK_HEADER, LINK_HEADER.len(), links.iter().map(row))
-    };
+    let table = if wide { wide_table(links) } else { table(links) };
     let measured = links.iter().filter(|link| is_measured(link)).count();
     let kinds = match (measured, links.len() - measured) {
         (_, 0) => String::new(),
@@ -190,6 +184,30 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
         (measured, modelled) => format!("; {measured} loads are measured, {modelled} modelled (~)"),
     };
     format!("{table}\n{} of {total} links{kinds}", links.len())
+}
+
+/// Where there is no room for all of it, the direction that is more loaded and whose that load is.
+fn table(links: &[v1::LinkView]) -> String {
+    let capacity = |link: &v1::LinkView| output::rate(link.bits_per_s as f64);
+    let row = |link: &v1::LinkView| [link.id.clone(), state_since(link), loads(link), capacity(link), users_line(link)];
+    let (whole, _) = width::within(width::ANY, || output::table(LINK_HEADER, LINK_HEADER.len(), links.iter().map(row)));
+    if fits(&whole) {
+        return whole;
+    }
+    let of = |is_short: bool| {
+        let whose = |link: &v1::LinkView| match down_line(link) {
+            line if line.is_empty() => whose(link, is_short),
+            line => line,
+        };
+        let row = |link: &v1::LinkView| [link.id.clone(), busier_load(link), capacity(link), whose(link)];
+        output::table(["link", "load", "capacity", "whose load"], 4, links.iter().map(row))
+    };
+    let (named, _) = width::within(width::ANY, || of(false));
+    if fits(&named) { named } else { of(true) }
+}
+
+fn fits(table: &str) -> bool {
+    table.lines().all(|line| line.chars().count() <= width::in_force())
 }
 
 fn wide_table(links: &[v1::LinkView]) -> String {
@@ -204,7 +222,7 @@ fn wide_table(links: &[v1::LinkView]) -> String {
             link.down_by.clone(),
             link.a.clone(),
             link.b.clone(),
-            users_line(link),
+            all_users_line(link),
             load_from(link.load_source(), link.load_age_ms),
             output::rate(link.bits_per_s as f64),
             marked_load(link.load_source(), link.a_to_b_bits_per_s),
@@ -287,10 +305,26 @@ fn sending_line(link: &v1::LinkView) -> String {
         link.users.iter().filter(|user| fills(link, user)).map(|user| user_text(link, user)).collect();
     let more = (link.users_total as usize).saturating_sub(named.len());
     if more > 0 {
-        named.push(format!("{more} more"));
+        named.push(format!("{more} more (-o wide)"));
     }
     named.extend(unknown(link));
     if named.is_empty() { no_users(&link.users_reason).to_owned() } else { named.join(", ") }
+}
+
+/// Users named of each link where all of a list is shown.
+const USERS_WIDE: usize = 16;
+
+/// With those as well who have no part worth being named in what fills the link.
+fn all_users_line(link: &v1::LinkView) -> String {
+    let down = down_line(link);
+    if !down.is_empty() {
+        return down;
+    }
+    let named = link.users.iter().take(USERS_WIDE).map(|user| user_text(link, user));
+    let more = (link.users_total as usize).saturating_sub(named.len());
+    let more = (more > 0).then(|| format!("{more} more (hintctl links ID)"));
+    let told: Vec<String> = named.chain(unknown(link)).chain(more).collect();
+    if told.is_empty() { no_users(&link.users_reason).to_owned() } else { told.join(", ") }
 }
 
 #[cfg(test)]
