@@ -219,7 +219,8 @@ fn what_is_printed_fits_the_terminal_and_in_a_pipe_what_columns_says() {
             String::from_utf8(command.output().unwrap().stdout).unwrap()
         };
         let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
-        for args in [&["doctor", "--all"][..], &["status", "--live"], &["links"], &["top", "--once", "--every", "0.1"]] {
+        for args in [&["doctor", "--all"][..], &["status", "--live"], &["links"], &["top", "--once", "--every", "0.1"]]
+        {
             let (whole, narrow) = (call(None, args), call(Some("60"), args));
             assert!(widest(&narrow) <= 60, "{args:?}: {narrow}");
             assert!(!whole.contains('…') && !whole.contains("left off: "), "{args:?}: {whole}");

@@ -38,7 +38,7 @@ fn broken(line: &str, columns: usize) -> String {
     let (hang, mut text, mut room) = (hang(&rest, columns), String::new(), columns);
     let mut from = hang;
     while rest.len() > room {
-        let is_blank = |at: &usize| rest[*at] == ' ';
+        let is_blank = |at: &usize| rest[*at] == ' ' && !is_bound(&rest[..*at]);
         let before = (from + 1..=room).rev().find(is_blank);
         let Some(at) = before.or_else(|| (room.max(from + 1)..rest.len()).find(is_blank)) else { break };
         text.extend(&rest[..at]);
@@ -50,6 +50,13 @@ fn broken(line: &str, columns: usize) -> String {
     text.extend(rest);
     text.truncate(text.trim_end().len());
     text
+}
+
+/// Whether what follows stays with what is before it: a figure has its unit in its line.
+fn is_bound(before: &[char]) -> bool {
+    let word = before.rsplit(|letter| *letter == ' ').next().unwrap_or_default();
+    word.iter().any(char::is_ascii_digit)
+        && word.iter().all(|letter| letter.is_ascii_digit() || ".~<>".contains(*letter))
 }
 
 /// Where the last value begins that stands behind two blanks or more; else two further in than the line.
@@ -104,16 +111,29 @@ pub(super) fn table(header: &[&str], left: usize, cells: &[String]) -> String {
 /// A cell's words in lines of at most so many letters.
 fn in_lines(text: &str, most: usize) -> String {
     let mut lines = vec![String::new()];
-    for word in text.split(' ').map(|word| shortened(word, most)) {
+    for words in bound(text) {
+        let words = shortened(&words, most);
         let line = lines.last_mut().expect("there is always a line");
         let length = line.chars().count();
-        if length > 0 && length + 1 + word.chars().count() > most {
-            lines.push(word);
+        if length > 0 && length + 1 + words.chars().count() > most {
+            lines.push(words);
         } else {
-            *line += &format!("{}{word}", if length > 0 { " " } else { "" });
+            *line += &format!("{}{words}", if length > 0 { " " } else { "" });
         }
     }
     lines.join("\n")
+}
+
+/// Words, those that stay together as one.
+fn bound(text: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match all.last_mut() {
+            Some(last) if is_bound(&last.chars().collect::<Vec<_>>()) => *last += &format!(" {word}"),
+            _ => all.push(word.to_owned()),
+        }
+    }
+    all
 }
 
 /// What its cells need.
@@ -213,7 +233,7 @@ mod tests {
     #[test]
     fn prose_goes_on_below_its_value() {
         let line = "links        50, 1 down: edge-01--core-1 for 50 s, since 04:35:20 UTC (as the controller said)";
-        let expected = "links        50, 1 down: edge-01--core-1 for 50\n             s, since 04:35:20 UTC (as the\n             \
+        let expected = "links        50, 1 down: edge-01--core-1 for\n             50 s, since 04:35:20 UTC (as the\n             \
                         controller said)";
         assert_eq!(broken(line, 48), expected);
         assert_eq!(broken("one two three four five", 12), "one two\n  three four\n  five");
@@ -221,6 +241,7 @@ mod tests {
         let whole = format!("{} b", "a".repeat(50));
         assert_eq!(broken(&whole, 40), format!("{}\n  b", "a".repeat(50)), "no word is broken");
         assert_eq!(broken(line, 100), line);
+        assert_eq!(in_lines("unknown 90 %, others", 11), "unknown\n90 %,\nothers", "a figure keeps its unit");
     }
 
     #[test]

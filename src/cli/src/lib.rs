@@ -3,6 +3,7 @@
 //! # Invariants
 //! - With `--json` standard output is one JSON document (of `watch` one a line) and nothing else; progress goes to standard error.
 //! - Exit code 0: done; 1: the work failed; 2: bad usage or bad input, naming file, line or field.
+//! - Words for people fit the terminal's columns, or those of COLUMNS; in a pipe without COLUMNS nothing is cut (`width`, `layout`).
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails

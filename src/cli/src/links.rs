@@ -20,11 +20,11 @@ use hintd_client::view::load_source;
 use hintd_client::wire::v1;
 use one::link_text;
 use tonic::{Code, Status};
-use words::{OLD_MS, WAYS, mark};
 pub(super) use words::{
-    above_measured, busier, busier_load, fills, is_measured, largest, load_from, marked_load, measured_now, named_down,
-    no_users, part, rates_of, share, unknown, unknown_part, user_text, whose,
+    Called, above_measured, busier, busier_load, fills, is_measured, largest, load_from, marked_load, measured_now,
+    named_down, no_users, part, rates_of, share, unknown, unknown_part, user_text, whose,
 };
+use words::{OLD_MS, WAYS, mark};
 
 /// Which links.
 #[derive(Debug, Args)]
@@ -194,16 +194,16 @@ fn table(links: &[v1::LinkView]) -> String {
     if fits(&whole) {
         return whole;
     }
-    let of = |is_short: bool| {
+    let of = |called: Called| {
         let whose = |link: &v1::LinkView| match down_line(link) {
-            line if line.is_empty() => whose(link, is_short),
+            line if line.is_empty() => whose(link, called),
             line => line,
         };
         let row = |link: &v1::LinkView| [link.id.clone(), busier_load(link), capacity(link), whose(link)];
         output::table(["link", "load", "capacity", "whose load"], 4, links.iter().map(row))
     };
-    let (named, _) = width::within(width::ANY, || of(false));
-    if fits(&named) { named } else { of(true) }
+    let (named, _) = width::within(width::ANY, || of(Called::Whole));
+    if fits(&named) { named } else { of(Called::Number) }
 }
 
 fn fits(table: &str) -> bool {

@@ -11,7 +11,7 @@ use super::plan::kept;
 use super::printable::one_line;
 use super::servers;
 use super::sorting::{Column, SortArgs};
-use super::standing::standing;
+use super::standing;
 use super::view::{ViewArgs, not_empty};
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
@@ -281,7 +281,7 @@ pub fn calibrate(args: &CalibrateArgs, daemon: &DaemonArgs, output: Output) -> R
 }
 
 fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
-    let ready = standing(status);
+    let ready = standing::named(status);
     let ms = |ms: u64| output::seconds(ms as f64 / 1e3);
     let mut lines = vec![output::pairs(&[
         ("hintd", format!("{}, {ready}, up {}", status.version, ms(status.uptime_ms))),

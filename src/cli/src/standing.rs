@@ -9,28 +9,43 @@ const NAMED: usize = 4;
 
 /// `ready, 2 warnings: link l1 failed 41 s ago, followed (hintctl doctor)`, by what the daemon's status alone says.
 #[must_use]
-pub(super) fn standing(status: &v1::StatusResponse) -> String {
-    let state = match (status.ready, &status.degraded[..]) {
+pub(super) fn named(status: &v1::StatusResponse) -> String {
+    let found = found(status);
+    let mut names: Vec<String> = found.iter().map(|check| check.name.to_owned()).collect();
+    names.dedup();
+    let mut all: Vec<String> = links(status).into_iter().chain(names).collect();
+    if let Some(more) = all.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        all.truncate(NAMED);
+        all.push(format!("{more} more"));
+    }
+    match counts(status, &found) {
+        counts if counts.is_empty() => state(status),
+        counts => format!("{}, {counts}: {} (hintctl doctor)", state(status), all.join(", ")),
+    }
+}
+
+/// The same without their names: `ready, 2 warnings (hintctl doctor)`
+#[must_use]
+pub(super) fn counted(status: &v1::StatusResponse) -> String {
+    match counts(status, &found(status)) {
+        counts if counts.is_empty() => state(status),
+        counts => format!("{}, {counts} (hintctl doctor)", state(status)),
+    }
+}
+
+fn state(status: &v1::StatusResponse) -> String {
+    match (status.ready, &status.degraded[..]) {
         (false, _) => format!("NOT READY: {}", status.not_ready_reason),
         (true, []) => "ready".to_owned(),
         (true, without) => format!("ready, DEGRADED: {}", without.join(" ")),
-    };
-    let found = found(status);
+    }
+}
+
+fn counts(status: &v1::StatusResponse, found: &[Check]) -> String {
     let of = |verdict| found.iter().filter(|check| check.verdict == verdict).count() as u64;
     let (problems, warnings) = (of(Verdict::Problem), of(Verdict::Warning) + u64::from(status.links_down > 0));
     let counts = [(problems, "problem"), (warnings, "warning")].into_iter().filter(|(number, _)| *number > 0);
-    let counts: Vec<String> = counts.map(|(number, what)| count(number, what)).collect();
-    if counts.is_empty() {
-        return state;
-    }
-    let mut names: Vec<String> = found.iter().map(|check| check.name.to_owned()).collect();
-    names.dedup();
-    let mut named: Vec<String> = links(status).into_iter().chain(names).collect();
-    if let Some(more) = named.len().checked_sub(NAMED).filter(|more| *more > 0) {
-        named.truncate(NAMED);
-        named.push(format!("{more} more"));
-    }
-    format!("{state}, {}: {} (hintctl doctor)", counts.join(", "), named.join(", "))
+    counts.map(|(number, what)| count(number, what)).collect::<Vec<_>>().join(", ")
 }
 
 /// Links that are down, which are one warning.
@@ -72,16 +87,17 @@ mod tests {
 
     #[test]
     fn a_link_that_is_down_stands_in_the_first_line_with_the_other_warnings() {
-        assert_eq!(standing(&well()), "ready");
+        assert_eq!(named(&well()), "ready");
         let down = v1::DownLinkView { id: "l1".into(), down_ms: 41_000, ..v1::DownLinkView::default() };
         let one = v1::StatusResponse { links_down: 1, down: vec![down], ..well() };
-        assert_eq!(standing(&one), "ready, 1 warning: link l1 failed 41 s ago (hintctl doctor)");
+        assert_eq!(named(&one), "ready, 1 warning: link l1 failed 41 s ago (hintctl doctor)");
+        assert_eq!(counted(&one), "ready, 1 warning (hintctl doctor)");
         let more = v1::StatusResponse { links_down: 3, nodes_usable: 0, ..one };
-        let said = standing(&more);
+        let said = named(&more);
         assert_eq!(said, "ready, 1 problem, 1 warning: link l1 and 2 more failed, it 41 s ago, nodes (hintctl doctor)");
         let noted = v1::StatusResponse { notices: (0..7).map(|at| format!("notice {at}")).collect(), ..well() };
-        assert_eq!(standing(&noted), "ready, 7 warnings: notice (hintctl doctor)", "each name once");
+        assert_eq!(named(&noted), "ready, 7 warnings: notice (hintctl doctor)", "each name once");
         let not_ready = v1::StatusResponse { ready: false, not_ready_reason: "no node".into(), ..well() };
-        assert_eq!(standing(&not_ready), "NOT READY: no node");
+        assert_eq!(named(&not_ready), "NOT READY: no node");
     }
 }

@@ -47,7 +47,7 @@ fn unknown_text(link: &v1::LinkView) -> Option<String> {
     })
 }
 
-/// What a user sends one way: `1.2 GB, ~1 Gbit/s, above what is measured`
+/// What a user sends one way: `1.2 GB, ~1 Gbit/s !`
 fn sends(bytes: u64, rate: u64, above_measured: bool) -> String {
     let told = match bytes {
         0 if rate == 0 => "-".to_owned(),
@@ -55,7 +55,7 @@ fn sends(bytes: u64, rate: u64, above_measured: bool) -> String {
         _ if rate == 0 => output::bytes(bytes as f64),
         _ => format!("{}, {}", output::bytes(bytes as f64), marked_load(v1::LoadSource::Modelled, rate)),
     };
-    format!("{told}{}", if above_measured { ", above what is measured" } else { "" })
+    format!("{told}{}", if above_measured { " !" } else { "" })
 }
 
 /// All that is known of it.
@@ -88,6 +88,7 @@ pub(super) fn link_text(link: &v1::LinkView) -> String {
     }
     let mut lines = vec![output::pairs(&rows)];
     if link.users_total > 0 {
+        let is_above = link.users.iter().any(|user| above_measured(link, user).contains(&true));
         let rows = link.users.iter().map(|user| {
             let [down, back] = above_measured(link, user);
             let down = sends(user.a_to_b_bytes, user.a_to_b_bits_per_s, down);
@@ -97,9 +98,10 @@ pub(super) fn link_text(link: &v1::LinkView) -> String {
         let (down, back) = (format!("{} to {}", link.a, link.b), format!("{} to {}", link.b, link.a));
         lines.push(format!("\n{}", output::table(["user (modelled)", &down, &back], 1, rows)));
         lines.push(format!(
-            "{} of {} users; bytes are those of their flows from beginning to end",
+            "{} of {} users; bytes are those of their flows from beginning to end{}",
             link.users.len(),
-            link.users_total
+            link.users_total,
+            if is_above { "; ! above what is measured there: it does not send that now" } else { "" }
         ));
         lines.extend(unknown_text(link));
     } else if let Some(unknown) = unknown_text(link) {

@@ -145,21 +145,42 @@ pub(crate) fn busier_load(link: &v1::LinkView) -> String {
     format!("{}{}{way}{age}{flaps}", mark(link.load_source(), share(link)), output::percent(share(link)))
 }
 
+/// How an application is called where there is little room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// `application_1700000000000_0007`
+    Whole,
+    /// `…1700000000000_0007`
+    Number,
+    /// `…_0007`
+    Last,
+}
+
+impl Called {
+    /// The longest first.
+    pub(crate) const ALL: [Self; 3] = [Self::Whole, Self::Number, Self::Last];
+
+    fn of(self, id: &str) -> String {
+        let number = id.strip_prefix("application_").filter(|_| self != Self::Whole);
+        match (number, number.and_then(|number| number.rsplit_once('_'))) {
+            (Some(_), Some((_, last))) if self == Self::Last => format!("…_{last}"),
+            (Some(number), _) => format!("…{number}"),
+            _ => id.to_owned(),
+        }
+    }
+}
+
 /// `unknown 90 %, application_… 6 %, 2 more`: whose that load is, the largest part first, in few words.
-pub(crate) fn whose(link: &v1::LinkView, is_short: bool) -> String {
+pub(crate) fn whose(link: &v1::LinkView, called: Called) -> String {
     let user = largest(link);
     let named = user.map(|user| {
-        let id = match user.application_id.strip_prefix("application_") {
-            Some(number) if is_short => format!("…{number}"),
-            _ => user.application_id.clone(),
-        };
         let part = part(link, user);
         let told = match part {
             Some(part) if part > 1.0 => ">100 %".to_owned(),
             Some(part) => output::percent(part),
             None => "rate unknown".to_owned(),
         };
-        (part.unwrap_or(0.0), format!("{id} {told}"))
+        (part.unwrap_or(0.0), format!("{} {told}", called.of(&user.application_id)))
     });
     let unknown = unknown_part(link).map(|part| (part, format!("unknown {}", output::percent(part))));
     let mut parts: Vec<(f64, String)> = unknown.into_iter().chain(named).collect();

@@ -1,10 +1,10 @@
 //! The figures of one frame: the daemon at its second look, and rates since the first.
 
 use super::super::links::{
-    above_measured, busier, busier_load, is_measured, largest, measured_now, no_users, part, rates_of, share, unknown,
-    unknown_part, user_text, whose,
+    Called, above_measured, busier, busier_load, is_measured, largest, measured_now, no_users, part, rates_of, share,
+    unknown, unknown_part, user_text, whose,
 };
-use super::super::standing::standing;
+use super::super::standing;
 use super::Sort;
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -28,7 +28,7 @@ pub(super) struct Frame {
     pub(super) ready: bool,
     pub(super) not_ready_reason: String,
     pub(super) degraded: Vec<String>,
-    /// All of that in words, with what else wants a look.
+    /// All of that in words, with how much else wants a look.
     #[serde(skip)]
     pub(super) standing: String,
     pub(super) uptime_ms: u64,
@@ -102,11 +102,11 @@ pub(super) struct LinkRow {
     pub(super) unknown_share: Option<f64>,
     #[serde(skip)]
     pub(super) top: String,
-    /// In few words: the busier direction's load, and whose it is with whole and with short IDs.
+    /// In few words: the busier direction's load, and whose it is, with IDs as in [`Called::ALL`].
     #[serde(skip)]
     pub(super) load: String,
     #[serde(skip)]
-    pub(super) whose: [String; 2],
+    pub(super) whose: [String; 3],
     /// Why there is none: down, no_load, others; empty: there is.
     pub(super) users_reason: String,
 }
@@ -166,7 +166,7 @@ impl Frame {
             ready: status.ready,
             not_ready_reason: status.not_ready_reason.clone(),
             degraded: status.degraded.clone(),
-            standing: standing(status),
+            standing: standing::counted(status),
             uptime_ms: status.uptime_ms,
             interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
             nodes: status.nodes,
@@ -236,7 +236,7 @@ fn link_row(link: &v1::LinkView) -> LinkRow {
         unknown_share: unknown_part(link),
         top: top_in_words(link),
         load: busier_load(link),
-        whose: [false, true].map(|is_short| whose(link, is_short)),
+        whose: Called::ALL.map(|called| whose(link, called)),
         users_reason: link.users_reason.clone(),
         top_user: top.map(|user| user.application_id.clone()),
     }

@@ -6,6 +6,8 @@ use super::text::{self, Pane};
 
 /// Rows that links and applications have before anything else gets lines.
 const ROWS_FIRST: usize = 5;
+/// Lines of a table that are no rows.
+const TITLE: usize = 2;
 /// Who gets a line first, by the order of [`text::panes`]: applications, links, whether hints were followed.
 const ORDER: [usize; 3] = [1, 0, 2];
 
@@ -27,7 +29,12 @@ impl Panes {
     /// Lines for so many lines and columns; of each table no more than `rows` rows.
     pub(super) fn lines(&mut self, frame: &Frame, (height, width): (usize, usize), rows: usize) -> Vec<String> {
         let mut lines = text::head(frame, width);
-        let panes = text::panes(frame, width);
+        let mut panes = text::panes(frame, width);
+        let of_first = |pane: &Pane| pane.rows.len().min(rows).min(ROWS_FIRST);
+        let first = lines.len() + TITLE * panes.len() + panes.iter().take(2).map(of_first).sum::<usize>();
+        if panes.len() > 2 && height <= first {
+            panes.pop(); // without a row it says nothing
+        }
         self.chosen %= panes.len();
         let wanted: Vec<usize> = panes.iter().map(|pane| pane.rows.len().min(rows)).collect();
         let titles: usize = panes.iter().map(|pane| 1 + usize::from(pane.header.is_some())).sum();

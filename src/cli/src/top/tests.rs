@@ -109,7 +109,12 @@ fn a_terminal_of_24_lines_has_five_rows_of_links_and_of_applications() {
     for title in ["> links: 1 to 5 of 50, by load", "  applications: 1 to 5 of 44, by", "were hints followed: "] {
         assert_eq!(rows_with(&lines, title).len(), 1, "{title}: {lines:#?}");
     }
-    assert!(lines[0].contains("ready, 1 warning: link edge-01--core-1 failed 41 s ago"), "{lines:#?}");
+    assert!(lines[0].contains("ready, 1 warning (hintctl doctor), up"), "{lines:#?}");
+    assert!(lines[4].starts_with("1 link DOWN: edge-01--core-1 for 41 s, since 05:30:10 UTC"), "{lines:#?}");
+    // On fewer lines hints give way, and then links.
+    let few = panes.lines(&frame(), (18, 80), 10);
+    assert!(few.len() <= 18 && rows_with(&few, "were hints followed").is_empty(), "{few:#?}");
+    assert!(few.iter().filter(|line| line.starts_with("application_")).count() >= 4, "{few:#?}");
 }
 
 #[test]
@@ -138,6 +143,11 @@ fn who_sends_a_few_percent_of_a_link_is_not_named_without_saying_how_much_nobody
     let words = |line: &String| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let row = words(rows_with(&lines, "edge-03--core-1  97 %")[0]);
     assert_eq!(row, "edge-03--core-1 97 % a>b 10 Gbit/s unknown 94 %, …1700000000000_0007 6 %");
+    let narrower = text::lines(&frame, 70);
+    assert!(
+        words(rows_with(&narrower, "edge-03--core-1  97 %")[0]).ends_with("unknown 94 %, …_0007 6 %"),
+        "{narrower:#?}"
+    );
     let wider = text::lines(&frame, 100);
     assert!(words(rows_with(&wider, "edge-03--core-1  97 %")[0]).contains(&id(7)), "the whole ID, where it has room");
     let link = &frame.links[0];

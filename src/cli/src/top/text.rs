@@ -74,13 +74,13 @@ pub(super) fn panes(frame: &Frame, width: usize) -> Vec<Pane> {
 fn links_table(links: &[LinkRow], width: usize) -> String {
     let header = ["link", "from a to b", "", "from b to a", "", "capacity", "load from", "largest user"];
     let whole = || output::table(header, 8, links.iter().map(link));
-    let narrow = |is_short: usize| {
+    let narrow = |called: usize| {
         let row = |row: &LinkRow| {
-            [row.id.clone(), row.load.clone(), output::rate(row.bits_per_s as f64), row.whose[is_short].clone()]
+            [row.id.clone(), row.load.clone(), output::rate(row.bits_per_s as f64), row.whose[called].clone()]
         };
         output::table(["link", "load", "capacity", "whose load"], 4, links.iter().map(row))
     };
-    first_that_fits(width, &[&whole, &|| narrow(0), &|| narrow(1)])
+    first_that_fits(width, &[&whole, &|| narrow(0), &|| narrow(1), &|| narrow(2)])
 }
 
 fn applications_table(applications: &[ApplicationRow], width: usize) -> String {
@@ -92,7 +92,11 @@ fn applications_table(applications: &[ApplicationRow], width: usize) -> String {
         let rows = rows.map(|[id, link, load, sends, leases, ..]| [id, link, load, sends, leases]);
         output::table(["application", "busiest link", "its load", "sends there", "leases"], 2, rows)
     };
-    first_that_fits(width, &[&whole, &narrow])
+    let narrower = || {
+        let rows = applications.iter().map(application).map(|[id, link, load, sends, ..]| [id, link, load, sends]);
+        output::table(["application", "busiest link", "its load", "sends there"], 2, rows)
+    };
+    first_that_fits(width, &[&whole, &narrow, &narrower])
 }
 
 fn queues_table(queues: &[QueueRow], width: usize) -> String {
@@ -197,7 +201,7 @@ fn application(row: &ApplicationRow) -> [String; 9] {
     [
         row.application_id.clone(),
         or_none(row.busiest_link.clone()),
-        or_none(row.busiest_share.map(|share| format!("{mark}{} %{way}", digits(share * 100.0)))),
+        or_none(row.busiest_share.map(|share| format!("{mark}{}{way}", output::percent(share)))),
         or_none(row.busiest_bits_per_s.map(|rate| marked_load(v1::LoadSource::Modelled, rate))),
         row.leases.to_string(),
         row.attempt.to_string(),
