@@ -507,7 +507,7 @@ mod tests {
             ..wrong.clone()
         };
         let text = links_text(std::slice::from_ref(&full), 1, false);
-        let whose = "application_1_0001 1.2 GB a>b (~2.5 Gbit/s, above measured), 1 more, unknown 340 Mbit/s a>b (no flow: files read or written, or others)";
+        let whose = "application_1_0001 1.2 GB a>b (~2.5 Gbit/s, above measured), 1 more (-o wide), unknown 340 Mbit/s a>b (no flow: files read or written, or others)";
         assert!(text.contains(whose) && !text.contains("application_1_0002"), "{text}");
         let text = link_text(&full);
         assert!(
@@ -524,6 +524,79 @@ mod tests {
         let alone = v1::LinkView { users: vec![], users_total: 0, users_reason: "others".into(), ..wrong };
         assert!(links_text(std::slice::from_ref(&alone), 1, false).contains("others, unknown to hintd"));
         assert!(link_text(&alone).ends_with("users: others, unknown to hintd"), "{}", link_text(&alone));
+    }
+
+    #[test]
+    fn above_measured_stands_at_the_direction_in_which_it_is_so() {
+        // 9 Gbit/s are measured one way and 0.4 the other; the user sends 1 and 2.5.
+        let user = v1::LinkUser {
+            application_id: "application_1700000000000_0007".into(),
+            above_measured: true,
+            a_to_b_bits_per_s: 1_000_000_000,
+            b_to_a_bits_per_s: 2_500_000_000,
+            a_to_b_bytes: 3_000_000_000,
+            b_to_a_bytes: 4_000_000_000,
+            fills: true,
+            ..v1::LinkUser::default()
+        };
+        let both = v1::LinkFullness { a_to_b_full: true, b_to_a_full: true, ..v1::LinkFullness::default() };
+        let link = v1::LinkView {
+            load_source: v1::LoadSource::Measured.into(),
+            a_to_b_bits_per_s: 9_000_000_000,
+            b_to_a_bits_per_s: 400_000_000,
+            users: vec![user],
+            users_total: 1,
+            fullness: Some(both),
+            ..link()
+        };
+        let row = links_text(std::slice::from_ref(&link), 1, false);
+        assert!(row.contains("3 GB a>b (~1 Gbit/s) + 4 GB b>a (~2.5 Gbit/s, above measured)"), "{row}");
+        let rows: Vec<String> = link_text(&link).lines().map(str::to_owned).collect();
+        let row = rows.iter().find(|row| row.starts_with("application_")).unwrap();
+        assert!(row.contains("~1 Gbit/s  ") && row.ends_with("~2.5 Gbit/s !"), "{rows:#?}");
+        // Without their bytes, as a daemon of before told them.
+        let bare = v1::LinkUser { a_to_b_bytes: 0, b_to_a_bytes: 0, ..link.users[0].clone() };
+        let row = links_text(&[v1::LinkView { users: vec![bare], ..link.clone() }], 1, false);
+        assert!(row.contains("~1 Gbit/s a>b + ~2.5 Gbit/s b>a (above measured)"), "{row}");
+        let none = v1::LinkUser { above_measured: false, ..link.users[0].clone() };
+        assert!(!links_text(&[v1::LinkView { users: vec![none], ..link }], 1, false).contains("above"));
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_the_busier_direction_and_whose_it_is_and_wide_names_all_users() {
+        let user = |id: u32, rate: u64, fills| v1::LinkUser {
+            application_id: format!("application_1700000000000_{id:04}"),
+            bits_per_s: rate,
+            b_to_a_bits_per_s: rate,
+            b_to_a_bytes: rate,
+            fills,
+            ..v1::LinkUser::default()
+        };
+        let back = v1::LinkFullness { b_to_a_full: true, b_to_a_unknown: true, ..v1::LinkFullness::default() };
+        let link = v1::LinkView {
+            id: "edge-03--core-1".into(),
+            load_source: v1::LoadSource::Measured.into(),
+            a_to_b_bits_per_s: 1_000_000_000,
+            b_to_a_bits_per_s: 9_700_000_000,
+            b_to_a_unaccounted_bits_per_s: 8_730_000_000,
+            users: vec![user(7, 582_000_000, true), user(9, 1_000, false)],
+            users_total: 2,
+            fullness: Some(back),
+            ..link()
+        };
+        let shown = |columns, wide| {
+            output::list(columns, wide, || links_text(std::slice::from_ref(&link), 1, wide))
+        };
+        let narrow = shown(80, false);
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        let row = "edge-03--core-1 97 % b>a 10 Gbit/s unknown 90 %, …1700000000000_0007 6 %, 1 more";
+        assert!(words(&narrow).contains(row), "{narrow}");
+        let whole = shown(width::ANY, false);
+        assert!(whole.contains("10 % a>b, 97 % b>a") && whole.contains("1 more (-o wide)"), "{whole}");
+        let wide = shown(80, true);
+        assert!(wide.contains("_0007 582 MB b>a") && wide.contains("_0009 1 kB b>a"), "{wide}");
+        assert!(!wide.contains(" more"), "{wide}");
     }
 
     #[test]
