@@ -584,9 +584,7 @@ mod tests {
             fullness: Some(back),
             ..link()
         };
-        let shown = |columns, wide| {
-            output::list(columns, wide, || links_text(std::slice::from_ref(&link), 1, wide))
-        };
+        let shown = |columns, wide| output::list(columns, wide, || links_text(std::slice::from_ref(&link), 1, wide));
         let narrow = shown(80, false);
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");

@@ -8,8 +8,10 @@ use super::text::{self, Pane};
 const ROWS_FIRST: usize = 5;
 /// Lines of a table that are no rows.
 const TITLE: usize = 2;
-/// Who gets a line first, by the order of [`text::panes`]: applications, links, whether hints were followed.
-const ORDER: [usize; 3] = [1, 0, 2];
+/// Who gets a line first, by the order of [`text::panes`]: applications, then links.
+const ORDER: [usize; 2] = [1, 0];
+/// The same once these have their first rows: whether hints were followed.
+const ORDER_THEN: [usize; 3] = [2, 1, 0];
 
 /// Which table scrolls, and how far each has.
 #[derive(Debug, Default)]
@@ -70,16 +72,11 @@ impl Panes {
 fn share(wanted: &[usize], room: usize) -> Vec<usize> {
     let mut given = vec![0; wanted.len()];
     let mut left = room;
-    for first in [true, false] {
-        let most = |at: usize| match (first, at) {
-            (false, _) => wanted[at],
-            (true, 2..) => 0,
-            (true, _) => wanted[at].min(ROWS_FIRST),
-        };
+    for (order, most) in [(&ORDER[..], ROWS_FIRST), (&ORDER_THEN[..], usize::MAX)] {
         loop {
             let before = left;
-            for at in ORDER.into_iter().filter(|at| *at < wanted.len()) {
-                if left > 0 && given[at] < most(at) {
+            for &at in order.iter().filter(|at| **at < wanted.len()) {
+                if left > 0 && given[at] < wanted[at].min(most) {
                     given[at] += 1;
                     left -= 1;
                 }
