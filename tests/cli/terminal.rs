@@ -221,8 +221,8 @@ fn what_is_printed_fits_the_terminal_and_in_a_pipe_what_columns_says() {
         let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
         for args in [&["doctor", "--all"][..], &["status", "--live"], &["links"], &["top", "--once", "--every", "0.1"]]
         {
-            let (whole, narrow) = (call(None, args), call(Some("60"), args));
-            assert!(widest(&narrow) <= 60, "{args:?}: {narrow}");
+            let (whole, narrow) = (call(None, args), call(Some("80"), args));
+            assert!(widest(&narrow) <= 80, "{args:?}: {narrow}");
             assert!(!whole.contains('…') && !whole.contains("left off: "), "{args:?}: {whole}");
         }
         assert!(widest(&call(None, &["doctor", "--all"])) > 100);
