@@ -1,7 +1,8 @@
 //! Text for a width: tables whose columns fit, and prose that is broken between words.
 //!
 //! A table that is too wide first has its long texts shortened (the last column's are broken into lines instead), then its last
-//! columns left off: what says most stands first. Below stands which, and where they are to be had.
+//! columns left off: what says most stands first. What rows are sorted by stays, and whose they are. Below stands which were left
+//! off, and where they are to be had.
 
 use super::width;
 use comfy_table::{CellAlignment, Table, presets};
@@ -14,6 +15,8 @@ const SHORTEST: usize = 8;
 const LEAST_COLUMNS: usize = 2;
 /// Blanks between columns.
 const GAP: usize = 2;
+/// A column that stays for as long as another can go: whose the row is.
+const WHOSE: &str = "application";
 /// Where lines go on below a value, if it begins before this column.
 const HANG: usize = 40;
 
@@ -151,7 +154,7 @@ impl Column {
         Self {
             width: cells().map(length).max().unwrap_or(0).max(length(name)),
             is_words: cells().any(|cell| length(cell) > SHORT && cell.contains(' ')),
-            is_wanted: width::is_kept(name),
+            is_wanted: width::is_kept(name) || name == WHOSE,
         }
     }
 
@@ -228,6 +231,12 @@ mod tests {
             table(&["a", "b", "gain"], 2, &rows)
         });
         assert!(sorted.contains("3 %") && sorted.contains("left off: b") && widest(&sorted) <= 40, "{sorted}");
+        let rows = cells(&[&["0960749575d3025c40960749575d3025", "2026-11-28 13:43:18 UTC", ID, "joint", "3 %"]]);
+        let sorted = fitted(80, "", || {
+            width::keep("gain");
+            table(&["decision", "at", "application", "policy", "gain"], 4, &rows)
+        });
+        assert!(sorted.contains(ID) && sorted.contains("left off: at, policy"), "{sorted}");
     }
 
     #[test]
