@@ -50,6 +50,7 @@ impl Terminal {
         command
             .args(args)
             .env_remove("NO_COLOR")
+            .env_remove("COLUMNS")
             .env("TERM", "xterm")
             .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
         command.stdin(side()).stdout(side()).stderr(Stdio::piped()).spawn().unwrap()
@@ -205,5 +206,33 @@ fn q_ends_it_and_what_wants_a_look_is_in_color_unless_no_color_says_otherwise() 
         until("it is printed", || plain.said().contains("NOT READY"));
         assert!(!plain.said().contains('\x1b'), "{:?}", plain.said());
         assert_refused(&["--admin-socket", socket, "status", "--watch"], &["there is no terminal"]);
+    });
+}
+
+#[test]
+fn what_is_printed_fits_the_terminal_and_in_a_pipe_what_columns_says() {
+    with_daemon(|socket| {
+        let call = |columns: Option<&str>, args: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+            command.args(["--admin-socket", socket]).args(args).env_remove("COLUMNS");
+            command.envs(columns.map(|columns| ("COLUMNS", columns)));
+            String::from_utf8(command.output().unwrap().stdout).unwrap()
+        };
+        let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        for args in [&["doctor", "--all"][..], &["status", "--live"], &["links"], &["top", "--once", "--every", "0.1"]]
+        {
+            let (whole, narrow) = (call(None, args), call(Some("80"), args));
+            assert!(widest(&narrow) <= 80, "{args:?}: {narrow}");
+            assert!(!whole.contains('…') && !whole.contains("left off: "), "{args:?}: {whole}");
+        }
+        assert!(widest(&call(None, &["doctor", "--all"])) > 100);
+        let few = call(None, &["doctor"]);
+        assert!(!few.contains("\nok ") && few.contains("--all shows them"), "{few}");
+        // A terminal that does not say how wide it is has 80 columns.
+        let terminal = Terminal::new();
+        assert_eq!(terminal.run(&["--admin-socket", socket, "doctor"]).wait().unwrap().code(), Some(1));
+        until("it is printed", || terminal.said().contains("not checked (--all"));
+        let said = terminal.said().replace("\x1b[31m", "").replace("\x1b[33m", "").replace("\x1b[0m", "");
+        assert!(widest(&said.replace('\r', "")) <= 80, "{said}");
     });
 }

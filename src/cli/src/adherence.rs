@@ -13,25 +13,23 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
     }
     let rows = views.iter().map(|view| {
         let all = hinted(view);
-        let whose = [view.policy.clone(), view.queue.clone(), mode(view.mode()).to_owned()];
-        let [policy, queue, mode] = whose;
         [
-            policy,
-            queue,
-            mode,
-            reasons(&view.misses),
+            view.queue.clone(),
             view.decisions.to_string(),
             share(view.on_host, all),
             share(view.in_rack, all),
             share(view.elsewhere, all),
             share(view.never, all),
+            reasons(&view.misses),
+            mode(view.mode()).to_owned(),
+            view.policy.clone(),
         ]
     });
     let header =
-        ["policy", "queue", "mode", "not on its host because", "decisions", "on host", "in rack", "elsewhere", "never"];
+        ["queue", "decisions", "on host", "in rack", "elsewhere", "never", "not on its host because", "mode", "policy"];
     let mut lines = vec![
         format!("whether hints were followed, of decisions that are settled; {watched} are watched still"),
-        output::table(header, 4, rows),
+        output::table(header, 1, rows),
     ];
     if views.iter().any(|view| view.mode() == v1::Mode::Shadow) {
         lines.push(
@@ -42,20 +40,20 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
     let costs: Vec<[String; 10]> = views.iter().flat_map(cost_rows).collect();
     if !costs.is_empty() {
         let header = [
-            "policy",
             "queue",
-            "mode",
             "cost",
-            "decisions",
             "hinted",
             "realised",
             "expected gain",
             "realised gain",
             "potential saving",
+            "decisions",
+            "mode",
+            "policy",
         ];
-        lines.push(format!("\n{}", output::table(header, 4, costs)));
+        lines.push(format!("\n{}", output::table(header, 2, costs)));
         lines.push(
-            "gains: share of the default placement's cost that is saved; potential saving: share of the real cost that\n\
+            "gains: share of the default placement's cost that is saved; potential saving: share of the real cost that \
              following every hint would have saved"
                 .to_owned(),
         );
@@ -249,10 +247,9 @@ pub fn gains_note(views: &[v1::AdherenceView]) -> String {
 fn cost_rows(view: &v1::AdherenceView) -> Vec<[String; 10]> {
     let row = |cost: &str, decisions: u64, values: [String; 5]| {
         let [hinted, realised, expected, gained, followed] = values;
-        let mode = mode(view.mode()).to_owned();
-        let whose = [view.policy.clone(), view.queue.clone(), mode, cost.to_owned(), decisions.to_string()];
-        let [policy, queue, mode, cost, decisions] = whose;
-        [policy, queue, mode, cost, decisions, hinted, realised, expected, gained, followed]
+        let (queue, policy, mode) = (view.queue.clone(), view.policy.clone(), mode(view.mode()).to_owned());
+        let (cost, decisions) = (cost.to_owned(), decisions.to_string());
+        [queue, cost, hinted, realised, expected, gained, followed, decisions, mode, policy]
     };
     let term = |term: &v1::TermAdherence| {
         let value = |value: f64| output::in_units(&term.term, value);

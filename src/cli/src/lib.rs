@@ -3,6 +3,7 @@
 //! # Invariants
 //! - With `--json` standard output is one JSON document (of `watch` one a line) and nothing else; progress goes to standard error.
 //! - Exit code 0: done; 1: the work failed; 2: bad usage or bad input, naming file, line or field.
+//! - Words for people fit the terminal's columns, or those of COLUMNS; in a pipe without COLUMNS nothing is cut (`width`, `layout`).
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)] // an edge: clocks, files and sockets are its work
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr))] // a test that panics is a test that fails
@@ -39,6 +40,7 @@ pub mod holdout;
 mod in_short;
 mod interrupt;
 pub mod latency;
+mod layout;
 pub mod links;
 pub mod lists;
 pub mod log_level;
@@ -63,12 +65,14 @@ pub mod replicas;
 pub mod reproduce;
 pub mod request;
 mod screen;
+mod scroll;
 mod secret;
 pub mod servers;
 pub mod shell;
 pub mod simulate;
 pub mod solve;
 mod sorting;
+mod standing;
 mod summary;
 pub mod top;
 pub mod topology;
@@ -77,6 +81,7 @@ mod turn;
 pub mod view;
 pub mod watch;
 mod why_not;
+mod width;
 pub mod worth;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};

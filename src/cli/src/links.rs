@@ -12,6 +12,7 @@ use super::moments;
 use super::output::{self, Output};
 use super::sorting::{Cell, Column, SortArgs};
 use super::view::{Format, ViewArgs, not_empty};
+use super::width;
 use clap::Args;
 use hintd::findings::outage;
 use hintd_client::AdminClient;
@@ -19,11 +20,11 @@ use hintd_client::view::load_source;
 use hintd_client::wire::v1;
 use one::link_text;
 use tonic::{Code, Status};
-use words::{OLD_MS, WAYS, mark};
 pub(super) use words::{
-    fills, is_measured, load_from, marked_load, measured_now, named_down, no_users, share, unknown, unknown_rates,
-    user_text,
+    Called, above_measured, busier, busier_load, fills, is_measured, largest, load_from, marked_load, measured_now,
+    named_down, no_users, part, rates_of, share, unknown, unknown_part, user_text, whose,
 };
+use words::{OLD_MS, WAYS, mark};
 
 /// Which links.
 #[derive(Debug, Args)]
@@ -37,10 +38,11 @@ pub(super) use words::{
     was measured in the last 15 s first, then the rest. Pairs of tasks whose bytes are not known, or are 0, load no link. Users\n\
     are always modelled: the link is measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user\n\
     above what is measured does not send yet, or no longer, or the model is wrong there. Users come by the bytes of their flows\n\
-    in the direction that is more loaded, and the table names only those that send that way. Unknown is what is\n\
-    measured and is nobody's flow, mostly files: maps that read blocks of other hosts, and replicas that are written; else who did\n\
-    not ask for hints. Flows are where task events say that\n\
-    containers came, and until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
+    in the direction that is more loaded, and the table names only those that send that way; -o wide names all. On a terminal\n\
+    without room for it, a row has the direction that is more loaded, and whose that load is: the largest user and its part, and\n\
+    what is unknown; >100 % is above what is measured. Unknown is what is measured and is nobody's flow, mostly files: maps that\n\
+    read blocks of other hosts, and replicas that are written; else who did not ask for hints. Flows are where task events say\n\
+    that containers came, and until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
     stock MapReduce, are told by the bytes of earlier runs, on hosts' links and racks' uplinks; what is measured and not of\n\
     flows is divided among them.\n\n\
     Of a link that is down hintctl links ID names the applications whose routes it carried when it went down, and whether these\n\
@@ -60,7 +62,7 @@ pub struct LinksArgs {
     /// Show at most LIMIT; 0: all
     #[arg(long, default_value_t = 0)]
     limit: u32,
-    /// Users named of each link, greatest first; 0: all [default: 3; with --link or --json all]
+    /// Users named of each link, greatest first; 0: all [default: 3; with --link, --json or -o wide all]
     #[arg(long)]
     users: Option<u32>,
     #[command(flatten)]
@@ -77,9 +79,9 @@ const USERS_SHOWN: u32 = 3;
 /// # Errors
 /// [`Failure`] where no daemon answers, or it has no such link.
 pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let script = matches!(args.view.format(output)?, Format::Json | Format::Yaml);
+    let is_table = args.view.format(output)? == Format::Table;
     let link = args.id.as_ref().or(args.link.as_ref());
-    let every = script || link.is_some();
+    let every = !is_table || link.is_some();
     let order = args.sort.of(LINK_COLUMNS, args.limit)?;
     let request = v1::LinksRequest {
         down_only: args.down,
@@ -174,15 +176,7 @@ fn state_since(link: &v1::LinkView) -> String {
 }
 
 fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
-    let table = if wide {
-        wide_table(links)
-    } else {
-        let row = |link: &v1::LinkView| {
-            let capacity = output::rate(link.bits_per_s as f64);
-            [link.id.clone(), state_since(link), loads(link), capacity, users_line(link)]
-        };
-        output::table(LINK_HEADER, LINK_HEADER.len(), links.iter().map(row))
-    };
+    let table = if wide { wide_table(links) } else { table(links) };
     let measured = links.iter().filter(|link| is_measured(link)).count();
     let kinds = match (measured, links.len() - measured) {
         (_, 0) => String::new(),
@@ -190,6 +184,30 @@ fn links_text(links: &[v1::LinkView], total: u32, wide: bool) -> String {
         (measured, modelled) => format!("; {measured} loads are measured, {modelled} modelled (~)"),
     };
     format!("{table}\n{} of {total} links{kinds}", links.len())
+}
+
+/// Where there is no room for all of it, the direction that is more loaded and whose that load is.
+fn table(links: &[v1::LinkView]) -> String {
+    let capacity = |link: &v1::LinkView| output::rate(link.bits_per_s as f64);
+    let row = |link: &v1::LinkView| [link.id.clone(), state_since(link), loads(link), capacity(link), users_line(link)];
+    let (whole, _) = width::within(width::ANY, || output::table(LINK_HEADER, LINK_HEADER.len(), links.iter().map(row)));
+    if fits(&whole) {
+        return whole;
+    }
+    let of = |called: Called| {
+        let whose = |link: &v1::LinkView| match down_line(link) {
+            line if line.is_empty() => whose(link, called),
+            line => line,
+        };
+        let row = |link: &v1::LinkView| [link.id.clone(), busier_load(link), capacity(link), whose(link)];
+        output::table(["link", "load", "capacity", "whose load"], 4, links.iter().map(row))
+    };
+    let (named, _) = width::within(width::ANY, || of(Called::Whole));
+    if fits(&named) { named } else { of(Called::Number) }
+}
+
+fn fits(table: &str) -> bool {
+    table.lines().all(|line| line.chars().count() <= width::in_force())
 }
 
 fn wide_table(links: &[v1::LinkView]) -> String {
@@ -204,7 +222,7 @@ fn wide_table(links: &[v1::LinkView]) -> String {
             link.down_by.clone(),
             link.a.clone(),
             link.b.clone(),
-            users_line(link),
+            all_users_line(link),
             load_from(link.load_source(), link.load_age_ms),
             output::rate(link.bits_per_s as f64),
             marked_load(link.load_source(), link.a_to_b_bits_per_s),
@@ -287,10 +305,26 @@ fn sending_line(link: &v1::LinkView) -> String {
         link.users.iter().filter(|user| fills(link, user)).map(|user| user_text(link, user)).collect();
     let more = (link.users_total as usize).saturating_sub(named.len());
     if more > 0 {
-        named.push(format!("{more} more"));
+        named.push(format!("{more} more (-o wide)"));
     }
     named.extend(unknown(link));
     if named.is_empty() { no_users(&link.users_reason).to_owned() } else { named.join(", ") }
+}
+
+/// Users named of each link where all of a list is shown.
+const USERS_WIDE: usize = 16;
+
+/// With those as well who have no part worth being named in what fills the link.
+fn all_users_line(link: &v1::LinkView) -> String {
+    let down = down_line(link);
+    if !down.is_empty() {
+        return down;
+    }
+    let named = link.users.iter().take(USERS_WIDE).map(|user| user_text(link, user));
+    let more = (link.users_total as usize).saturating_sub(named.len());
+    let more = (more > 0).then(|| format!("{more} more (hintctl links ID)"));
+    let told: Vec<String> = named.chain(unknown(link)).chain(more).collect();
+    if told.is_empty() { no_users(&link.users_reason).to_owned() } else { told.join(", ") }
 }
 
 #[cfg(test)]
@@ -473,7 +507,7 @@ mod tests {
             ..wrong.clone()
         };
         let text = links_text(std::slice::from_ref(&full), 1, false);
-        let whose = "application_1_0001 1.2 GB a>b (~2.5 Gbit/s, above measured), 1 more, unknown 340 Mbit/s a>b (no flow: files read or written, or others)";
+        let whose = "application_1_0001 1.2 GB a>b (~2.5 Gbit/s, above measured), 1 more (-o wide), unknown 340 Mbit/s a>b (no flow: files read or written, or others)";
         assert!(text.contains(whose) && !text.contains("application_1_0002"), "{text}");
         let text = link_text(&full);
         assert!(
@@ -490,6 +524,77 @@ mod tests {
         let alone = v1::LinkView { users: vec![], users_total: 0, users_reason: "others".into(), ..wrong };
         assert!(links_text(std::slice::from_ref(&alone), 1, false).contains("others, unknown to hintd"));
         assert!(link_text(&alone).ends_with("users: others, unknown to hintd"), "{}", link_text(&alone));
+    }
+
+    #[test]
+    fn above_measured_stands_at_the_direction_in_which_it_is_so() {
+        // 9 Gbit/s are measured one way and 0.4 the other; the user sends 1 and 2.5.
+        let user = v1::LinkUser {
+            application_id: "application_1700000000000_0007".into(),
+            above_measured: true,
+            a_to_b_bits_per_s: 1_000_000_000,
+            b_to_a_bits_per_s: 2_500_000_000,
+            a_to_b_bytes: 3_000_000_000,
+            b_to_a_bytes: 4_000_000_000,
+            fills: true,
+            ..v1::LinkUser::default()
+        };
+        let both = v1::LinkFullness { a_to_b_full: true, b_to_a_full: true, ..v1::LinkFullness::default() };
+        let link = v1::LinkView {
+            load_source: v1::LoadSource::Measured.into(),
+            a_to_b_bits_per_s: 9_000_000_000,
+            b_to_a_bits_per_s: 400_000_000,
+            users: vec![user],
+            users_total: 1,
+            fullness: Some(both),
+            ..link()
+        };
+        let row = links_text(std::slice::from_ref(&link), 1, false);
+        assert!(row.contains("3 GB a>b (~1 Gbit/s) + 4 GB b>a (~2.5 Gbit/s, above measured)"), "{row}");
+        let rows: Vec<String> = link_text(&link).lines().map(str::to_owned).collect();
+        let row = rows.iter().find(|row| row.starts_with("application_")).unwrap();
+        assert!(row.contains("~1 Gbit/s  ") && row.ends_with("~2.5 Gbit/s !"), "{rows:#?}");
+        // Without their bytes, as a daemon of before told them.
+        let bare = v1::LinkUser { a_to_b_bytes: 0, b_to_a_bytes: 0, ..link.users[0].clone() };
+        let row = links_text(&[v1::LinkView { users: vec![bare], ..link.clone() }], 1, false);
+        assert!(row.contains("~1 Gbit/s a>b + ~2.5 Gbit/s b>a (above measured)"), "{row}");
+        let none = v1::LinkUser { above_measured: false, ..link.users[0].clone() };
+        assert!(!links_text(&[v1::LinkView { users: vec![none], ..link }], 1, false).contains("above"));
+    }
+
+    #[test]
+    fn a_narrow_terminal_has_the_busier_direction_and_whose_it_is_and_wide_names_all_users() {
+        let user = |id: u32, rate: u64, fills| v1::LinkUser {
+            application_id: format!("application_1700000000000_{id:04}"),
+            bits_per_s: rate,
+            b_to_a_bits_per_s: rate,
+            b_to_a_bytes: rate,
+            fills,
+            ..v1::LinkUser::default()
+        };
+        let back = v1::LinkFullness { b_to_a_full: true, b_to_a_unknown: true, ..v1::LinkFullness::default() };
+        let link = v1::LinkView {
+            id: "edge-03--core-1".into(),
+            load_source: v1::LoadSource::Measured.into(),
+            a_to_b_bits_per_s: 1_000_000_000,
+            b_to_a_bits_per_s: 9_700_000_000,
+            b_to_a_unaccounted_bits_per_s: 8_730_000_000,
+            users: vec![user(7, 582_000_000, true), user(9, 1_000, false)],
+            users_total: 2,
+            fullness: Some(back),
+            ..link()
+        };
+        let shown = |columns, wide| output::list(columns, wide, || links_text(std::slice::from_ref(&link), 1, wide));
+        let narrow = shown(80, false);
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        let row = "edge-03--core-1 97 % b>a 10 Gbit/s unknown 90 %, …1700000000000_0007 6 %, 1 more";
+        assert!(words(&narrow).contains(row), "{narrow}");
+        let whole = shown(width::ANY, false);
+        assert!(whole.contains("10 % a>b, 97 % b>a") && whole.contains("1 more (-o wide)"), "{whole}");
+        let wide = shown(80, true);
+        assert!(wide.contains("_0007 582 MB b>a") && wide.contains("_0009 1 kB b>a"), "{wide}");
+        assert!(!wide.contains(" more"), "{wide}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::plan::kept;
 use super::printable::one_line;
 use super::servers;
 use super::sorting::{Column, SortArgs};
+use super::standing;
 use super::view::{ViewArgs, not_empty};
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
@@ -89,7 +90,7 @@ pub struct StatusArgs {
 /// [`Failure`] where no daemon answers, or it is not ready, unless only that it is live was asked.
 pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let ask = async |mut admin: hintd_client::AdminClient| admin.status(v1::StatusRequest {}).await;
-    let status = args.view.show(daemon, output, ask, |status, _| status_text(status))?;
+    let status = args.view.show(daemon, output, ask, status_text)?;
     match status.ready || args.live {
         true => Ok(()),
         false => Err(Failure::work(format!("not ready: {}", one_line(&status.not_ready_reason)))),
@@ -279,12 +280,8 @@ pub fn calibrate(args: &CalibrateArgs, daemon: &DaemonArgs, output: Output) -> R
     })
 }
 
-fn status_text(status: &v1::StatusResponse) -> String {
-    let ready = match (status.ready, &status.degraded[..]) {
-        (false, _) => format!("NOT READY: {}", status.not_ready_reason),
-        (true, []) => "ready".to_owned(),
-        (true, without) => format!("ready, DEGRADED: {}", without.join(" ")),
-    };
+fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
+    let ready = standing::named(status);
     let ms = |ms: u64| output::seconds(ms as f64 / 1e3);
     let mut lines = vec![output::pairs(&[
         ("hintd", format!("{}, {ready}, up {}", status.version, ms(status.uptime_ms))),
@@ -339,14 +336,26 @@ fn status_text(status: &v1::StatusResponse) -> String {
     if !status.refused.is_empty() {
         lines.push(format!("\n{}", refused_table(&status.refused)));
     }
-    let rows = status.counters.iter().map(|(name, count)| [name.clone(), count.to_string()]);
-    lines.push(format!("\n{}", output::table(["counter", "since start"], 1, rows)));
+    lines.push(format!("\n{}", counters_table(status, wide)));
     if status.unknown_names_total > 0 {
         let names = status.unknown_names.join(" ");
         lines.push(format!("\n{} names that no node claims: {names}", status.unknown_names_total));
     }
     lines.extend(status.notices.iter().map(|notice| format!("\nNOTICE: {notice}")));
     lines.join("\n")
+}
+
+/// What was counted; with `wide` also what never happened, such as items of feeds that this cluster does not have.
+fn counters_table(status: &v1::StatusResponse, wide: bool) -> String {
+    let counted = status.counters.iter().filter(|(_, count)| wide || **count > 0);
+    let rows: Vec<_> = counted.map(|(name, count)| [name.clone(), count.to_string()]).collect();
+    let zero = status.counters.len() - rows.len();
+    let table = output::table(["counter", "since start"], 1, rows);
+    match zero {
+        0 => table,
+        1 => format!("{table}\n1 other counter is 0 (-o wide)"),
+        zero => format!("{table}\n{zero} other counters are 0 (-o wide)"),
+    }
 }
 
 /// When each source was heard.

@@ -4,8 +4,9 @@ pub use hintd::findings::quantities::{age, bytes, digits, percent, rate, seconds
 
 use super::colors;
 use super::failure::Failure;
+use super::layout;
 use super::printable::{one_line, one_line_strings, printable, printable_json};
-use comfy_table::{CellAlignment, Table, presets};
+use super::width;
 use hintd_client::view;
 use prost::{Message, Name};
 use serde::Serialize;
@@ -49,7 +50,17 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A command's output.
+/// Where columns are that a table had no room for.
+const ELSEWHERE: &str = "a wider terminal has them, and a pipe";
+const IN_WIDE: &str = "-o wide has them";
+
+/// A list as it is shown in so many columns; with `is_wide` all of it, however wide it is.
+#[must_use]
+pub fn list(columns: usize, is_wide: bool, make: impl FnOnce() -> String) -> String {
+    layout::fitted(if is_wide { width::ANY } else { columns }, IN_WIDE, make)
+}
+
+/// A command's output. Tables fit the terminal, or what COLUMNS says, and prose is broken between words there.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     json: bool,
@@ -73,7 +84,7 @@ impl Output {
     /// # Errors
     /// If standard output can't be written, other than closed by its reader.
     pub fn result(self, document: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        if self.json { self.document(document) } else { self.text(&text()) }
+        if self.json { self.document(document) } else { self.text(text) }
     }
 
     /// The command's result, of which scripts get the keys in alphabetical order.
@@ -81,7 +92,7 @@ impl Output {
     /// # Errors
     /// As [`Output::result`].
     pub fn sorted(self, document: &impl Serialize, text: impl FnOnce() -> String) -> Result<(), Failure> {
-        if self.json { self.document(&sorted(document)?) } else { self.text(&text()) }
+        if self.json { self.document(&sorted(document)?) } else { self.text(text) }
     }
 
     /// A daemon's answer: the document for scripts; for people what `text` makes of it, of which no string can pretend to
@@ -112,7 +123,23 @@ impl Output {
     /// # Errors
     /// As [`Output::result`].
     pub fn line(self, line: &str) -> Result<(), Failure> {
-        if self.json { Ok(()) } else { self.text(line) }
+        if self.json { Ok(()) } else { self.text(|| line.to_owned()) }
+    }
+
+    /// A list for people, of which `is_wide` has all, however wide it is.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn list(self, is_wide: bool, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        self.as_it_is(&list(width::of_output(), is_wide, text))
+    }
+
+    /// The command's result: the document for scripts, else a text that is a file of its own and stays as it is.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn file(self, document: &impl Serialize, text: &str) -> Result<(), Failure> {
+        if self.json { self.document(document) } else { self.as_it_is(text) }
     }
 
     /// One JSON document.
@@ -148,7 +175,11 @@ impl Output {
         let _ = writeln!(std::io::stderr(), "{}", printable(line)); // nobody may be reading
     }
 
-    fn text(self, text: &str) -> Result<(), Failure> {
+    fn text(self, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        self.as_it_is(&layout::fitted(width::of_output(), ELSEWHERE, text))
+    }
+
+    fn as_it_is(self, text: &str) -> Result<(), Failure> {
         print(&colors::painted(&printable(text), colors::wanted()))
     }
 }
@@ -218,7 +249,7 @@ pub fn sorted(document: &impl Serialize) -> Result<Value, Failure> {
 pub fn table<const N: usize>(header: [&str; N], left: usize, rows: impl IntoIterator<Item = [String; N]>) -> String {
     let mut cells = Vec::new();
     rows.into_iter().for_each(|row| cells.extend(row.iter().map(|cell| one_line(cell).into_owned())));
-    laid_out(&header, left, &cells)
+    layout::table(&header, left, &cells)
 }
 
 /// As [`table`] with columns that only the rows' source knows, whose names are not to be trusted either.
@@ -228,22 +259,7 @@ pub fn wide_table(header: &[&str], left: usize, rows: impl IntoIterator<Item = V
     let header: Vec<&str> = header.iter().map(|name| &**name).collect();
     let mut cells = Vec::new();
     rows.into_iter().for_each(|row| cells.extend(row.iter().map(|cell| one_line(cell).into_owned())));
-    laid_out(&header, left, &cells)
-}
-
-/// Not generic, so that it is compiled once: the rows stand one after another.
-fn laid_out(header: &[&str], left: usize, cells: &[String]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
-    for row in cells.chunks(header.len().max(1)) {
-        table.add_row(row);
-    }
-    for (at, column) in table.column_iter_mut().enumerate() {
-        let alignment = if at < left { CellAlignment::Left } else { CellAlignment::Right };
-        column.set_cell_alignment(alignment);
-        column.set_padding(if at == 0 { (0, 1) } else { (1, 1) });
-    }
-    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    layout::table(&header, left, &cells)
 }
 
 /// Name and value, one pair a line.

@@ -4,6 +4,8 @@ use super::colors;
 use super::failure::Failure;
 use super::interrupt::Interrupts;
 use super::printable::one_line;
+use super::scroll::{Decoder, Key};
+use super::width::of_terminal as size;
 use rustix::process::{Signal as SignalNumber, getpid, kill_process};
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
 use std::fmt::Write as _;
@@ -19,19 +21,20 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
 /// An answer that takes longer is said to be waited for.
 const LATE: Duration = Duration::from_secs(1);
+const WAITING: &str = "the daemon does not answer (q or Ctrl-C quits)";
 /// Keys that wait to be taken.
 const KEYS: usize = 16;
 
 /// What is shown again and again.
 pub(super) trait Live {
     /// What stands first.
-    fn head(&self) -> &str;
-    /// The lines below, for so many columns; what does not fit is cut.
-    fn lines(&self, width: usize) -> Vec<String>;
+    fn head(&self) -> String;
+    /// The lines below, for so many lines and columns; what does not fit is cut.
+    fn lines(&mut self, room: (usize, usize)) -> Vec<String>;
     /// Looks again; what was there stays where this fails.
     async fn look(&mut self) -> Result<(), Failure>;
     /// A key other than `q`.
-    fn key(&mut self, _key: u8) {}
+    fn key(&mut self, key: Key);
 }
 
 /// Time between two looks.
@@ -60,7 +63,9 @@ pub(super) async fn live(shown: &mut impl Live, every: Duration) -> Result<(), F
     let mut trouble = None;
     let mut next = Instant::now() + every;
     loop {
-        screen.draw(trouble.as_deref().unwrap_or(shown.head()), &shown.lines(size().1)).map_err(broken)?;
+        let head = trouble.clone().unwrap_or_else(|| shown.head());
+        let lines = shown.lines(room_below(&head));
+        screen.draw(&head, &lines).map_err(broken)?;
         tokio::select! {
             heard = screen.heard(&mut signals) => match heard? {
                 Heard::Quit => return Ok(()),
@@ -82,7 +87,7 @@ async fn look(
     screen: &mut Screen,
     signals: &mut Signals,
 ) -> Result<Option<Result<(), Failure>>, Failure> {
-    let lines = shown.lines(size().1);
+    let lines = shown.lines(room_below(WAITING));
     let (mut pressed, mut waits) = (Vec::new(), false);
     let late = Instant::now() + LATE;
     let looked = {
@@ -100,7 +105,7 @@ async fn look(
                 () = sleep_until(late), if !waits => waits = true,
             }
             if waits {
-                screen.draw("the daemon does not answer (q or Ctrl-C quits)", &lines).map_err(broken)?;
+                screen.draw(WAITING, &lines).map_err(broken)?;
             }
         }
     };
@@ -137,7 +142,7 @@ impl Signals {
 /// What is heard of whoever looks.
 enum Heard {
     Quit,
-    Key(u8),
+    Key(Key),
     /// The process is to be stopped.
     Stop,
 }
@@ -145,7 +150,7 @@ enum Heard {
 /// See the module.
 struct Screen {
     before: Termios,
-    keys: mpsc::Receiver<u8>,
+    keys: mpsc::Receiver<Key>,
 }
 
 impl Screen {
@@ -172,7 +177,7 @@ impl Screen {
     async fn heard(&mut self, signals: &mut Signals) -> Result<Heard, Failure> {
         tokio::select! {
             key = self.keys.recv() => Ok(match key {
-                None | Some(b'q' | b'Q') => Heard::Quit,
+                None | Some(Key::Letter(b'q' | b'Q')) => Heard::Quit,
                 Some(key) => Heard::Key(key),
             }),
             // What is shown until somebody has seen enough ends well by it, as top(1) and watch(1) do.
@@ -206,17 +211,10 @@ impl Drop for Screen {
     }
 }
 
-/// Columns of the terminal that standard output is; `None`: it is none.
-pub(super) fn width() -> Option<usize> {
-    io::stdout().is_terminal().then(|| size().1)
-}
-
-/// Lines and columns of the terminal.
-fn size() -> (usize, usize) {
-    match termios::tcgetwinsize(io::stdout()) {
-        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (usize::from(size.ws_row), usize::from(size.ws_col)),
-        _ => (24, 80),
-    }
+/// Lines and columns of the terminal below what stands first.
+fn room_below(head: &str) -> (usize, usize) {
+    let (height, width) = size();
+    (height.saturating_sub(one_line(head).chars().count().div_ceil(width.max(1))), width)
 }
 
 /// What shows these lines and nothing of what stood there before.
@@ -233,12 +231,16 @@ fn frame(head: &str, lines: &[String], height: usize, width: usize) -> String {
 }
 
 /// A thread reads, for as long as the process lives: nothing can end a read from a terminal.
-fn keys() -> mpsc::Receiver<u8> {
+fn keys() -> mpsc::Receiver<Key> {
     let (sender, keys) = mpsc::channel(KEYS);
     std::thread::spawn(move || {
         let mut stdin = io::stdin().lock();
-        let mut key = [0];
-        while stdin.read_exact(&mut key).is_ok() && sender.blocking_send(key[0]).is_ok() {}
+        let (mut byte, mut decoder) = ([0], Decoder::default());
+        while stdin.read_exact(&mut byte).is_ok() {
+            if decoder.key(byte[0]).is_some_and(|key| sender.blocking_send(key).is_err()) {
+                return;
+            }
+        }
     });
     keys
 }

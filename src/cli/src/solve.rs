@@ -140,7 +140,7 @@ fn print(file: &DimacsProblem, found: &MinCostFlow, took: Duration, output: Outp
     }
     let mut text = Vec::new();
     file.write(found, &mut text).map_err(|error| Failure::Work(error.into()))?;
-    output.result(&(), || String::from_utf8_lossy(&text).into_owned())
+    output.file(&(), &String::from_utf8_lossy(&text))
 }
 
 /// Most nodes that are named.

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::output::Output;
+use super::width;
 use clap::Args;
 use hintd_model::solve::nearest;
 use std::cell::Cell as Noted;
@@ -111,6 +112,10 @@ impl<R> Order<R> {
     /// Whether only the wide table shows what rows are sorted by; `narrow`: the columns of the other one.
     pub(super) fn is_wide(&self, narrow: &[&str]) -> bool {
         let is_shown = |name: &str| narrow.iter().any(|header| header.replace(' ', "-") == name);
+        if let (Some(_), Some(name)) = (&self.by, self.names.split('|').next()) {
+            // Either table keeps it, however narrow the terminal is.
+            width::keep(&name.replace('-', " "));
+        }
         self.by.is_some() && !self.names.split('|').any(is_shown)
     }
 

@@ -5,6 +5,7 @@ use super::failure::Failure;
 use super::output::{self, Output};
 use super::printable::one_line_strings;
 use super::screen::{self, Live, live};
+use super::scroll::{Key, Scroll};
 use clap::{Args, ValueEnum};
 use hintd_client::AdminClient;
 use prost::{Message, Name};
@@ -111,19 +112,20 @@ impl ViewArgs {
         M: Message + Name + Default + Serialize,
     {
         let format = self.format(output)?;
-        let lines = |answer: &M| text(&one_line_strings(answer), format == Format::Wide);
+        let is_wide = format == Format::Wide;
+        let text = |answer: &M| text(&one_line_strings(answer), is_wide);
         block_on(async {
             let admin = daemon.operator().await?;
             let answer = within(ask(admin.clone())).await?;
             let Some(every) = self.watch else {
                 match format {
-                    Format::Table | Format::Wide => output.line(&lines(&answer))?,
+                    Format::Table | Format::Wide => output.list(is_wide, || text(&answer))?,
                     Format::Json => output.document(&output::sorted(&answer)?)?,
                     Format::Yaml => output.yaml(&answer)?,
                 }
                 return Ok(answer);
             };
-            let mut shown = Watched { admin, ask, lines, answer };
+            let mut shown = Watched { admin, ask, text, is_wide, answer, scroll: Scroll::default() };
             live(&mut shown, Duration::from_secs_f64(every)).await?;
             Ok(shown.answer)
         })
@@ -136,30 +138,51 @@ async fn within<M>(answer: impl Future<Output = Result<Response<M>, Status>>) ->
 }
 
 /// An answer that is asked for again and again.
-struct Watched<M, A, L> {
+struct Watched<M, A, T> {
     admin: AdminClient,
     ask: A,
-    lines: L,
+    text: T,
+    is_wide: bool,
     answer: M,
+    scroll: Scroll,
 }
 
-impl<M, A, L> Live for Watched<M, A, L>
+impl<M, A, T> Live for Watched<M, A, T>
 where
     A: AsyncFn(AdminClient) -> Result<Response<M>, Status>,
-    L: Fn(&M) -> String,
+    T: Fn(&M) -> String,
 {
-    fn head(&self) -> &str {
-        "q or Ctrl-C quits"
+    fn head(&self) -> String {
+        "q or Ctrl-C quits".to_owned()
     }
 
-    fn lines(&self, _width: usize) -> Vec<String> {
-        (self.lines)(&self.answer).lines().map(str::to_owned).collect()
+    fn lines(&mut self, (height, width): (usize, usize)) -> Vec<String> {
+        let text = output::list(width, self.is_wide, || (self.text)(&self.answer));
+        scrolled(text.lines().map(str::to_owned).collect(), height, &mut self.scroll)
     }
 
     async fn look(&mut self) -> Result<(), Failure> {
         self.answer = within((self.ask)(self.admin.clone())).await?;
         Ok(())
     }
+
+    fn key(&mut self, key: Key) {
+        self.scroll.key(key);
+    }
+}
+
+/// As many lines as there is room for, always with the first, which says what stands below; and how many are left off.
+fn scrolled(mut lines: Vec<String>, height: usize, scroll: &mut Scroll) -> Vec<String> {
+    if lines.len() <= height || height < 3 {
+        return lines;
+    }
+    let rows = lines.split_off(1);
+    let shown = scroll.shown(rows.len(), height - 2);
+    let (above, below) = (shown.start, rows.len() - shown.end);
+    lines.extend_from_slice(&rows[shown]);
+    let above = if above > 0 { format!("{above} lines above, ") } else { String::new() };
+    lines.push(format!("… {above}{below} more lines (Up, Down, PgUp, PgDn scroll)"));
+    lines
 }
 
 #[cfg(test)]
@@ -178,6 +201,20 @@ mod tests {
         assert_eq!([asked(json, false), asked(json, true)], [Some(true), Some(true)]);
         let table = Some(PlainFormat::Table);
         assert_eq!([asked(table, false), asked(table, true)], [Some(false), None]);
+    }
+
+    #[test]
+    fn what_has_no_room_on_the_terminal_is_counted_and_scrolled_to() {
+        let lines: Vec<String> = (0..58).map(|at| format!("line {at}")).collect();
+        let mut scroll = Scroll::default();
+        let first = scrolled(lines.clone(), 23, &mut scroll);
+        assert_eq!((first.len(), &*first[0], &*first[21]), (23, "line 0", "line 21"));
+        assert!(first[22].starts_with("… 36 more lines"), "{}", first[22]);
+        scroll.key(Key::PageDown);
+        let second = scrolled(lines.clone(), 23, &mut scroll);
+        assert_eq!((&*second[0], &*second[1]), ("line 0", "line 22"), "the header stays");
+        assert!(second[22].starts_with("… 21 lines above, 15 more lines"), "{}", second[22]);
+        assert_eq!(scrolled(lines[..23].to_vec(), 23, &mut scroll), lines[..23], "all of it has room");
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub fn run(command: &ConfigCommand, output: Output) -> Result<(), Failure> {
             args.replace.write(file, &text)?;
             output.result(&made(&text, &draft), || format!("{} is written", file.display()))
         }
-        None => output.result(&made(&text, &draft), || text.clone()),
+        None => output.file(&made(&text, &draft), &text),
     }
 }
 

@@ -34,12 +34,16 @@ const CONFIG_FILE: &str = "/etc/hintd/hintd.toml";
     after_help = "Examples:\n  hintctl doctor\n  hintctl --json doctor | jq -r '.checks[] | select(.verdict == \"problem\") | .finding'\n\n\
     Looks and changes nothing. Each check ends as ok, warning, problem, or not checked; the last two columns of a warning or\n\
     problem say what to do and which page tells more. Run it on the daemon's machine as root or as the user hintd.\n\
+    What is ok is counted, and so is what was not checked where a daemon answers; --all shows it.\n\
     Exit code 0: no problem, warnings or not; 1: a problem; 2: no daemon answers, and what can be checked without it is said."
 )]
 pub struct DoctorArgs {
     /// The daemon's configuration [default: what the daemon says, else /etc/hintd/hintd.toml]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Show also what is ok, and what was not checked
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     view: PlainViewArgs,
 }
@@ -74,7 +78,7 @@ pub fn run(args: &DoctorArgs, daemon: &DaemonArgs, output: Output) -> Result<(),
     let output = args.view.output(output)?;
     let facts = block_on(facts::facts(daemon, args.config.as_deref()))?;
     let report = Report::of(&facts);
-    output.result(&report, || report.text())?;
+    output.result(&report, || report.text(args.all))?;
     match (&facts.answers, report.counts.problem) {
         (Err(Unanswered { why, .. }), _) => Err(Failure::Input(format!("no daemon answers: {why}"))),
         (Ok(_), 0) => Ok(()),
@@ -137,24 +141,30 @@ impl Report {
         }
     }
 
-    fn text(&self) -> String {
+    fn text(&self, all: bool) -> String {
         let Counts { ok, not_checked, warning, problem } = self.counts;
         // The worst first, each kind in the order of the checks: a cause stands before what comes of it.
         let of = |wanted: fn(&Check) -> bool| self.checks.iter().filter(move |check| wanted(check));
         let worst = of(|check| check.verdict == Verdict::Problem).chain(of(|check| check.verdict == Verdict::Warning));
-        let mut lines: Vec<String> = worst.clone().map(text).collect();
-        if !lines.is_empty() {
-            lines.push(String::new());
-        }
-        lines.extend(of(|check| check.verdict < Verdict::Warning).map(text));
+        let mut blocks: Vec<String> = Vec::new();
+        blocks.extend(block(worst.clone().map(text)));
+        // Without a daemon, what could not be checked may be why.
+        let is_shown = |check: &&Check| all || (!self.daemon && check.verdict == Verdict::NotChecked);
+        blocks.extend(block(of(|check| check.verdict < Verdict::Warning).filter(is_shown).map(text)));
         let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let (problems, warnings) = (counted(problem, "problem"), counted(warning, "warning"));
         let mut names: Vec<&str> = worst.map(|check| check.name).collect();
         names.dedup();
         let named = if names.is_empty() { String::new() } else { format!(" (above: {})", names.join(", ")) };
-        lines.push(format!("\n{problems}, {warnings}{named}, {ok} ok, {not_checked} not checked"));
-        lines.join("\n")
+        let rest = if all { "" } else { " (--all shows them)" };
+        blocks.push(format!("{problems}, {warnings}{named}, {ok} ok, {not_checked} not checked{rest}"));
+        blocks.join("\n\n")
     }
+}
+
+fn block(lines: impl Iterator<Item = String>) -> Option<String> {
+    let lines = lines.collect::<Vec<_>>().join("\n");
+    (!lines.is_empty()).then_some(lines)
 }
 
 /// For people: verdict, name and finding; below it what to do and where to read more, unless all is well.

@@ -2,7 +2,7 @@
 
 use super::super::{moments, output};
 use super::state;
-use super::words::{is_measured, load_from, marked_load, no_users, unknown_rates};
+use super::words::{above_measured, is_measured, load_from, marked_load, no_users, unknown_rates};
 use hintd::findings::outage;
 use hintd_client::wire::v1;
 
@@ -40,11 +40,22 @@ fn damped(link: &v1::LinkView) -> &'static str {
 fn unknown_text(link: &v1::LinkView) -> Option<String> {
     unknown_rates(link).map(|rates| {
         format!(
-            "unknown: {rates}, of no flow that hintd knows. Mostly files: maps that read blocks of other hosts, and replicas that\n\
-             are written; else applications that do not ask for hints. hintctl decisions --sort followed shows whose containers\n\
+            "unknown: {rates}, of no flow that hintd knows. Mostly files: maps that read blocks of other hosts, and replicas that \
+             are written; else applications that do not ask for hints. hintctl decisions --sort followed shows whose containers \
              came elsewhere than hinted, hintctl explain ID what these read from other hosts (remote bytes: realised)."
         )
     })
+}
+
+/// What a user sends one way: `1.2 GB, ~1 Gbit/s !`
+fn sends(bytes: u64, rate: u64, above_measured: bool) -> String {
+    let told = match bytes {
+        0 if rate == 0 => "-".to_owned(),
+        0 => marked_load(v1::LoadSource::Modelled, rate),
+        _ if rate == 0 => output::bytes(bytes as f64),
+        _ => format!("{}, {}", output::bytes(bytes as f64), marked_load(v1::LoadSource::Modelled, rate)),
+    };
+    format!("{told}{}", if above_measured { " !" } else { "" })
 }
 
 /// All that is known of it.
@@ -77,24 +88,20 @@ pub(super) fn link_text(link: &v1::LinkView) -> String {
     }
     let mut lines = vec![output::pairs(&rows)];
     if link.users_total > 0 {
-        let sends = |bytes: u64, rate: u64| match bytes {
-            0 if rate == 0 => "-".to_owned(),
-            0 => marked_load(v1::LoadSource::Modelled, rate),
-            _ if rate == 0 => output::bytes(bytes as f64),
-            _ => format!("{}, {}", output::bytes(bytes as f64), marked_load(v1::LoadSource::Modelled, rate)),
-        };
+        let is_above = link.users.iter().any(|user| above_measured(link, user).contains(&true));
         let rows = link.users.iter().map(|user| {
-            let wrong = if user.above_measured { "above what is measured" } else { "" };
-            let down = sends(user.a_to_b_bytes, user.a_to_b_bits_per_s);
-            let back = sends(user.b_to_a_bytes, user.b_to_a_bits_per_s);
-            [user.application_id.clone(), wrong.to_owned(), down, back]
+            let [down, back] = above_measured(link, user);
+            let down = sends(user.a_to_b_bytes, user.a_to_b_bits_per_s, down);
+            let back = sends(user.b_to_a_bytes, user.b_to_a_bits_per_s, back);
+            [user.application_id.clone(), down, back]
         });
         let (down, back) = (format!("{} to {}", link.a, link.b), format!("{} to {}", link.b, link.a));
-        lines.push(format!("\n{}", output::table(["user (modelled)", "", &down, &back], 2, rows)));
+        lines.push(format!("\n{}", output::table(["user (modelled)", &down, &back], 1, rows)));
         lines.push(format!(
-            "{} of {} users; bytes are those of their flows from beginning to end",
+            "{} of {} users; bytes are those of their flows from beginning to end{}",
             link.users.len(),
-            link.users_total
+            link.users_total,
+            if is_above { "; ! above what is measured there: it does not send that now" } else { "" }
         ));
         lines.extend(unknown_text(link));
     } else if let Some(unknown) = unknown_text(link) {

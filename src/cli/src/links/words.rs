@@ -87,6 +87,112 @@ fn bytes_of(user: &v1::LinkUser) -> [u64; 2] {
     [user.a_to_b_bytes, user.b_to_a_bytes]
 }
 
+pub(crate) const fn rates_of(user: &v1::LinkUser) -> [u64; 2] {
+    [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s]
+}
+
+const fn loads_of(link: &v1::LinkView) -> [u64; 2] {
+    [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s]
+}
+
+/// In which directions the model has more of a user than is measured of all: there it does not send now, or the model is wrong. The
+/// daemon's `above_measured` says only that there is such a direction.
+pub(crate) fn above_measured(link: &v1::LinkView, user: &v1::LinkUser) -> [bool; 2] {
+    let (rates, loads) = (rates_of(user), loads_of(link));
+    [0, 1].map(|way| is_measured(link) && user.above_measured && rates[way] > loads[way])
+}
+
+/// The direction that is more loaded: 0 is from a to b.
+pub(crate) fn busier(link: &v1::LinkView) -> usize {
+    usize::from(link.b_to_a_bits_per_s > link.a_to_b_bits_per_s)
+}
+
+/// Of those who have a part in what fills the link, the one with the greatest rate in the direction that is more loaded; of equals
+/// the one of which the daemon tells first, by bytes.
+pub(crate) fn largest(link: &v1::LinkView) -> Option<&v1::LinkUser> {
+    let way = busier(link);
+    link.users.iter().rev().filter(|user| fills(link, user)).max_by_key(|user| rates_of(user)[way])
+}
+
+/// A user's part of the load in that direction, as it is modelled; above 1: more than is measured. `None`: its rate is not known.
+pub(crate) fn part(link: &v1::LinkView, user: &v1::LinkUser) -> Option<f64> {
+    let way = busier(link);
+    let (rate, load) = (rates_of(user)[way], loads_of(link)[way]);
+    (rate > 0 && load > 0).then(|| rate as f64 / load as f64)
+}
+
+/// The part of the load in that direction that is nobody's whom hintd knows, where it is worth being named.
+pub(crate) fn unknown_part(link: &v1::LinkView) -> Option<f64> {
+    let way = busier(link);
+    let rest = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s][way];
+    let is_told = match &link.fullness {
+        Some(fullness) => [fullness.a_to_b_unknown, fullness.b_to_a_unknown][way],
+        None => rest > 0,
+    };
+    let load = loads_of(link)[way];
+    (is_told && load > 0).then(|| (rest as f64 / load as f64).min(1.0))
+}
+
+/// `97 % a>b`: the direction that is more loaded, and its age where that is not of now; `DOWN 41 s`.
+pub(crate) fn busier_load(link: &v1::LinkView) -> String {
+    if !link.up {
+        return link.down_ms.map_or_else(|| "DOWN".to_owned(), |ms| format!("DOWN {}", output::age(ms)));
+    }
+    let flaps = if link.damped { ", flaps" } else { "" };
+    let age = link.load_age_ms.filter(|age| is_measured(link) && *age > OLD_MS);
+    let age = age.map_or_else(String::new, |age| format!(", {} old", output::age(age)));
+    let way = if share(link) > 0.0 { format!(" {}", WAYS[busier(link)]) } else { String::new() };
+    format!("{}{}{way}{age}{flaps}", mark(link.load_source(), share(link)), output::percent(share(link)))
+}
+
+/// How an application is called where there is little room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// `application_1700000000000_0007`
+    Whole,
+    /// `…1700000000000_0007`
+    Number,
+    /// `…_0007`
+    Last,
+}
+
+impl Called {
+    /// The longest first.
+    pub(crate) const ALL: [Self; 3] = [Self::Whole, Self::Number, Self::Last];
+
+    fn of(self, id: &str) -> String {
+        let number = id.strip_prefix("application_").filter(|_| self != Self::Whole);
+        match (number, number.and_then(|number| number.rsplit_once('_'))) {
+            (Some(_), Some((_, last))) if self == Self::Last => format!("…_{last}"),
+            (Some(number), _) => format!("…{number}"),
+            _ => id.to_owned(),
+        }
+    }
+}
+
+/// `unknown 90 %, application_… 6 %, 2 more`: whose that load is, the largest part first, in few words.
+pub(crate) fn whose(link: &v1::LinkView, called: Called) -> String {
+    let user = largest(link);
+    let named = user.map(|user| {
+        let part = part(link, user);
+        let told = match part {
+            Some(part) if part > 1.0 => ">100 %".to_owned(),
+            Some(part) => output::percent(part),
+            None => "rate unknown".to_owned(),
+        };
+        (part.unwrap_or(0.0), format!("{} {told}", called.of(&user.application_id)))
+    });
+    let unknown = unknown_part(link).map(|part| (part, format!("unknown {}", output::percent(part))));
+    let mut parts: Vec<(f64, String)> = unknown.into_iter().chain(named).collect();
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut told: Vec<String> = parts.into_iter().map(|(_, told)| told).collect();
+    let more = (link.users_total as usize).saturating_sub(usize::from(user.is_some()));
+    if more > 0 {
+        told.push(format!("{more} more"));
+    }
+    if told.is_empty() { no_users(&link.users_reason).to_owned() } else { told.join(", ") }
+}
+
 /// `320 Mbit/s a>b`: of what is measured the part that is of no flow, where it is worth being named.
 pub(crate) fn unknown_rates(link: &v1::LinkView) -> Option<String> {
     let rest = [link.a_to_b_unaccounted_bits_per_s, link.b_to_a_unaccounted_bits_per_s];
@@ -106,9 +212,9 @@ pub(crate) fn unknown(link: &v1::LinkView) -> Option<String> {
 
 /// `application 1.2 GB a>b (~1 Gbit/s, above measured)`, in the directions that are most loaded
 pub(crate) fn user_text(link: &v1::LinkView, user: &v1::LinkUser) -> String {
-    let (bytes, rates) = (bytes_of(user), [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s]);
+    let (bytes, rates, above) = (bytes_of(user), rates_of(user), above_measured(link, user));
     let way = |way: usize| {
-        let wrong = if user.above_measured { ", above measured" } else { "" };
+        let wrong = if above[way] { ", above measured" } else { "" };
         let rate = match rates[way] {
             0 => "rate unknown".to_owned(),
             rate => marked_load(v1::LoadSource::Modelled, rate),
@@ -116,21 +222,18 @@ pub(crate) fn user_text(link: &v1::LinkView, user: &v1::LinkUser) -> String {
         format!("{} {} ({rate}{wrong})", output::bytes(bytes[way] as f64), WAYS[way])
     };
     let told: Vec<String> = full_ways(link).filter(|way| bytes[*way] > 0).map(way).collect();
-    if told.is_empty() {
-        let wrong = if user.above_measured { " (above measured)" } else { "" };
-        return format!("{} {}{wrong}", user.application_id, ways(user));
-    }
-    format!("{} {}", user.application_id, told.join(" + "))
+    let told = if told.is_empty() { ways(user, above) } else { told.join(" + ") };
+    format!("{} {told}", user.application_id)
 }
 
-/// `~1 Gbit/s a>b + ~2 Gbit/s b>a`; a daemon of before told no directions.
-fn ways(user: &v1::LinkUser) -> String {
-    let ways = [(user.a_to_b_bits_per_s, " a>b"), (user.b_to_a_bits_per_s, " b>a")];
-    let known: Vec<String> = ways
-        .into_iter()
-        .filter(|(rate, _)| *rate > 0)
-        .map(|(rate, way)| format!("{}{way}", marked_load(v1::LoadSource::Modelled, rate)))
-        .collect();
+/// `~1 Gbit/s a>b (above measured) + ~2 Gbit/s b>a`; a daemon of before told no directions.
+fn ways(user: &v1::LinkUser, above: [bool; 2]) -> String {
+    let rates = rates_of(user);
+    let way = |way: usize| {
+        let wrong = if above[way] { " (above measured)" } else { "" };
+        format!("{} {}{wrong}", marked_load(v1::LoadSource::Modelled, rates[way]), WAYS[way])
+    };
+    let known: Vec<String> = (0..2).filter(|at| rates[*at] > 0).map(way).collect();
     match known.as_slice() {
         [] => marked_load(v1::LoadSource::Modelled, user.bits_per_s),
         known => known.join(" + "),

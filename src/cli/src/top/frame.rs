@@ -1,6 +1,10 @@
 //! The figures of one frame: the daemon at its second look, and rates since the first.
 
-use super::super::links::{fills, is_measured, measured_now, no_users, share, unknown, unknown_rates, user_text};
+use super::super::links::{
+    Called, above_measured, busier, busier_load, is_measured, largest, measured_now, no_users, part, rates_of, share,
+    unknown, unknown_part, user_text, whose,
+};
+use super::super::standing;
 use super::Sort;
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -24,6 +28,9 @@ pub(super) struct Frame {
     pub(super) ready: bool,
     pub(super) not_ready_reason: String,
     pub(super) degraded: Vec<String>,
+    /// All of that in words, with how much else wants a look.
+    #[serde(skip)]
+    pub(super) standing: String,
     pub(super) uptime_ms: u64,
     /// Time between the two looks; 0: there was one, and rates are 0.
     pub(super) interval_ms: u64,
@@ -74,24 +81,32 @@ pub(super) struct LinkRow {
     pub(super) b_to_a_bits_per_s: u64,
     /// Of the capacity, in the busier direction.
     pub(super) share: f64,
+    /// That direction: `a_to_b`, `b_to_a`.
+    pub(super) busier: &'static str,
     /// measured, modelled
     pub(super) load_source: Option<&'static str>,
     #[serde(skip)]
     pub(super) load_from: v1::LoadSource,
     /// How old a measured load is.
     pub(super) load_age_ms: Option<u64>,
-    /// The application that sends most over it, as it is modelled.
+    /// The application that sends most in that direction, as it is modelled.
     pub(super) top_user: Option<String>,
     /// Its modelled rate each way, bits per second.
     pub(super) top_user_a_to_b_bits_per_s: Option<u64>,
     pub(super) top_user_b_to_a_bits_per_s: Option<u64>,
-    /// That is above what is measured.
+    /// Of the load in the busier direction; above 1: more than is measured.
+    pub(super) top_user_share: Option<f64>,
+    /// In the busier direction that is above what is measured.
     pub(super) top_user_above_measured: bool,
+    /// Of the load in the busier direction what is nobody's whom hintd knows, where it is worth being named.
+    pub(super) unknown_share: Option<f64>,
     #[serde(skip)]
     pub(super) top: String,
-    /// `320 Mbit/s a>b`: what is measured and of no flow, where it is worth being named.
+    /// In few words: the busier direction's load, and whose it is, with IDs as in [`Called::ALL`].
     #[serde(skip)]
-    pub(super) unknown: Option<String>,
+    pub(super) load: String,
+    #[serde(skip)]
+    pub(super) whose: [String; 3],
     /// Why there is none: down, no_load, others; empty: there is.
     pub(super) users_reason: String,
 }
@@ -109,12 +124,15 @@ pub(super) struct ApplicationRow {
     pub(super) asked_ms: u64,
     /// That was before the daemon's start, at a time that is not kept.
     pub(super) asked_before_start: bool,
-    /// The busiest link that it is a large user of, and that link's share.
+    /// The busiest link that it is a large user of.
     pub(super) busiest_link: Option<String>,
+    /// The direction in which it sends there: `a_to_b`, `b_to_a`; of both the more loaded one. The figures below are of it.
+    pub(super) busiest_way: Option<&'static str>,
+    /// The link's load, of its capacity.
     pub(super) busiest_share: Option<f64>,
     /// Whether that is measured; a link with a measured load goes before one with a modelled one.
     pub(super) busiest_measured: Option<bool>,
-    /// What it sends over that link, both ways, as it is modelled; bits per second.
+    /// What it sends over that link, as it is modelled; bits per second.
     pub(super) busiest_bits_per_s: Option<u64>,
 }
 
@@ -148,6 +166,7 @@ impl Frame {
             ready: status.ready,
             not_ready_reason: status.not_ready_reason.clone(),
             degraded: status.degraded.clone(),
+            standing: standing::counted(status),
             uptime_ms: status.uptime_ms,
             interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
             nodes: status.nodes,
@@ -176,7 +195,7 @@ impl Frame {
     }
 }
 
-fn busier(link: &v1::LinkView) -> u64 {
+fn greater_load(link: &v1::LinkView) -> u64 {
     link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s)
 }
 
@@ -188,10 +207,15 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
         Sort::Load | Sort::Leases => {
             all.sort_by(|a, b| measured_now(b).cmp(&measured_now(a)).then_with(|| share(b).total_cmp(&share(a))));
         }
-        Sort::Rate => all.sort_by_key(|link| Reverse((measured_now(link), busier(link)))),
+        Sort::Rate => all.sort_by_key(|link| Reverse((measured_now(link), greater_load(link)))),
         Sort::Name => {}
     }
-    let row = |link: &&v1::LinkView| LinkRow {
+    all.into_iter().take(rows).map(link_row).collect()
+}
+
+fn link_row(link: &v1::LinkView) -> LinkRow {
+    let top = largest(link);
+    LinkRow {
         id: link.id.clone(),
         a: link.a.clone(),
         b: link.b.clone(),
@@ -201,35 +225,39 @@ fn links(all: &[v1::LinkView], sort: Sort, rows: usize) -> Vec<LinkRow> {
         a_to_b_bits_per_s: link.a_to_b_bits_per_s,
         b_to_a_bits_per_s: link.b_to_a_bits_per_s,
         share: share(link),
+        busier: WAYS[busier(link)],
         load_from: link.load_source(),
         load_source: view::load_source(link.load_source()),
         load_age_ms: link.load_age_ms,
-        top_user_a_to_b_bits_per_s: top(link).map(|user| user.a_to_b_bits_per_s),
-        top_user_b_to_a_bits_per_s: top(link).map(|user| user.b_to_a_bits_per_s),
-        top_user_above_measured: top(link).is_some_and(|user| user.above_measured),
+        top_user_a_to_b_bits_per_s: top.map(|user| user.a_to_b_bits_per_s),
+        top_user_b_to_a_bits_per_s: top.map(|user| user.b_to_a_bits_per_s),
+        top_user_share: top.and_then(|user| part(link, user)),
+        top_user_above_measured: top.is_some_and(|user| above_measured(link, user)[busier(link)]),
+        unknown_share: unknown_part(link),
         top: top_in_words(link),
-        unknown: unknown_rates(link),
+        load: busier_load(link),
+        whose: Called::ALL.map(|called| whose(link, called)),
         users_reason: link.users_reason.clone(),
-        top_user: top(link).map(|user| user.application_id.clone()),
-    };
-    all.iter().take(rows).map(row).collect()
+        top_user: top.map(|user| user.application_id.clone()),
+    }
 }
 
-/// Who sends most in the directions that are most loaded.
-fn top(link: &v1::LinkView) -> Option<&v1::LinkUser> {
-    link.users.iter().find(|user| fills(link, user))
-}
+/// The directions' names in documents.
+pub(super) const WAYS: [&str; 2] = ["a_to_b", "b_to_a"];
 
 fn top_in_words(link: &v1::LinkView) -> String {
-    let named: Vec<String> = top(link).map(|user| user_text(link, user)).into_iter().chain(unknown(link)).collect();
+    let named: Vec<String> = largest(link).map(|user| user_text(link, user)).into_iter().chain(unknown(link)).collect();
     if named.is_empty() { no_users(&link.users_reason).to_owned() } else { named.join(", ") }
 }
 
-/// Of the directions that it sends in the greater load, of the capacity; a daemon of before told no bytes.
-fn share_of(link: &v1::LinkView, user: &v1::LinkUser) -> f64 {
-    let ways = [(user.a_to_b_bytes, link.a_to_b_bits_per_s), (user.b_to_a_bytes, link.b_to_a_bits_per_s)];
-    let sends = ways.iter().filter(|(bytes, _)| *bytes > 0).map(|(_, load)| *load).max();
-    sends.map_or_else(|| share(link), |load| load as f64 / link.bits_per_s.max(1) as f64)
+/// Of the directions in which it sends the more loaded one; a daemon of before told no directions, and there the link's is taken.
+fn way_of(link: &v1::LinkView, user: &v1::LinkUser) -> usize {
+    let (rates, bytes) = (rates_of(user), [user.a_to_b_bytes, user.b_to_a_bytes]);
+    match [0, 1].map(|way| rates[way] > 0 || bytes[way] > 0) {
+        [true, false] => 0,
+        [false, true] => 1,
+        _ => busier(link),
+    }
 }
 
 /// A link that an application sends over.
@@ -237,11 +265,20 @@ fn share_of(link: &v1::LinkView, user: &v1::LinkUser) -> f64 {
 struct Sends<'a> {
     link: &'a v1::LinkView,
     measured_now: bool,
+    way: usize,
     share: f64,
     bits_per_s: u64,
 }
 
-impl Sends<'_> {
+impl<'a> Sends<'a> {
+    fn of(link: &'a v1::LinkView, user: &v1::LinkUser) -> Self {
+        let (way, rates) = (way_of(link, user), rates_of(user));
+        let load = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][way];
+        let bits_per_s = if rates == [0, 0] { user.bits_per_s } else { rates[way] };
+        let share = load as f64 / link.bits_per_s.max(1) as f64;
+        Self { link, measured_now: measured_now(link), way, share, bits_per_s }
+    }
+
     /// The busier link is the greater one. Shares count by whole percent: of links that are as full the one over which it sends
     /// most says more.
     fn rank(&self) -> (bool, u64, u64) {
@@ -253,8 +290,7 @@ fn busiest(links: &[v1::LinkView]) -> BTreeMap<&str, Sends<'_>> {
     let mut busiest: BTreeMap<&str, Sends<'_>> = BTreeMap::new();
     for link in links {
         for user in &link.users {
-            let (measured_now, share) = (measured_now(link), share_of(link, user));
-            let this = Sends { link, measured_now, share, bits_per_s: user.bits_per_s };
+            let this = Sends::of(link, user);
             let known = busiest.entry(&user.application_id).or_insert(this);
             if this.rank() > known.rank() {
                 *known = this;
@@ -284,6 +320,7 @@ fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<Appli
                 asked_before_start: attempt.asked_before_start,
                 new_requests: attempt.requests.saturating_sub(earlier.get(&key(attempt)).copied().unwrap_or(0)),
                 busiest_link: busiest.map(|sends| sends.link.id.clone()),
+                busiest_way: busiest.map(|sends| WAYS[sends.way]),
                 busiest_share: busiest.map(|sends| sends.share),
                 busiest_measured: busiest.map(|sends| is_measured(sends.link)),
                 busiest_bits_per_s: busiest.map(|sends| sends.bits_per_s),
@@ -357,20 +394,6 @@ mod tests {
             links: v1::LinksResponse { links, total: 3 },
             attempts: v1::ListAttemptsResponse { attempts, total: 2 },
         }
-    }
-
-    #[test]
-    fn a_narrow_terminal_has_the_columns_that_say_most_and_no_line_is_cut() {
-        use super::super::text::lines;
-        let at = Instant::now();
-        let frame = Frame::of(&look(at, 1, 1), &look(at + Duration::from_secs(1), 2, 2), Sort::Load, 3);
-        let (narrow, wide) = (lines(&frame, 60), lines(&frame, usize::MAX));
-        assert!(narrow.iter().all(|line| line.chars().count() <= 60), "{narrow:#?}");
-        let has = |lines: &[String], text: &str| lines.iter().any(|line| line.contains(text));
-        for text in ["l1", "50 %", "application_1_0001", "largest user", "busiest link", "sends", "decisions watched"] {
-            assert!(has(&narrow, text), "{text}: {narrow:#?}");
-        }
-        assert!(has(&wide, "from a to b") && !has(&narrow, "from a to b"));
     }
 
     #[test]

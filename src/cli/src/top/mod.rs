@@ -2,9 +2,12 @@
 //!
 //! # Code map
 //! - `frame`: `Frame`, the figures between two looks.
-//! - `text`: the frame as lines.
+//! - `text`: the frame as lines; `panes`: as much of it as a terminal has lines for.
 
 mod frame;
+mod panes;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use super::connect::{DaemonArgs, block_on};
@@ -12,11 +15,14 @@ use super::failure::Failure;
 use super::output::Output;
 use super::printable::{one_line, one_line_strings};
 use super::screen::{self, Live, live};
+use super::scroll::Key;
 use super::view::PlainViewArgs;
+use super::width;
 use clap::{Args, ValueEnum};
 use frame::{Frame, Look};
 use hintd_client::wire::v1;
 use hintd_client::{AdminClient, ClientError};
+use panes::Panes;
 use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -31,10 +37,14 @@ const USERS: u32 = 8;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hintctl top\n  hintctl top --once --rows 20\n  \
     hintctl --json top | jq -r '.links[] | select(.share > 0.8) | .id'\n\n\
-    Keys: q quits, s sorts otherwise (load, rate, leases, name). Applications come by the load of the busiest link that they send\n\
+    Keys: q quits, s sorts otherwise (load, rate, leases, name), Tab chooses the table (>) that Up, Down, PgUp, PgDn, j and k scroll;\n\
+    g and G go to its first and last row. Applications come by the load of the busiest link that they send\n\
     over, then by what they send over it, those whose traffic is on no link last. An application's busiest link is found among the\n\
-    eight largest users of each link; files that it reads or writes are no traffic of its own there. Rates are those between\n\
-    two looks, --every apart. --json prints one frame, as --once does.")]
+    eight largest users of each link, its load is that of the direction in which the application sends (of both the more loaded\n\
+    one), and so is what it sends there; files that it reads or writes are no traffic of its own there. Where a terminal has no room\n\
+    for both directions of a link, the more loaded one is shown, and whose that load is: the largest user with its part, and what is\n\
+    unknown (no flow that hintd knows of: files read or written, or others). ~ is modelled; >100 %: more than is measured.\n\
+    Rates are those between two looks, --every apart. --json prints one frame, as --once does.")]
 pub struct TopArgs {
     /// Print one frame and end
     #[arg(long)]
@@ -42,7 +52,7 @@ pub struct TopArgs {
     /// Seconds between two looks, 0.1 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = screen::seconds)]
     every: f64,
-    /// Rows of each table at most
+    /// Rows of each table at most; live, the others are scrolled to
     #[arg(long, default_value_t = 10)]
     rows: usize,
     /// What comes first
@@ -94,11 +104,12 @@ pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
             true => {
                 tokio::time::sleep(Duration::from_secs_f64(args.every)).await;
                 let frame = Frame::of(&first, &look(&admin, &socket).await?, args.sort, args.rows);
-                output.result(&frame, || text::lines(&frame, screen::width().unwrap_or(usize::MAX)).join("\n"))
+                output.result(&frame, || text::lines(&frame, width::in_force()).join("\n"))
             }
             false => {
                 let (admin, socket, sort) = (&admin, &*socket, args.sort);
-                let mut shown = Shown { args, admin, socket, before: None, now: first, sort };
+                let panes = Panes::default();
+                let mut shown = Shown { args, admin, socket, before: None, now: first, sort, panes };
                 live(&mut shown, Duration::from_secs_f64(args.every)).await
             }
         }
@@ -143,16 +154,18 @@ struct Shown<'a> {
     before: Option<Look>,
     now: Look,
     sort: Sort,
+    panes: Panes,
 }
 
 impl Live for Shown<'_> {
-    fn head(&self) -> &str {
-        "hintctl top: q quits, s sorts"
+    fn head(&self) -> String {
+        "hintctl top: q quits, s sorts, Tab chooses a table, Up, Down, PgUp, PgDn scroll".to_owned()
     }
 
-    fn lines(&self, width: usize) -> Vec<String> {
+    fn lines(&mut self, room: (usize, usize)) -> Vec<String> {
         let before = self.before.as_ref().unwrap_or(&self.now);
-        text::lines(&Frame::of(before, &self.now, self.sort, self.args.rows), width)
+        // All rows: which are shown is the tables' own matter.
+        self.panes.lines(&Frame::of(before, &self.now, self.sort, usize::MAX), room, self.args.rows)
     }
 
     async fn look(&mut self) -> Result<(), Failure> {
@@ -161,9 +174,10 @@ impl Live for Shown<'_> {
         Ok(())
     }
 
-    fn key(&mut self, key: u8) {
-        if matches!(key, b's' | b'S') {
-            self.sort = self.sort.next();
+    fn key(&mut self, key: Key) {
+        match key {
+            Key::Letter(b's' | b'S') => self.sort = self.sort.next(),
+            key => self.panes.key(key),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::super::links::{load_from, marked_load, named_down};
 use super::super::lists::asked;
 use super::super::output::{self, digits};
+use super::super::width;
 use super::Sort;
 use super::frame::{ApplicationRow, Frame, LinkRow, QueueRow};
 use hintd_client::wire::v1;
@@ -10,78 +11,142 @@ use hintd_client::wire::v1;
 /// Letters of a bar.
 const BAR: usize = 10;
 
-/// Lines without ends; what the daemon calls things stands in one line each. A table that is wider than the terminal has its
-/// first columns only, so that what says most is not cut.
+/// A table with its title; each row is one line.
+pub(super) struct Pane {
+    pub(super) title: &'static str,
+    /// Rows that there are, also those that the frame does not have.
+    pub(super) total: usize,
+    pub(super) by: String,
+    pub(super) header: Option<String>,
+    pub(super) rows: Vec<String>,
+}
+
+/// Lines without ends; what the daemon calls things stands in one line each.
 pub(super) fn lines(frame: &Frame, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = head(frame).iter().flat_map(|line| output::wrapped(line, width)).collect();
+    let mut lines = head(frame, width);
+    for Pane { title, total, by, header, rows } in panes(frame, width) {
+        lines.push(String::new());
+        lines.extend(output::wrapped(&format!("{title}: {} of {total}, {by}", rows.len()), width));
+        lines.extend(header);
+        lines.extend(rows);
+    }
+    lines
+}
+
+/// How the daemon stands, and which links are down.
+pub(super) fn head(frame: &Frame, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = standing(frame).iter().flat_map(|line| output::wrapped(line, width)).collect();
     if frame.links_down > 0 {
         let s = if frame.links_down == 1 { "" } else { "s" };
         let down = format!("{} link{s} DOWN{}", frame.links_down, named_down(&frame.down, frame.links_down));
         lines.extend(output::wrapped(&down, width));
     }
-    lines.push(String::new());
-    lines.push(format!("links: {} of {}, by {}", frame.links.len(), frame.links_total, links_by(frame.sort)));
-    if !frame.links.is_empty() {
-        let header = ["link", "from a to b", "", "from b to a", "", "capacity", "load from", "largest user"];
-        let whole = output::table(header, 8, frame.links.iter().map(link));
-        let narrow = || output::table(["link", "load", "largest user"], 3, frame.links.iter().map(narrow_link));
-        table(&mut lines, whole, narrow, width);
-    }
-    lines.push(String::new());
-    let (shown, all) = (frame.applications.len(), frame.applications_total);
-    lines
-        .extend(output::wrapped(&format!("applications: {shown} of {all}, by {}", applications_by(frame.sort)), width));
-    if !frame.applications.is_empty() {
-        let header =
-            ["application", "busiest link", "its load", "sends there", "attempt", "leases", "requests", "new", "asked"];
-        let whole = output::table(header, 2, frame.applications.iter().map(application));
-        let narrow = || {
-            let rows = frame.applications.iter().map(application);
-            let rows = rows.map(|[id, link, load, sends, ..]| [id, link, load, sends]);
-            output::table(["application", "busiest link", "load", "sends"], 2, rows)
-        };
-        table(&mut lines, whole, narrow, width);
-    }
-    if !frame.queues.is_empty() {
-        lines.push(String::new());
-        lines.push("were hints followed? containers of decisions that are settled, since the start".to_owned());
-        let header = ["policy", "queue", "mode", "decisions", "containers", "on host", "in rack", "elsewhere", "never"];
-        let whole = output::table(header, 3, frame.queues.iter().map(queue));
-        let narrow = || {
-            let rows = frame.queues.iter().map(queue);
-            let rows = rows.map(|[_, queue, mode, _, containers, on_host, in_rack, elsewhere, _]| {
-                [queue, mode, containers, on_host, in_rack, elsewhere]
-            });
-            output::table(["queue", "mode", "containers", "on host", "in rack", "elsewhere"], 2, rows)
-        };
-        table(&mut lines, whole, narrow, width);
-    }
     lines
 }
 
-fn head(frame: &Frame) -> Vec<String> {
-    let state = match (frame.ready, frame.degraded.as_slice()) {
-        (false, _) => format!("NOT READY: {}", frame.not_ready_reason),
-        (true, []) => "ready".to_owned(),
-        (true, without) => format!("ready, DEGRADED: {}", without.join(" ")),
+/// Links, applications, and whether hints were followed, where anything is known of it. A table that is wider than the terminal has
+/// fewer columns, those that say most.
+pub(super) fn panes(frame: &Frame, width: usize) -> Vec<Pane> {
+    let pane = |title, total: u32, by, table: String| {
+        let mut rows = table.lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
+        let (header, total) = (rows.next(), total as usize);
+        let header = header.filter(|_| total > 0);
+        Pane { title, total, by, header, rows: rows.collect() }
     };
+    let by_links = format!("by {}", links_by(frame.sort));
+    let by_applications = format!("by {}", applications_by(frame.sort));
+    let followed = "containers of settled decisions, since the start".to_owned();
+    let mut panes = vec![
+        pane("links", frame.links_total, by_links, links_table(&frame.links, width)),
+        pane("applications", frame.applications_total, by_applications, applications_table(&frame.applications, width)),
+    ];
+    if !frame.queues.is_empty() {
+        panes.push(pane(
+            "were hints followed",
+            frame.queues.len() as u32,
+            followed,
+            queues_table(&frame.queues, width),
+        ));
+    }
+    panes
+}
+
+fn links_table(links: &[LinkRow], width: usize) -> String {
+    let header = ["link", "from a to b", "", "from b to a", "", "capacity", "load from", "largest user"];
+    let whole = || output::table(header, 8, links.iter().map(link));
+    let narrow = |called: usize| {
+        let row = |row: &LinkRow| {
+            [row.id.clone(), row.load.clone(), output::rate(row.bits_per_s as f64), row.whose[called].clone()]
+        };
+        output::table(["link", "load", "capacity", "whose load"], 4, links.iter().map(row))
+    };
+    first_that_fits(width, &[&whole, &|| narrow(0), &|| narrow(1), &|| narrow(2)])
+}
+
+fn applications_table(applications: &[ApplicationRow], width: usize) -> String {
+    let header =
+        ["application", "busiest link", "its load", "sends there", "leases", "attempt", "requests", "new", "asked"];
+    let whole = || output::table(header, 2, applications.iter().map(application));
+    let narrow = || {
+        let rows = applications.iter().map(application);
+        let rows = rows.map(|[id, link, load, sends, leases, ..]| [id, link, load, sends, leases]);
+        output::table(["application", "busiest link", "its load", "sends there", "leases"], 2, rows)
+    };
+    let narrower = || {
+        let rows = applications.iter().map(application).map(|[id, link, load, sends, ..]| [id, link, load, sends]);
+        output::table(["application", "busiest link", "its load", "sends there"], 2, rows)
+    };
+    first_that_fits(width, &[&whole, &narrow, &narrower])
+}
+
+fn queues_table(queues: &[QueueRow], width: usize) -> String {
+    let header = ["policy", "queue", "mode", "decisions", "containers", "on host", "in rack", "elsewhere", "never"];
+    let whole = || output::table(header, 3, queues.iter().map(queue));
+    let narrow = || {
+        let rows = queues.iter().map(queue);
+        let rows = rows.map(|[_, queue, mode, _, containers, on_host, in_rack, elsewhere, _]| {
+            [queue, mode, containers, on_host, in_rack, elsewhere]
+        });
+        output::table(["queue", "mode", "containers", "on host", "in rack", "elsewhere"], 2, rows)
+    };
+    first_that_fits(width, &[&whole, &narrow])
+}
+
+/// Of several tables the first that has room; of the last one what has room, each row in its line.
+fn first_that_fits(width: usize, tables: &[&dyn Fn() -> String]) -> String {
+    let mut last = String::new();
+    for table in tables {
+        (last, _) = width::within(width::ANY, table);
+        if last.lines().all(|line| line.chars().count() <= width) {
+            return last;
+        }
+    }
+    let lines = last.lines().map(|line| match line.chars().count() > width {
+        true => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
+        false => line.to_owned(),
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
+fn standing(frame: &Frame) -> [String; 4] {
     let Frame { version, nodes, nodes_usable, racks, rates, .. } = frame;
-    vec![
-        format!("hintd {version}, {state}, up {}", output::seconds(frame.uptime_ms as f64 / 1e3)),
+    [
+        format!("hintd {version}, {}, up {}", frame.standing, output::seconds(frame.uptime_ms as f64 / 1e3)),
         format!(
             "nodes {nodes_usable} of {nodes} usable in {racks} racks; memory {}; CPU {} %",
             output::bytes(frame.resident_bytes as f64),
             digits(frame.cpu_cores * 100.0)
         ),
         format!(
-            "requests/s {} answered, {} refused; containers/s {} hinted, {} withheld; {} tasks wait; {} leases; {} decisions watched",
+            "requests/s {} answered, {} refused; containers/s {} hinted, {} withheld",
             digits(rates.answered),
             digits(rates.refused),
             digits(rates.hinted),
             digits(rates.withheld),
-            frame.waiting_tasks,
-            frame.leases,
-            frame.decisions_watched
+        ),
+        format!(
+            "{} tasks wait; {} leases; {} decisions watched",
+            frame.waiting_tasks, frame.leases, frame.decisions_watched
         ),
     ]
 }
@@ -96,40 +161,17 @@ const fn links_by(sort: Sort) -> &'static str {
 
 const fn applications_by(sort: Sort) -> &'static str {
     match sort {
-        Sort::Load => "the load of the busiest link that they send over, then what they send there",
+        Sort::Load => "their busiest link's load, then by rate",
         Sort::Rate => "requests since the last look",
         Sort::Leases => "leases",
         Sort::Name => "name",
     }
 }
 
-fn table(lines: &mut Vec<String>, whole: String, narrow: impl FnOnce() -> String, width: usize) {
-    let fits = whole.lines().all(|line| line.chars().count() <= width);
-    let shown = if fits { whole } else { narrow() };
-    lines.extend(shown.lines().map(str::to_owned));
-}
-
 /// `####...... 41 %`
 fn bar(share: f64) -> String {
     let full = ((share * BAR as f64).round().clamp(0.0, BAR as f64)) as usize;
     format!("{}{} {} %", "#".repeat(full), ".".repeat(BAR - full), digits(share * 100.0))
-}
-
-/// The busier way's share, who sends most, at which rate as it is modelled, and how much is nobody's.
-fn narrow_link(row: &LinkRow) -> [String; 3] {
-    let [name, .., user] = link(row);
-    let is_modelled = row.load_from == v1::LoadSource::Modelled && row.share > 0.0;
-    let load = format!("{}{} %", if is_modelled { "~" } else { "" }, digits(row.share * 100.0));
-    let unknown = row.unknown.as_ref().map(|rates| format!("unknown {rates} (files, or others)"));
-    let user = match (&row.top_user, unknown) {
-        (Some(user), _) => {
-            let rate = row.top_user_a_to_b_bits_per_s.max(row.top_user_b_to_a_bits_per_s).unwrap_or(0);
-            format!("{user} {}", marked_load(v1::LoadSource::Modelled, rate))
-        }
-        (None, Some(unknown)) => unknown,
-        (None, None) => user,
-    };
-    [name, if row.up { load } else { "-".to_owned() }, user]
 }
 
 fn link(row: &LinkRow) -> [String; 8] {
@@ -150,14 +192,19 @@ fn link(row: &LinkRow) -> [String; 8] {
 
 fn application(row: &ApplicationRow) -> [String; 9] {
     let mark = if row.busiest_measured == Some(false) { "~" } else { "" };
-    let percent = |share: f64| format!("{mark}{} %", digits(share * 100.0));
+    let way = match row.busiest_way {
+        Some("a_to_b") => " a>b",
+        Some(_) => " b>a",
+        None => "",
+    };
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     [
         row.application_id.clone(),
-        row.busiest_link.clone().unwrap_or_else(|| "-".to_owned()),
-        row.busiest_share.map_or_else(|| "-".to_owned(), percent),
-        row.busiest_bits_per_s.map_or_else(|| "-".to_owned(), |rate| marked_load(v1::LoadSource::Modelled, rate)),
-        row.attempt.to_string(),
+        or_none(row.busiest_link.clone()),
+        or_none(row.busiest_share.map(|share| format!("{mark}{}{way}", output::percent(share)))),
+        or_none(row.busiest_bits_per_s.map(|rate| marked_load(v1::LoadSource::Modelled, rate))),
         row.leases.to_string(),
+        row.attempt.to_string(),
         row.requests.to_string(),
         row.new_requests.to_string(),
         asked(row.asked_ms, row.asked_before_start),

@@ -1,6 +1,6 @@
 // The network: switches as boxes, links with a line each way, as wide and colored as they are loaded.
 import { signal } from './vendor/signals-core.mjs';
-import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, before, bits, busier, byName, bytes, count, cut, down, hottest, html, level, linkState, modelled, nobody, percent, shares, span, unknown, when } from './parts.mjs';
+import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, above, before, bits, busier, byName, bytes, count, cut, down, hottest, html, level, linkState, modelled, nobody, percent, shares, span, unknown, when } from './parts.mjs';
 import { layout } from './layout.mjs';
 import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, since, to } from './state.mjs';
 
@@ -142,9 +142,8 @@ function Chosen({ link }) {
   ]} />
     ${(link.up || link.users.length > 0 || !link.carried) && html`<${Table} caption=${link.up ? 'Who sends most over it: bytes of their flows from beginning to end, and modelled rates' + (unknown(link) ? '; ' + unknown(link) : '') : 'Whose flows the model has on it still, though it is down'} empty=${link.up ? nobody(link) + '.' : 'nobody with hints.'} by=${(user) => user.application_id} rows=${link.users} columns=${[
     ['Application', (user) => html`<a href=${to('applications', user.application_id)}>${user.application_id}</a>`],
-    link.up && ['a to b', (user) => `${bytes(user.a_to_b_bytes)}, ${modelled(user.a_to_b_bits_per_s)}`, 'n'],
-    link.up && ['b to a', (user) => `${bytes(user.b_to_a_bytes)}, ${modelled(user.b_to_a_bits_per_s)}`, 'n'],
-    link.up && link.users.some((user) => user.above_measured) && ['', (user) => (user.above_measured ? 'above what is measured' : '')],
+    link.up && ['a to b', (user) => `${bytes(user.a_to_b_bytes)}, ${modelled(user.a_to_b_bits_per_s)}${above(link, user, 0) ? ', above what is measured' : ''}`, 'n'],
+    link.up && ['b to a', (user) => `${bytes(user.b_to_a_bytes)}, ${modelled(user.b_to_a_bits_per_s)}${above(link, user, 1) ? ', above what is measured' : ''}`, 'n'],
   ].filter(Boolean)} />`}
     ${link.carried && html`<${Carried} carried=${link.carried} />`}
     ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity${wasDown ? '; where it was down there is a gap, and a line below 0' : ''}</figcaption>

@@ -87,8 +87,10 @@ export const unknown = ({ fullness, a_to_b_unaccounted_bits_per_s, b_to_a_unacco
   const told = [fullness.a_to_b_unknown, fullness.b_to_a_unknown].flatMap((is, way) => (is ? [`${bits(rest[way])} ${DIRECTIONS[way]}`] : []));
   return told.length ? `unknown ${told.join(' + ')} (no flow: files that maps read from other hosts or that are written, or others)` : '';
 };
+/** Whether the model has more of a user one way than is measured there of all; the daemon says only that there is such a way. */
+export const above = (link, user, way) => user.above_measured && ratesOf(user)[way] > ratesOf(link)[way];
 /** What a user of a link sends in these. */
-export const fills = (link, user) => fullWays(link).filter((way) => bytesOf(user)[way] > 0).map((way) => `${bytes(bytesOf(user)[way])} ${DIRECTIONS[way]} (${ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'rate unknown'}${user.above_measured ? ', above measured' : ''})`).join(' + ');
+export const fills = (link, user) => fullWays(link).filter((way) => bytesOf(user)[way] > 0).map((way) => `${bytes(bytesOf(user)[way])} ${DIRECTIONS[way]} (${ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'rate unknown'}${above(link, user, way) ? ', above measured' : ''})`).join(' + ');
 /** What was measured on a link last before it went down, in the busier direction. */
 export const before = (load, capacity) => {
   if (!load) return 'nothing was measured';
