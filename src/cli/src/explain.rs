@@ -6,6 +6,7 @@ use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
 use super::printable::{one_line, one_line_strings};
+use super::turn::turn_text;
 use super::view::PlainViewArgs;
 use super::{adherence, answers, in_short, lists, moments, predicted, realised, summary};
 use clap::Args;
@@ -93,20 +94,31 @@ fn application(args: &ExplainArgs, asked: &Asked, daemon: &DaemonArgs, output: O
         #[serde(flatten)]
         list: &'a v1::ListDecisionsResponse,
         newest: &'a v1::ExplainResponse,
+        /// What it was told about its receivers' turn; left out where it never asked.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        turn: Option<&'a v1::ShuffleTurnView>,
     }
-    let (list, newest, links) = block_on(async {
+    let (list, newest, links, turn) = block_on(async {
         let mut admin = daemon.operator().await?;
         let list = decisions_of(&mut admin, asked, args.last).await?;
         let Some(newest) = list.decisions.first() else { return Err(nothing_of(&mut admin, asked, &list.kept).await?) };
         let asked = v1::ExplainRequest { decision_id: newest.decision_id.clone(), ..v1::ExplainRequest::default() };
         let newest = admin.explain(asked).await?.into_inner();
         let links = links(&mut admin).await;
-        Ok((list, newest, links))
+        let turn = turn(&mut admin, &list.decisions[0].application_id).await;
+        Ok((list, newest, links, turn))
     })?;
-    output.result(&Document { list: &list, newest: &newest }, || {
+    output.result(&Document { list: &list, newest: &newest, turn: turn.as_ref() }, || {
         let table = lists::decisions_text(&one_line_strings(&list), false);
-        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest), &links, args.shown()))
+        let turn = turn.as_ref().map(|turn| format!("\nits receivers: {}", turn_text(turn))).unwrap_or_default();
+        format!("{table}{turn}\n\nthe newest:\n{}", text(&one_line_strings(&newest), &links, args.shown()))
     })
+}
+
+/// What an application that is not over was told about its receivers; none where the daemon does not tell.
+async fn turn(admin: &mut AdminClient, application_id: &str) -> Option<v1::ShuffleTurnView> {
+    let asked = v1::ListApplicationsRequest { application_id: application_id.to_owned(), ..Default::default() };
+    admin.list_applications(asked).await.ok()?.into_inner().applications.into_iter().next()?.turn
 }
 
 /// Of the admin socket, which explains anybody's decision, or of the gRPC address for who shows the attempt's token.

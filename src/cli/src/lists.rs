@@ -7,6 +7,7 @@ use super::moments::{WhenArgs, moment};
 use super::output::{self, Output};
 use super::printable::one_line;
 use super::sorting::{Column, SortArgs};
+use super::turn::turn_cell;
 use super::view::ViewArgs;
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
@@ -68,7 +69,8 @@ pub struct LeasesArgs {
     asked, as long as that is kept (refused: with the reason; whether these are over is not known). `hintctl attempts` has them\n\
     by attempt. asked >5 s: before the daemon's last start, 5 s ago, at a time that is not kept; its outcome is not kept either (-), nor\n\
     where records have no room for it any more. off: its queue is off; shadow: hints were found and not sent. Without\n\
-    a ResourceManager an application is over once nothing was heard of it for limits.attempt_silence (1 h).")]
+    a ResourceManager an application is over once nothing was heard of it for limits.attempt_silence (1 h). receivers (-o wide),\n\
+    where a queue holds them: behind 2: two heavy shuffles with fewer bytes left go first; up to 20: it may hold 20 containers.")]
 pub struct ApplicationsArgs {
     #[command(flatten)]
     filter: FilterArgs,
@@ -270,6 +272,7 @@ const APPLICATION_COLUMNS: &[Column<v1::ApplicationView>] = &[
     ("attempt", |row| row.attempt.into()),
     ("requests", |row| row.requests.max(row.refused_requests).into()),
     ("leases", |row| row.leases.into()),
+    ("receivers", |row| row.turn.as_ref().map(|turn| turn.waited_ms as f64).into()),
 ];
 
 /// What says most stands first: a terminal of 80 columns has whose it is, what came of it, and whether it was followed.
@@ -505,6 +508,7 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
                 row.attempt.to_string(),
                 requests(row),
                 row.leases.to_string(),
+                row.turn.as_ref().map_or_else(|| "-".to_owned(), turn_cell),
             ]
         });
         let header = [
@@ -521,6 +525,7 @@ fn applications_text(answer: &v1::ListApplicationsResponse, wide: bool) -> Strin
             "attempt",
             "requests",
             "leases",
+            "receivers",
         ];
         output::table(header, 10, rows)
     } else {

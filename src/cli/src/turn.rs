@@ -30,6 +30,19 @@ pub(super) fn turn_text(turn: &v1::ShuffleTurnView) -> String {
     )
 }
 
+/// The same in a column of a list.
+pub(super) fn turn_cell(turn: &v1::ShuffleTurnView) -> String {
+    let waited = match turn.held {
+        0 => String::new(),
+        _ => format!(", held for {}", output::seconds(turn.waited_ms as f64 / 1e3)),
+    };
+    match turn.at_most {
+        Some(0) => format!("behind {}{waited}", turn.before),
+        Some(most) => format!("up to {most}{waited}"),
+        None => format!("free{waited}"),
+    }
+}
+
 /// Who knew the bytes.
 fn who(from: &str) -> &str {
     match from {
@@ -71,7 +84,9 @@ mod tests {
             turn_text(&turn)
                 .starts_with("its turn: up to 20 containers; 10 GB of 40 GB still to come on access links of /r1 (")
         );
-        let turn = v1::ShuffleTurnView { at_most: None, ..turn };
+        assert_eq!(turn_cell(&turn), "up to 20, held for 12 s");
+        let turn = v1::ShuffleTurnView { at_most: None, held: 0, ..turn };
         assert!(turn_text(&turn).starts_with("not held; "));
+        assert_eq!(turn_cell(&turn), "free");
     }
 }
