@@ -22,7 +22,7 @@ const PUBLISHED: &[&str] = &[
     "Exclusion", "SourceAge", "PlanNote", "Blocked", "NearMiss", "Lack", "Refused", "HintRoute", "ChainPath",
     "BoxStop", "Withheld", "TermsOfWhole", "RoundNote", "CostLinks", "CostLink",
     // placement.proto
-    "DecisionOutcome", "HintOutcome", "CameTo", "TermOutcome", "Followed", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
+    "DecisionOutcome", "HintOutcome", "CameTo", "TermOutcome", "Followed", "AskedGroup", "LeaseState", "ReplicasResponse", "BlockAdvice", "ReplicaAdvice",
     "RackHosts", "HomedGroup", "BaselinePlaces", "BaselinePlace", "PredictedPerformance", "PredictedGroup", "PredictedPlace", "ProposedMove", "MoveAdvice",
     // routes.proto
     "HostPair", "Route", "RouteUpdate", "WantedCircuits", "Circuit", "RackDemand", "InstallRule", "RemoveRule",
@@ -83,6 +83,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("TermAdherence.default_placement", "rename = \"default\""),
     // Keys with their unit, or older than the field.
     ("ChainPath.cost", "rename = \"cost_bit_links_per_s\""),
+    ("Followed.realised_gain", "skip_serializing_if = \"Option::is_none\""),
     ("LinkForecast.a_to_b_before", "rename = \"a_to_b_before_bits_per_s\""),
     ("LinkForecast.b_to_a_before", "rename = \"b_to_a_before_bits_per_s\""),
     ("LinkForecast.a_to_b_after", "rename = \"a_to_b_after_bits_per_s\""),

@@ -34,6 +34,12 @@ impl Engine {
         self.commit_handler().undo(decision, now);
     }
 
+    /// Whether somebody has a decision's answer: its caller was gone when it was made, or a repeat of the request fetched it
+    /// since. What nobody has is not counted in adherence; its leases stay, for a repeat.
+    pub fn answer_reached(&mut self, decision: DecisionId, reached: bool) {
+        self.adherence_handler().reached(decision, reached);
+    }
+
     /// Gives leases back; none named: all of the attempt.
     ///
     /// # Errors

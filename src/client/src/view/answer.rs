@@ -77,6 +77,8 @@ struct Asked<'a> {
     age_ms: u64,
     recorded: bool,
     params_toml: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    asked_for: &'a [v1::AskedGroup],
 }
 
 /// A decision that can be explained, in this order.
@@ -84,6 +86,11 @@ struct Asked<'a> {
 struct Explained<'a> {
     #[serde(flatten)]
     asked: Asked<'a>,
+    /// Of an answer that nobody has: why.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    late: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guard_margin: Option<f64>,
     leases: &'a [v1::LeaseState],
     ages: &'a [v1::SourceAge],
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_order")]
@@ -200,6 +207,7 @@ impl Serialize for v1::ExplainResponse {
             age_ms: self.age_ms,
             recorded: self.recorded,
             params_toml: &self.params_toml,
+            asked_for: &self.asked_for,
         };
         if let Some(refused) = &self.refused {
             let v1::HintSet { decision_id, request_id, policy, .. } = answer;
@@ -209,8 +217,21 @@ impl Serialize for v1::ExplainResponse {
         let (outcome, performance, moves) = (self.outcome.as_ref(), self.performance.as_ref(), &self.moves);
         let baseline_places = self.baseline_places.as_ref();
         let followed = self.followed.as_ref();
-        Explained { asked, leases, ages, outcome, followed, input_homes, performance, moves, baseline_places, answer }
-            .serialize(serializer)
+        Explained {
+            asked,
+            late: &self.late,
+            guard_margin: self.guard_margin,
+            leases,
+            ages,
+            outcome,
+            followed,
+            input_homes,
+            performance,
+            moves,
+            baseline_places,
+            answer,
+        }
+        .serialize(serializer)
     }
 }
 

@@ -49,6 +49,11 @@ pub(super) enum Command {
         decision: DecisionId,
         reply: Reply<Option<PackedExplained>>,
     },
+    /// Whether somebody has a decision's answer.
+    AnswerReached {
+        decision: DecisionId,
+        reached: bool,
+    },
     MovesTold {
         attempt: AttemptId,
         reply: Reply<Vec<MoveNote>>,
@@ -366,7 +371,7 @@ impl EngineHandle {
     /// Tells, without waiting for a place: a thread that may not wait has to say it, and saying it can't be left out.
     /// How many of these there can be at a time is bounded where they come from: [`Command::BatchCompleted`] by the journal's
     /// queue, [`Command::PlansSettled`], [`Command::Rebalanced`], [`Command::Urgent`] and [`Command::Stop`] by one at
-    /// a time, [`Command::Policies`] by one for each training that ended, [`Command::Unwatch`] by `limits.streams` and the
+    /// a time, [`Command::AnswerReached`] by the commits under way, [`Command::Policies`] by one for each training that ended, [`Command::Unwatch`] by `limits.streams` and the
     /// places here (a stream begins with a command that waits for one).
     pub(super) fn tell(&self, command: Command) {
         // An engine that ended has nobody left to tell.

@@ -35,6 +35,7 @@ use super::pool::{JobContext, Pool};
 use super::records::Recorder;
 use super::registries::FeedRegistries;
 use super::servers::Servers;
+use super::undelivered::UndeliveredAnswers;
 use super::unpacking::{UnpackLimiter, UnpackPermit};
 use super::watchers::Watchers;
 use super::{Ready, StuckPlacers};
@@ -91,6 +92,8 @@ pub(super) struct Inner {
     /// Requests that gather to be decided together.
     pub(super) rounds: Rounds,
     pub(super) recorder: Recorder,
+    /// Answers that nobody has.
+    pub(super) undelivered: UndeliveredAnswers,
     pub(super) settings: ArcSwap<Settings>,
     pub(super) clock: Clock,
     instance: Arc<str>,
@@ -279,6 +282,7 @@ impl Daemon {
             pool,
             rounds: Rounds::default(),
             recorder,
+            undelivered: UndeliveredAnswers::default(),
             settings: ArcSwap::from_pointee(settings),
             clock,
             instance,

@@ -3,7 +3,7 @@
 //! Nothing on a request's path waits for it. It is told in order, and asked in the same order: who was answered finds
 //! the record. What comes faster than it is kept is left out and counted.
 
-use hintd_engine::records::{DecidedRequest, Kept, Record, RecordFilter, Records};
+use hintd_engine::records::{DecidedRequest, Kept, Record, RecordFilter, Records, Undelivered};
 use hintd_engine::{RecordSettings, Refusal};
 use hintd_model::units::{ApplicationId, DecisionId, Micros, Timestamp};
 use std::collections::{BTreeMap, HashMap};
@@ -25,11 +25,28 @@ pub(super) struct Recorder {
 
 enum RecorderCommand {
     DecidedRequest(Box<DecidedRequest>),
-    Get { decision: DecisionId, now: Timestamp, reply: oneshot::Sender<Result<Arc<Record>, Refusal>> },
+    /// Whether somebody has the answer of a decision; where nobody has, why.
+    Delivery {
+        decision: DecisionId,
+        undelivered: Option<Undelivered>,
+    },
+    Get {
+        decision: DecisionId,
+        now: Timestamp,
+        reply: oneshot::Sender<Result<Arc<Record>, Refusal>>,
+    },
     Kept(oneshot::Sender<Kept>),
     Refusals(oneshot::Sender<BTreeMap<&'static str, u64>>),
-    Listed { filter: RecordFilter, most: usize, now: Timestamp, reply: oneshot::Sender<ListedRecords> },
-    Reload { settings: RecordSettings, done: oneshot::Sender<()> },
+    Listed {
+        filter: RecordFilter,
+        most: usize,
+        now: Timestamp,
+        reply: oneshot::Sender<ListedRecords>,
+    },
+    Reload {
+        settings: RecordSettings,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// Records that a filter means.
@@ -50,10 +67,16 @@ struct Envelope {
     _place: AnyPlace,
 }
 
-/// One place of either kind.
+/// One place of either kind, or none.
 enum AnyPlace {
-    Decision { _place: Place },
-    Question { _place: OwnedSemaphorePermit },
+    Decision {
+        _place: Place,
+    },
+    Question {
+        _place: OwnedSemaphorePermit,
+    },
+    /// It takes none: there is at most one for each decision that is late, and one for the repeat that fetches it.
+    None,
 }
 
 /// Places of decisions that wait to be recorded. One user has at most as many as are free, so that one who asks in a loop,
@@ -132,6 +155,12 @@ impl Recorder {
         self.queue.send(envelope).is_ok() // a thread that panicked keeps nothing
     }
 
+    /// Whether somebody has the answer of a decision that was recorded before; where nobody has, why.
+    pub(super) fn delivery(&self, decision: DecisionId, undelivered: Option<Undelivered>) {
+        let word = RecorderCommand::Delivery { decision, undelivered };
+        let _ = self.queue.send(Envelope { word, _place: AnyPlace::None }); // a thread that panicked keeps nothing
+    }
+
     /// Decisions that came faster than they could be recorded.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
@@ -199,6 +228,7 @@ fn keep(settings: RecordSettings, envelopes: &mpsc::Receiver<Envelope>) {
         // Who asked may have gone.
         match word {
             RecorderCommand::DecidedRequest(seen) => records.take(*seen),
+            RecorderCommand::Delivery { decision, undelivered } => records.delivery(decision, undelivered),
             RecorderCommand::Get { decision, now, reply } => drop(reply.send(records.get(decision, now))),
             RecorderCommand::Kept(reply) => drop(reply.send(records.kept())),
             RecorderCommand::Refusals(reply) => drop(reply.send(records.refusals())),

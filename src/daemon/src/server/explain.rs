@@ -57,6 +57,10 @@ pub(super) async fn explain(
     explained.answer.may_be_seen_by(proof, daemon.settings().engine.legacy_clients)?;
     let (performance, permit) = performance(daemon, record.as_ref().ok(), permit).await?;
     let decision = &explained.answer.decision;
+    let undelivered = match &record {
+        Ok(record) => record.undelivered(),
+        Err(_) => daemon.undelivered(decision.id),
+    };
     let followed = daemon.followed(vec![decision.id]).await?.pop().flatten().map(convert::followed);
     let moves = daemon.moves_told(decision.attempt).await?.iter().map(convert::proposed_move).collect();
     let mut response = Response::new(v1::ExplainResponse {
@@ -68,6 +72,10 @@ pub(super) async fn explain(
         leases: convert::lease_states(&explained.leases),
         refused: None,
         recorded: record.is_ok(),
+        late: undelivered.map(|why| why.as_str().to_owned()).unwrap_or_default(),
+        asked_for: record.as_ref().map(|record| asked_for(record)).unwrap_or_default(),
+        guard_margin: record.as_ref().ok().and_then(|record| record.guard_margin()),
+        resource_manager_asked: daemon.servers().setup().seen().is_some(),
         params_toml: record.map(|record| record.policy().1.params_toml()).unwrap_or_default(),
         outcome: explained.outcome.as_ref().map(|outcome| convert::outcome(outcome, &daemon.generation().snapshot)),
         input_homes: convert::homed_groups(daemon.homed_groups(decision.attempt)),
@@ -79,6 +87,11 @@ pub(super) async fn explain(
     });
     response.extensions_mut().insert(permit);
     Ok(response)
+}
+
+fn asked_for(record: &Record) -> Vec<v1::AskedGroup> {
+    let groups = record.request().groups.iter();
+    groups.map(|group| v1::AskedGroup { group: group.name.to_string(), count: group.count }).collect()
 }
 
 /// How well a recorded decision's containers were predicted to perform. Compiling its problem takes a moment on a large
@@ -136,13 +149,8 @@ fn refused(record: &Record, refusal: &Refusal) -> v1::ExplainResponse {
         recorded: true,
         // Where no policy was chosen there are none.
         params_toml: if policy.is_empty() { String::new() } else { params.params_toml() },
-        outcome: None,
-        input_homes: Vec::new(),
-        performance: None,
-        moves: Vec::new(),
-        baseline_places: None,
-        age_ms: 0,
-        followed: None,
+        asked_for: asked_for(record),
+        ..v1::ExplainResponse::default()
     }
 }
 

@@ -314,12 +314,14 @@ fn decision_view(record: &Record, followed: Option<Followed>, now: Timestamp) ->
     view.hosts = hosts.iter().take(HOSTS_NAMED).map(|host| (*host).to_owned()).collect();
     view.hosts_total = u32::try_from(hosts.len()).unwrap_or(u32::MAX);
     view.expected_gain = decision.expected_gain;
-    let (outcome, reason) = match (decision.mode, decision.withheld) {
-        (Mode::Off, _) => ("off", ""),
-        (_, Some(withheld)) => ("withheld", withheld.reason.as_str()),
-        (Mode::Shadow, None) => ("shadow", ""),
-        (Mode::On, None) if waits => ("waits", "no_room"),
-        (Mode::On, None) => ("hinted", ""),
+    view.elapsed_ms = decision.elapsed.as_secs_f64() * 1e3;
+    let (outcome, reason) = match (record.undelivered(), decision.mode, decision.withheld) {
+        (Some(why), ..) => ("late", why.as_str()),
+        (None, Mode::Off, _) => ("off", ""),
+        (None, _, Some(withheld)) => ("withheld", withheld.reason.as_str()),
+        (None, Mode::Shadow, None) => ("shadow", ""),
+        (None, Mode::On, None) if waits => ("waits", "no_room"),
+        (None, Mode::On, None) => ("hinted", ""),
     };
     (view.outcome, view.reason) = (outcome.to_owned(), reason.to_owned());
     view

@@ -20,7 +20,7 @@ use crate::runtime::Daemon;
 use crate::runtime::clock::Clock;
 use crate::runtime::registries::FeedRegistries;
 use hintd_client::wire::v1;
-use hintd_engine::records::{Record, RecordFilter};
+use hintd_engine::records::{Record, RecordFilter, Undelivered};
 use hintd_engine::{
     AttemptHeld, Followed, Generation, LinkUse, LoadSource, Mode, Proof, Refusal, Tally, TallyKey, Term, link_uses,
 };
@@ -127,6 +127,8 @@ struct DecisionRow {
     /// Why hints are kept back, or why there is no answer.
     withheld: Option<&'static str>,
     refused: Option<String>,
+    /// Why nobody has the answer.
+    late: Option<&'static str>,
     degraded: Vec<String>,
     /// How many of its containers came to their host; absent: it has no hints, or that is not kept.
     followed: Option<v1::Followed>,
@@ -423,6 +425,7 @@ fn decision(record: &Record, followed: Option<Followed>) -> DecisionRow {
         expected_gain: answered.and_then(|decision| decision.expected_gain),
         withheld: answered.and_then(|decision| decision.withheld).map(|withheld| withheld.reason.as_str()),
         refused,
+        late: record.undelivered().map(Undelivered::as_str),
         degraded: answered.map(|decision| decision.degraded.clone()).unwrap_or_default(),
         followed: followed.map(convert::followed),
     }

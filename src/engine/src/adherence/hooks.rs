@@ -91,6 +91,11 @@ impl AdherenceHandler<'_> {
         self.adherence.undo(decision);
     }
 
+    /// Whether somebody has a decision's answer.
+    pub(crate) fn reached(&mut self, decision: DecisionId, reached: bool) {
+        self.adherence.reached(decision, reached);
+    }
+
     /// A decision's answer is no longer kept.
     pub(crate) fn forgotten(&mut self, decision: DecisionId) {
         self.adherence.forget(decision);

@@ -1,7 +1,7 @@
 //! What was counted of the last hour, and how many containers of each decision came to their host: few bytes a decision, so that
 //! lists have it for longer than all of its outcome is kept.
 
-use super::tally::{GroupTally, Miss, Tally, TallyKey};
+use super::tally::{GroupTally, Miss, Tally, TallyKey, Term};
 use hintd_model::units::{DecisionId, Micros, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const OTHER_GROUPS: &str = "(other)";
 const COUNTS_KEPT: usize = 20_000;
 
 /// Of a decision's hinted containers, those that came to their host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Followed {
     /// Came to their host.
     pub on_host: u64,
@@ -32,6 +32,9 @@ pub struct Followed {
     pub settled: bool,
     /// The most frequent reason of those that are not on their host, once it is settled.
     pub why: Option<Miss>,
+    /// Share of the default placement's bytes that where they came saved: of those between racks, where it has none of those of
+    /// input from other hosts. Once it is settled, and only where all of them were seen.
+    pub realised_gain: Option<f64>,
 }
 
 impl Followed {
@@ -46,6 +49,9 @@ impl Followed {
             awaited: 0,
             settled: true,
             why: why.max_by_key(|why| outcomes.missed(*why)),
+            realised_gain: [Term::CrossRackBytes, Term::RemoteBytes]
+                .into_iter()
+                .find_map(|term| tally.term(term).realised_gain()),
         }
     }
 }

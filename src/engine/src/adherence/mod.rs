@@ -13,6 +13,7 @@
 //! # Invariants
 //! - Of a group, Σ over hosts of min(hinted, seen there) containers are on their host, in whichever order they came.
 //! - A container counts once, whoever tells of it and however often; a decision is counted once.
+//! - What nobody was told is not counted: its containers are where YARN put them by itself.
 //! - All misses together are all containers that are not on their host.
 //! - What is kept is bounded by `adherence_max`: beyond, the oldest decisions are counted as they stand.
 
@@ -146,19 +147,21 @@ impl Adherence {
         let spot = ContainerSighting { node: arrival.node, rack: snapshot.rack(arrival.node), late: false, hinted };
         let records = &mut self.records;
         let mut nearest = |id: &DecisionId| {
-            let (near, group) = records.get_mut(id)?.nearest(&arrival.kind, spot, snapshot)?;
-            Some((near, *id, group))
+            let record = records.get_mut(id)?;
+            let (near, group) = record.nearest(&arrival.kind, spot, snapshot)?;
+            // What nobody was told takes what is of no other decision: a repeat may fetch its answer yet.
+            Some((record.unheard, near, *id, group))
         };
         let on_lease = arrival.lease.filter(|(id, node)| *node == arrival.node && watched.open.contains(id));
-        let of_lease = on_lease.and_then(|(id, _)| nearest(&id));
-        let (near, id, group) = of_lease.or_else(|| watched.open.iter().filter_map(nearest).min())?;
+        let of_lease = on_lease.and_then(|(id, _)| nearest(&id)).filter(|(unheard, ..)| !unheard);
+        let (unheard, near, id, group) = of_lease.or_else(|| watched.open.iter().filter_map(nearest).min())?;
         let record = self.records.get_mut(&id).expect("it was just looked at");
         record.take(group, spot, arrival.allocated, snapshot);
         let mode = record.answer.decision.mode;
         if record.open() == 0 {
             self.close(id, None);
         }
-        Some((near, mode))
+        (!unheard).then_some((near, mode))
     }
 
     /// A lease ended without a container that is known by name.
@@ -193,6 +196,13 @@ impl Adherence {
         self.settled_counts.remove(decision);
     }
 
+    /// Whether somebody has a decision's answer. Of a queue in shadow nobody is to be told anything.
+    fn reached(&mut self, decision: DecisionId, reached: bool) {
+        if let Some(record) = self.records.get_mut(&decision) {
+            record.unheard = !reached && record.answer.decision.mode == Mode::On;
+        }
+    }
+
     /// Nobody will ask for it by its answer any more.
     fn forget(&mut self, decision: DecisionId) {
         self.settled.remove(&decision);
@@ -213,6 +223,9 @@ impl Adherence {
             && let Some(id) = self.closed.pop_front()
         {
             let Some(mut record) = self.records.remove(&id) else { continue };
+            if record.unheard {
+                continue;
+            }
             work += record.work();
             let tally = record.finalize(snapshot, leases);
             self.count(record.key(), (&tally, record.by_group()), now);
@@ -230,7 +243,7 @@ impl Adherence {
 
     /// What became of a decision; `None`: it had no hints, or is of before the last start.
     pub(super) fn outcome(&self, decision: DecisionId) -> Option<KeptOutcome> {
-        let open = self.records.get(&decision).map(|record| KeptOutcome::Open(record.outcome()));
+        let open = self.heard(decision).map(|record| KeptOutcome::Open(record.outcome()));
         open.or_else(|| Some(KeptOutcome::Settled(self.settled.get(&decision)?.clone())))
     }
 
@@ -238,8 +251,13 @@ impl Adherence {
     /// too many were settled since.
     #[must_use]
     pub fn followed(&self, decision: DecisionId) -> Option<Followed> {
-        let open = self.records.get(&decision).map(Record::followed);
+        let open = self.heard(decision).map(Record::followed);
         open.or_else(|| self.settled_counts.of(decision))
+    }
+
+    /// One that is not counted yet, of which somebody has the answer.
+    fn heard(&self, decision: DecisionId) -> Option<&Record> {
+        self.records.get(&decision).filter(|record| !record.unheard)
     }
 
     /// Figures of the last hour.

@@ -181,6 +181,8 @@ pub(super) struct Record {
     pub(super) because: Miss,
     /// Its answer was forgotten: nobody will ask for it once it is counted.
     pub(super) orphan: bool,
+    /// Its caller was gone when the answer was made, and nobody has fetched it since: nothing of it could be followed.
+    pub(super) unheard: bool,
     /// Leases given back.
     released: u32,
     groups: Vec<Group>,
@@ -210,8 +212,9 @@ impl Record {
         // What was cut after it was costed can't be compared with what it cost.
         let whole = |trial: &Trial| trial.groups.iter().all(|group| hinted(&group.name) >= group.placed);
         let trial = trial.filter(|trial| whole(trial));
-        let (stage, because, orphan, released, terms) = (Stage::Open, Miss::NotSeen, false, 0, Vec::new());
-        Self { answer: Arc::clone(answer), stage, closes, because, orphan, released, groups, trial, terms }
+        let (stage, because, released, terms) = (Stage::Open, Miss::NotSeen, 0, Vec::new());
+        let (answer, orphan, unheard) = (Arc::clone(answer), false, false);
+        Self { answer, stage, closes, because, orphan, unheard, released, groups, trial, terms }
     }
 
     pub(super) fn key(&self) -> TallyKey {
@@ -253,7 +256,15 @@ impl Record {
     pub(super) fn followed(&self) -> Followed {
         let sum = |of: fn(&Group) -> u32| self.groups.iter().map(|group| u64::from(of(group))).sum();
         let (hinted, on_host) = (sum(|group| group.followed().0), sum(|group| group.followed().1));
-        Followed { on_host, in_rack: 0, hinted, awaited: sum(Group::open), settled: false, why: None }
+        Followed {
+            on_host,
+            in_rack: 0,
+            hinted,
+            awaited: sum(Group::open),
+            settled: false,
+            why: None,
+            realised_gain: None,
+        }
     }
 
     /// What keeping it takes, in rows and blocks.

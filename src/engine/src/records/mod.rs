@@ -24,7 +24,7 @@ mod tally;
 
 pub use facts::{RoundInputs, RoundPosition};
 pub use predict::{PredictedGroup, PredictedPerformance, PredictedPlace};
-pub use record::{DecidedRequest, Probe, Record, RequestOutcome};
+pub use record::{DecidedRequest, Probe, Record, RequestOutcome, Undelivered};
 pub use replay::{Difference, ObjectiveComparison, PolicyComparison, ReplayResult};
 pub use settings::RecordSettings;
 pub use store::{Kept, RecordFilter, Records};

@@ -15,6 +15,7 @@ use hintd_model::cluster::{Dataset, HintRequest, Overlay, Shards, Snapshot};
 use hintd_model::units::{ApplicationId, DecisionId, Timestamp};
 use hintd_policy::Policy;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A probe that notes at which look it said to stop, so that a replay stops at the same look.
 #[derive(Debug, Default)]
@@ -104,6 +105,26 @@ pub enum RequestOutcome {
     },
 }
 
+/// Why nobody has an answer that was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undelivered {
+    /// Its request's deadline had passed.
+    Deadline,
+    /// Its caller had hung up.
+    HungUp,
+}
+
+impl Undelivered {
+    /// The token.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deadline => "deadline",
+            Self::HungUp => "hung_up",
+        }
+    }
+}
+
 /// See the module.
 pub struct Record {
     pub(super) request: Arc<HintRequest>,
@@ -120,6 +141,8 @@ pub struct Record {
     facts: Facts,
     pub(super) round: Option<RoundPosition>,
     pub(super) came: StoredOutcome,
+    /// Of an answer: 0, or one more than the [`Undelivered`] that it is. It changes while lists have the record.
+    undelivered: AtomicU8,
     /// Bytes that it shares with none.
     own: usize,
 }
@@ -190,6 +213,7 @@ impl Record {
             round,
             frame,
             came,
+            undelivered: AtomicU8::new(0),
             own: 0,
             request,
             queue_named,
@@ -269,6 +293,36 @@ impl Record {
             StoredOutcome::Answered { answer, .. } => Ok(answer),
             StoredOutcome::Refused { refusal, .. } => Err(refusal),
         }
+    }
+
+    /// Why nobody has its answer; `None`: somebody has, or there is none.
+    #[must_use]
+    pub fn undelivered(&self) -> Option<Undelivered> {
+        match self.undelivered.load(Ordering::Relaxed) {
+            0 => None,
+            1 => Some(Undelivered::Deadline),
+            _ => Some(Undelivered::HungUp),
+        }
+    }
+
+    pub(super) fn set_undelivered(&self, why: Option<Undelivered>) {
+        self.undelivered.store(why.map_or(0, |why| why as u8 + 1), Ordering::Relaxed);
+    }
+
+    /// Whether its caller was told that it is refused: there was no answer, or none in time.
+    #[must_use]
+    pub fn refused(&self) -> Option<&'static str> {
+        match (&self.came, self.undelivered()) {
+            (StoredOutcome::Refused { refusal, .. }, _) => Some(refusal.token()),
+            (StoredOutcome::Answered { .. }, Some(Undelivered::Deadline)) => Some(Undelivered::Deadline.as_str()),
+            (StoredOutcome::Answered { .. }, _) => None,
+        }
+    }
+
+    /// The part of the default placement's time by which hints had to be better; `None`: there was no guard.
+    #[must_use]
+    pub fn guard_margin(&self) -> Option<f64> {
+        self.settings.guard.map(|guard| guard.margin)
     }
 
     /// The policy that decided, and its parameters then.

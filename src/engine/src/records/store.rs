@@ -2,7 +2,7 @@
 
 use super::RecordSettings;
 use super::frame::{Frame, LastVersion, Source};
-use super::record::{DecidedRequest, Record, RequestOutcome};
+use super::record::{DecidedRequest, Record, RequestOutcome, Undelivered};
 use super::shares::Shares;
 use super::tally::Tally;
 use crate::dispatching::{StoredDispatcher, is_pushed};
@@ -56,7 +56,7 @@ pub struct RecordFilter {
     pub from: Option<Timestamp>,
     /// Only those decided up to then.
     pub until: Option<Timestamp>,
-    /// Only refusals.
+    /// Only refusals, and answers that came after their request was refused for its deadline.
     pub refused_only: bool,
 }
 
@@ -72,7 +72,7 @@ impl RecordFilter {
             && (self.host.is_empty() || on_host())
             && self.from.is_none_or(|from| record.at() >= from)
             && self.until.is_none_or(|until| record.at() <= until)
-            && (!self.refused_only || record.answered().is_err())
+            && (!self.refused_only || record.refused().is_some())
     }
 }
 
@@ -141,6 +141,13 @@ impl Records {
         }
     }
 
+    /// Whether somebody has the answer of a decision; where nobody has, why.
+    pub fn delivery(&self, decision: DecisionId, undelivered: Option<Undelivered>) {
+        if let Some(record) = self.by_decision.get(&decision) {
+            record.set_undelivered(undelivered);
+        }
+    }
+
     /// The record of a decision.
     ///
     /// # Errors
@@ -200,8 +207,8 @@ impl Records {
     #[must_use]
     pub fn refusals(&self) -> BTreeMap<&'static str, u64> {
         let mut refusals = BTreeMap::new();
-        let refused = self.by_decision.values().filter_map(|record| record.answered().err());
-        refused.for_each(|refusal| *refusals.entry(refusal.token()).or_default() += 1);
+        let refused = self.by_decision.values().filter_map(|record| record.refused());
+        refused.for_each(|token| *refusals.entry(token).or_default() += 1);
         refusals
     }
 

@@ -96,6 +96,36 @@ fn how_many_are_followed_is_known_before_a_decision_is_settled_and_after_its_ans
     assert_eq!(harness.engine.adherence().last_hour(harness.now).len(), 0);
 }
 
+#[test]
+fn what_nobody_was_told_is_not_counted_until_a_repeat_fetches_it() {
+    let mut harness = plain(2, 4096);
+    let late = harness.ask(maps("a", 1));
+    harness.engine.answer_reached(late.decision.id, false);
+    let told = harness.ask(maps("b", 1));
+    // A container on the late one's host is the other's, which somebody was told of; what is of no other decision is nobody's.
+    let host = hosts(&late)[0].to_string();
+    harness.allocated(&host, container(ONE(), 2), None);
+    harness.allocated(&host, container(ONE(), 3), None);
+    harness.pass(Micros(1));
+    let of = |harness: &EngineHarness, answer: &Answer| {
+        let followed = harness.engine.adherence().followed(answer.decision.id);
+        let outcome = harness.engine.explain(answer.decision.id).unwrap().unpack().outcome;
+        (followed.map(|of| (of.hinted, of.awaited, of.settled)), outcome.is_some())
+    };
+    assert_eq!((of(&harness, &late), of(&harness, &told)), ((None, false), (Some((1, 0, true)), true)));
+    assert_eq!((tally(&harness).decisions, tally(&harness).outcomes.all()), (1, 1));
+    assert_eq!(harness.count(Counter::HintsFollowed) + harness.count(Counter::HintsElsewhere), 1);
+
+    let fetched = harness.ask(maps("c", 1));
+    harness.engine.answer_reached(fetched.decision.id, false);
+    assert_eq!(of(&harness, &fetched), (None, false));
+    harness.engine.answer_reached(fetched.decision.id, true);
+    assert_eq!(of(&harness, &fetched), (Some((1, 1, false)), true));
+    harness.allocated(hosts(&fetched)[0].as_str(), container(ONE(), 4), None);
+    harness.pass(Micros(1));
+    assert_eq!((tally(&harness).decisions, tally(&harness).outcomes.on_host > 0), (2, true));
+}
+
 /// A request of one container that only `host` of the dispatcher instance's four can be hinted for.
 fn ask_on(harness: &mut EngineHarness, app: u32, host: &str) -> Arc<Answer> {
     let mut asked = maps(&format!("r{app}"), 1);

@@ -1,13 +1,15 @@
 //! Commits on their way: what the engine has taken is recorded and counted whether or not somebody still waits for it.
 //!
 //! A caller is gone where its deadline passed or its connection broke. Before the engine takes the proposal, nothing is
-//! leased for it then. Afterwards the answer is kept, and a repeat of the request gets it, so it has a record, too.
+//! leased for it then. Afterwards the answer is kept, and a repeat of the request gets it, so it has a record, too: as late,
+//! until a repeat does.
 
 use super::super::command::{CommitClaim, Committed, gone};
 use super::Daemon;
 use crate::telemetry::metrics::Stage;
-use hintd_engine::records::{DecidedRequest, RequestOutcome};
+use hintd_engine::records::{DecidedRequest, RequestOutcome, Undelivered};
 use hintd_engine::{Answer, Decision, DetachedDispatcher, Refusal};
+use hintd_model::units::DecisionId;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,6 +18,8 @@ use tokio::sync::oneshot;
 
 /// What is to be noted of a decision once it is durable.
 pub(in crate::runtime) struct UnrecordedDecision {
+    /// The id that it has if it is one.
+    pub(in crate::runtime) decision: DecisionId,
     /// Of one that is to be recorded: as refused for its deadline, until it is answered; and what was proposed, where the
     /// commit may change it.
     pub(in crate::runtime) record: Option<(Box<DecidedRequest>, Option<Box<Decision>>)>,
@@ -27,7 +31,8 @@ pub(in crate::runtime) struct UnrecordedDecision {
 }
 
 impl UnrecordedDecision {
-    fn answered(
+    /// An answer was made. Whether somebody has it, its maker says.
+    fn made(
         self,
         daemon: &Daemon,
         answer: &Arc<Answer>,
@@ -38,7 +43,6 @@ impl UnrecordedDecision {
         let commit = self.began.elapsed().saturating_sub(journal);
         let stages = [(Stage::Commit, commit), (Stage::Journal, journal), (Stage::Total, self.asked.elapsed())];
         daemon.metrics().request(self.policy, &stages, Some(answer.decision.steps));
-        daemon.metrics().add("requests_answered", 1);
         if let Some((mut seen, draft)) = self.record {
             seen.came = RequestOutcome::Answered { answer: Arc::clone(answer), draft, dispatcher };
             let _ = daemon.0.recorder.see(*seen); // counted where it was not
@@ -81,7 +85,8 @@ impl<'d> PendingCommit<'d> {
         let (_, unrecorded) = self.open.take().expect("it is open until here");
         match committed? {
             Committed::Answer { answer, journal, dispatcher } => {
-                unrecorded.answered(self.daemon, &answer, &journal, dispatcher);
+                unrecorded.made(self.daemon, &answer, &journal, dispatcher);
+                self.daemon.metrics().add("requests_answered", 1);
                 Ok(Committed::Answer { answer, journal, dispatcher: None })
             }
             other => Ok(other),
@@ -97,17 +102,21 @@ impl Drop for PendingCommit<'_> {
         }
         // Callers end on a runtime's threads; one that is being torn down takes its records with it.
         let Ok(runtime) = Handle::try_current() else { return };
-        let (daemon, late) = (self.daemon.clone(), Instant::now() >= self.deadline);
+        let (daemon, late, decision) = (self.daemon.clone(), Instant::now() >= self.deadline, unrecorded.decision);
+        let why = if late { Undelivered::Deadline } else { Undelivered::HungUp };
+        daemon.0.undelivered.note(decision, why);
         // As many as the journal's queue has places.
         runtime.spawn(async move {
-            match reply.await {
-                Ok(Ok(Committed::Answer { answer, journal, dispatcher })) => {
-                    tracing::debug!(decision_id = %answer.decision.id, request_id = %answer.decision.request,
-                        "committed after its caller had gone: a repeat gets the answer");
-                    unrecorded.answered(&daemon, &answer, &journal, dispatcher);
-                }
-                _ if late => unrecorded.late(&daemon),
-                _ => {} // who hung up was refused nothing
+            if let Ok(Ok(Committed::Answer { answer, journal, dispatcher })) = reply.await {
+                tracing::debug!(decision_id = %answer.decision.id, request_id = %answer.decision.request,
+                    "committed after its caller had gone: a repeat gets the answer");
+                unrecorded.made(&daemon, &answer, &journal, dispatcher);
+                return daemon.made_late(&answer.decision);
+            }
+            daemon.0.undelivered.forget(decision);
+            // Who hung up was refused nothing.
+            if late {
+                unrecorded.late(&daemon);
             }
         });
     }
@@ -119,12 +128,15 @@ mod tests {
     use super::super::place::{Refused, RequestAnswer, RequestOptions};
     use super::*;
     use crate::server::Running;
+    use crate::server::admin::AdminService;
+    use hintd_client::wire::v1;
+    use hintd_client::wire::v1::admin_server::Admin as _;
     use hintd_engine::records::Record;
-    use hintd_model::units::DecisionId;
     use std::time::Duration;
     use tempfile::TempDir;
     use tokio::task::JoinHandle;
     use tokio::time::timeout;
+    use tonic::Request;
 
     type Asked = JoinHandle<Result<RequestAnswer, Refused>>;
 
@@ -170,16 +182,48 @@ mod tests {
         timeout(SOON, found).await.unwrap()
     }
 
-    /// It has a record, counts as an answer, and a repeat gets it.
-    async fn is_as_answered(daemon: &Daemon, decision: DecisionId) {
+    /// What the list of decisions has of it: what came of it and why, how many were followed, whether refusals alone have it.
+    async fn listed(daemon: &Daemon, decision: DecisionId) -> (String, String, bool, bool) {
+        let of = async |refused_only| {
+            let asked = v1::ListDecisionsRequest { refused_only, ..v1::ListDecisionsRequest::default() };
+            let rows = AdminService::new(daemon.clone()).list_decisions(Request::new(asked)).await.unwrap();
+            rows.into_inner().decisions.into_iter().find(|row| row.decision_id == decision.to_string())
+        };
+        let row = of(false).await.unwrap();
+        (row.outcome, row.reason, row.followed.is_some(), of(true).await.is_some())
+    }
+
+    async fn explanation(daemon: &Daemon, decision: DecisionId) -> v1::ExplainResponse {
+        let asked = v1::ExplainRequest { decision_id: decision.to_string(), ..v1::ExplainRequest::default() };
+        AdminService::new(daemon.clone()).explain(Request::new(asked)).await.unwrap().into_inner()
+    }
+
+    fn counted(daemon: &Daemon, name: &str) -> u64 {
+        daemon.metrics().all().get(name).copied().unwrap_or(0)
+    }
+
+    /// It has a record that says that nobody has it, and counts as no answer, in adherence neither; a repeat gets it, and then it
+    /// is one.
+    async fn is_late_until_a_repeat_gets_it(daemon: &Daemon, decision: DecisionId, why: Undelivered) {
         let record = recorded(daemon, decision).await;
+        until(|| record.undelivered() == Some(why)).await;
+        let refused = why == Undelivered::Deadline;
+        assert_eq!(listed(daemon, decision).await, ("late".into(), why.as_str().into(), false, refused));
+        let recorded_refusals = daemon.0.recorder.refusals().await.unwrap();
+        assert_eq!(recorded_refusals.get("deadline"), refused.then_some(&1));
+        let explained = explanation(daemon, decision).await;
+        assert_eq!((&*explained.late, explained.outcome.is_some()), (why.as_str(), false));
+        assert_eq!((counted(daemon, "requests_answered"), counted(daemon, "answers_late")), (0, 1));
         let answer = record.answered().unwrap();
         assert!(answer.decision.hints.iter().any(|hint| !hint.leases.is_empty()), "{:?}", answer.decision);
         assert!(record.replay(None).same);
-        assert_eq!(daemon.metrics().all().get("requests_answered"), Some(&1));
         let leases = daemon.engine_report().await.unwrap().counts.leases;
         let repeat = ask(daemon, daemon.next_decision(), SOON).await.unwrap().unwrap();
         assert_eq!((repeat.answer.decision.id, repeat.repeat.unwrap().len()), (decision, leases));
+        assert_eq!(listed(daemon, decision).await, ("hinted".into(), String::new(), true, false));
+        let explained = explanation(daemon, decision).await;
+        assert_eq!((&*explained.late, explained.outcome.is_some()), ("", true));
+        assert_eq!((counted(daemon, "requests_answered"), counted(daemon, "answers_late")), (1, 1));
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -191,7 +235,7 @@ mod tests {
         let refused = timeout(SOON, asked).await.unwrap().unwrap().unwrap_err();
         assert!(matches!(refused.refusal, Refusal::DeadlineExceeded(_)) && refused.recorded, "{refused:?}");
         drop(stalled);
-        is_as_answered(&daemon, decision).await;
+        is_late_until_a_repeat_gets_it(&daemon, decision, Undelivered::Deadline).await;
         running.shutdown().await.unwrap();
     }
 
@@ -204,7 +248,7 @@ mod tests {
         asked.abort();
         assert!(asked.await.unwrap_err().is_cancelled());
         drop(stalled);
-        is_as_answered(&daemon, decision).await;
+        is_late_until_a_repeat_gets_it(&daemon, decision, Undelivered::HungUp).await;
         running.shutdown().await.unwrap();
     }
 
@@ -221,7 +265,8 @@ mod tests {
         drop(stalled);
         assert_eq!(recorded(&daemon, decision).await.answered().unwrap_err().token(), "deadline");
         assert_eq!(daemon.engine_report().await.unwrap().counts.leases, 0);
-        assert_eq!(daemon.metrics().all().get("requests_answered").copied().unwrap_or(0), 0);
+        assert_eq!((counted(&daemon, "requests_answered"), counted(&daemon, "answers_late")), (0, 0));
+        assert_eq!(daemon.undelivered(decision), None, "it came to no answer");
         running.shutdown().await.unwrap();
     }
 

@@ -156,6 +156,9 @@ impl Daemon {
             }
         };
         let found = tokio::time::timeout_at(deadline.into(), answer).await;
+        if let Ok(Ok(RequestAnswer { answer, repeat: Some(_), .. })) = &found {
+            self.delivered(answer.decision.id);
+        }
         let found = found.unwrap_or_else(|_| {
             let refusal = passed(began, deadline);
             Err(begun.map_or_else(|| refusal.clone().into(), |context| self.late(&context, refusal.clone())))
@@ -295,7 +298,8 @@ impl Daemon {
             let late = RequestOutcome::Refused { decision, at, refusal: passed(context.began, context.deadline) };
             (Box::new(context.seen(inputs, Some(proposal.paths_read()), late)), proposal.to_compare())
         });
-        let unrecorded = UnrecordedDecision { record, policy: context.policy, asked: context.began, began };
+        let decision = context.decision;
+        let unrecorded = UnrecordedDecision { decision, record, policy: context.policy, asked: context.began, began };
         let claim = Arc::clone(context.claim.insert(Arc::default()));
         let mine = Arc::clone(&claim);
         let command = |reply| Command::Commit { proposal, token: token(), claim, reply };

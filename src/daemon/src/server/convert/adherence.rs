@@ -73,9 +73,9 @@ fn by_group(groups: &GroupTallies) -> Vec<v1::GroupAdherence> {
 
 /// How many of a decision's containers came to their host.
 pub(in crate::server) fn followed(followed: Followed) -> v1::Followed {
-    let Followed { on_host, in_rack, hinted, awaited, settled, why } = followed;
+    let Followed { on_host, in_rack, hinted, awaited, settled, why, realised_gain } = followed;
     let reason = why.map(Miss::as_str).unwrap_or_default().to_owned();
-    v1::Followed { on_host, in_rack, hinted, awaited, settled, reason }
+    v1::Followed { on_host, in_rack, hinted, awaited, settled, reason, realised_gain }
 }
 
 /// What became of one decision.

@@ -4,10 +4,10 @@ import { doc, explained, filter, place, since, to } from './state.mjs';
 import { Replay, Terms } from './replay.mjs';
 
 const groups = (row) => row.groups.map((group) => `${group.count} × ${group.name}`).join(', ');
-const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? (row.without_room > 0 && !row.hinted ? 'waits: no room' : 'hinted') : row.mode === 'shadow' ? 'shadow: would have been hinted' : row.mode);
+const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.late ? 'late: ' + words(row.late) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? (row.without_room > 0 && !row.hinted ? 'waits: no room' : 'hinted') : row.mode === 'shadow' ? 'shadow: would have been hinted' : row.mode);
 /** `3/12`: containers that came to their host, of those that were hinted. */
 const followed = ({ followed: of }) => (of ? `${of.on_host}/${of.hinted}${of.awaited ? `, ${of.awaited} awaited` : ''}` : '–');
-const kind = (row) => (row.refused ? 'state bad' : row.withheld ? 'state warn' : 'state good');
+const kind = (row) => (row.refused || row.late ? 'state bad' : row.withheld ? 'state warn' : 'state good');
 
 function Decided({ caption, rows, name, filter, application = true }) {
   return html`<${Table} caption=${caption} empty="none is recorded." name=${name} filter=${filter} by=${(row) => row.decision_id} rows=${rows} columns=${[
@@ -107,6 +107,7 @@ function Found({ found }) {
     found.without_room > 0 && ['Without room', String(found.without_room), 'warn'],
     found.degraded.length > 0 && ['Did without', found.degraded.map(words).join(', '), 'warn'],
   ]} />
+    ${found.late && html`<p class="alert">Too late: the answer was made ${found.late === 'deadline' ? 'after the request’s deadline had passed' : 'after its caller had hung up'}. YARN never saw it; a repeat of the request would get it.</p>`}
     ${withheld && html`<p class="note">Hints are withheld (${words(withheld.reason)}): the job's busiest link would be done after ${seconds(withheld.hinted_s)} with them, after ${seconds(withheld.default_s)} without.</p>`}
     ${found.mode === 'shadow' && found.hints.length > 0 && html`<p class="note">The queue is in shadow: this would have been hinted, and nothing was sent to YARN.</p>`}
     ${allTheSame(found) && html`<p class="note">${allTheSame(found)}</p>`}

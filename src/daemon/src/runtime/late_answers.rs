@@ -1,0 +1,39 @@
+//! What is told of answers that came too late: that nobody has them, and that a repeat fetched one.
+
+use super::command::Command;
+use super::daemon::Daemon;
+use hintd_engine::records::Undelivered;
+use hintd_engine::{Decision, Mode};
+use hintd_model::units::DecisionId;
+
+impl Daemon {
+    /// An answer was made, and recorded, whose caller is gone: unless a repeat has fetched it by now, it is late.
+    pub(super) fn made_late(&self, decision: &Decision) {
+        self.metrics().add("answers_late", 1);
+        if decision.mode == Mode::On {
+            self.metrics().add("hints_late", decision.hinted());
+        }
+        // Under the lock, so that a repeat is told of after it.
+        let all = self.0.undelivered.lock();
+        if let Some(why) = all.get(&decision.id) {
+            self.0.engine_handle.tell(Command::AnswerReached { decision: decision.id, reached: false });
+            self.0.recorder.delivery(decision.id, Some(*why));
+        }
+    }
+
+    /// A repeat was answered: somebody has the answer now.
+    pub(super) fn delivered(&self, decision: DecisionId) {
+        let mut all = self.0.undelivered.lock();
+        if all.remove(&decision).is_some() {
+            self.0.engine_handle.tell(Command::AnswerReached { decision, reached: true });
+            self.0.recorder.delivery(decision, None);
+            self.metrics().add("requests_answered", 1);
+        }
+    }
+
+    /// Why nobody has a decision's answer; `None`: somebody has, or it was too long ago.
+    #[must_use]
+    pub fn undelivered(&self, decision: DecisionId) -> Option<Undelivered> {
+        self.0.undelivered.lock().get(&decision).copied()
+    }
+}
