@@ -162,11 +162,31 @@ async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
     let explained = said(&hintctl(&world, &["explain", "application_1_0001"]).await);
     assert!(
         explained.contains("1 of 1 decisions")
-            && explained.contains("the newest:\napplication_1_0001, attempt 1, queue etl\ndecided 20")
+            && explained
+                .contains("the newest:\nin short: 0 of 2 hinted containers came to their host, 2 are awaited still")
+            && explained.contains("\n\napplication_1_0001, attempt 1, queue etl\ndecided 20")
+            && explained.contains("\nasked for 2 containers: 2 ")
             && explained.contains("\n2 containers are hinted: 1 on r0n1, 1 on r1n1")
             && explained.contains("\n\ndetails\nwhat became of it (watched still)"),
         "{explained}"
     );
+    let decisions = hintctl(&world, &["decisions", "--json"]).await;
+    let decisions: serde_json::Value = serde_json::from_slice(&decisions.stdout).unwrap();
+    let id = decisions["decisions"][0]["decision_id"].as_str().unwrap();
+    let begin = hintctl(&world, &["explain", &id[..20]]).await;
+    assert!(begin.status.success() && said(&begin).contains(id), "{}", said(&begin));
+    for (args, words) in [
+        (&["explain", "foo"][..], "\"foo\" is no id: a decision's has 32 hexadecimal digits"),
+        (&["explain", ""], "the id is empty: "),
+        (&["explain", "ffff"], "no recorded decision's id begins with ffff; records go back"),
+        (&["replay", "foo"], "\"foo\" is no id: "),
+    ] {
+        let wrong = hintctl(&world, args).await;
+        assert!(wrong.status.code() == Some(2) && said(&wrong).contains(words), "{args:?}: {}", said(&wrong));
+    }
+    let empty = hintctl(&world, &["decisions", "--application", "application_1_0009"]).await;
+    let noted = String::from_utf8_lossy(&empty.stderr).into_owned();
+    assert!(empty.status.success() && noted.contains("no decision is recorded for --application application_1_0009"));
     let nobody = hintctl(&world, &["explain", "application_1_0009"]).await;
     assert_eq!(nobody.status.code(), Some(2), "{}", said(&nobody));
     assert!(

@@ -351,6 +351,7 @@ fn live(seen: &mut Seen) {
     add("--seconds 1", &["watch", "--circuits", "--seconds", "1"]);
     add("an unknown decision", &["explain", "0000000000000000"]);
     add("an unknown decision, as JSON", &["explain", "0000000000000000", "--json"]);
+    add("no id", &["explain", "what"]);
     daemon.rewrite("[leases]\ntime_to_live = \"1\"");
     add("a wrong configuration", &["reload"]);
     closed_pipe(seen, &daemon);

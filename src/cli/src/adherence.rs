@@ -130,7 +130,7 @@ pub fn outcome_text(outcome: &v1::DecisionOutcome, most: usize) -> String {
     lines.join("\n")
 }
 
-/// A line for each group: `map: followed 3 of 6; the others came to n7 2, n9`. Empty where nothing has come, and of a lone group of
+/// A line for each group: `map: 3 of 6 containers came to a host hinted for them; the others: 2 on n7, 1 on n9`. Empty where nothing has come, and of a lone group of
 /// which nobody knows where others came.
 pub(super) fn by_group(outcome: &v1::DecisionOutcome) -> String {
     let mut groups: Vec<&str> = Vec::new();
@@ -147,11 +147,13 @@ pub(super) fn by_group(outcome: &v1::DecisionOutcome) -> String {
         let others = others(hints());
         let rest = match others.is_empty() {
             true => String::new(),
-            false => format!("; the others came to {others}"),
+            false => format!("; the others: {others}"),
         };
         // Of a lone group its sum has been said.
         let news = groups.len() > 1 || !others.is_empty();
-        (came > 0 && news).then(|| format!("\n{group}: followed {} of {all}{rest}", sum(|hint| hint.on_host)))
+        let on_host = sum(|hint| hint.on_host);
+        let what = if all == 1 { "container" } else { "containers" };
+        (came > 0 && news).then(|| format!("\n{group}: {on_host} of {all} {what} came to a host hinted for them{rest}"))
     };
     groups.iter().filter_map(line).collect()
 }
@@ -168,14 +170,13 @@ fn others<'h>(hints: impl Iterator<Item = &'h v1::HintOutcome>) -> String {
     let mut places: Vec<(&str, u64)> = places.into_iter().collect();
     places.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let named = places.iter().take(PLACES_SHOWN);
-    let mut said: Vec<String> =
-        named.map(|(host, count)| if *count == 1 { (*host).to_owned() } else { format!("{host} {count}") }).collect();
+    let mut said: Vec<String> = named.map(|(host, count)| format!("{count} on {host}")).collect();
     match places.len().saturating_sub(PLACES_SHOWN) {
         0 => {}
         1 => said.push("1 more host".to_owned()),
         more => said.push(format!("{more} more hosts")),
     }
-    said.extend((unknown > 0).then(|| format!("hosts not kept {unknown}")));
+    said.extend((unknown > 0).then(|| format!("{unknown} on hosts not kept")));
     said.join(", ")
 }
 
@@ -380,7 +381,11 @@ mod tests {
             hint("late", "n4", vec![], 0, 0),
         ];
         let said = by_group(&v1::DecisionOutcome { hints, ..v1::DecisionOutcome::default() });
-        assert_eq!(said, "\nmap: followed 2 of 6; the others came to n1 2, n7 2\nreduce: followed 3 of 3");
+        assert_eq!(
+            said,
+            "\nmap: 2 of 6 containers came to a host hinted for them; the others: 2 on n1, 2 on n7\n\
+             reduce: 3 of 3 containers came to a host hinted for them"
+        );
     }
 
     #[test]

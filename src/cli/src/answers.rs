@@ -45,12 +45,14 @@ pub fn text(set: &v1::HintSet) -> String {
 /// The same, as detailed as is wanted.
 #[must_use]
 pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
+    let hinted = match set.hints.iter().map(|hint| hint.count).sum::<u32>() {
+        0 => "no container hinted".to_owned(),
+        count => format!("{count} containers on {} hosts", by_host(&set.hints, None).len()),
+    };
     let mut lines = vec![format!(
-        "{}: policy {}, {} containers on {} hosts, {} after {} steps in {}",
+        "{}: policy {}, {hinted}, {} after {} steps in {}",
         if set.decision_id.is_empty() { &set.request_id } else { &set.decision_id },
         set.policy,
-        set.hints.iter().map(|hint| hint.count).sum::<u32>(),
-        by_host(&set.hints, None).len(),
         ended(set.ended()),
         set.steps,
         output::seconds(set.elapsed_ms / 1e3),
@@ -68,9 +70,11 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
         let rack = hint.racks.first().cloned().unwrap_or_default();
         [hint.group.clone(), hint.count.to_string(), hint.host.clone(), rack, hint.fallbacks.join(" "), wait]
     });
-    lines.push(String::new());
-    lines.push(output::table(["group", "count", "host", "rack", "or else", "wait"], 5, rows));
-    lines.extend(more_rows(set.hints.len(), detail.rows));
+    if !set.hints.is_empty() {
+        lines.push(String::new());
+        lines.push(output::table(["group", "count", "host", "rack", "or else", "wait"], 5, rows));
+        lines.extend(more_rows(set.hints.len(), detail.rows));
+    }
     lines.push(String::new());
     lines.push(terms_table(set));
     lines.extend(by_class::text(set).map(|line| format!("\n{line}")));
@@ -203,6 +207,9 @@ pub(super) fn no_room(set: &v1::HintSet) -> String {
     }
 }
 
+/// Of times below this nobody wants to know which is less.
+const LITTLE_S: f64 = 1e-3;
+
 /// Why there are no hints; `None`: none are kept back.
 pub(super) fn withheld_text(set: &v1::HintSet) -> Option<String> {
     let withheld = set.withheld.as_ref()?;
@@ -223,6 +230,11 @@ pub(super) fn withheld_text(set: &v1::HintSet) -> Option<String> {
         }
         _ if withheld.hinted_s == Some(0.0) && withheld.default_s == Some(0.0) => {
             "no hints: no link is used, with them or where YARN puts the containers by itself".to_owned()
+        }
+        _ if [withheld.hinted_s, withheld.default_s].iter().all(|time| time.is_some_and(|time| time < LITTLE_S)) => {
+            "no hints: so little traffic is known of it that the busiest link is done in less than 1 ms either way: with them, and \
+             where YARN puts the containers by itself"
+                .to_owned()
         }
         _ => {
             let [hinted, default] = [&set.links, &set.baseline_links].map(links::busiest_in_brackets);

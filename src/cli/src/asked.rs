@@ -1,10 +1,13 @@
-//! Whose decisions an id means: an application's, or those of one of its attempts; and why there are none.
+//! What an id means: a decision, perhaps by the beginning of its id, an application, or one of its attempts; and why there is
+//! nothing of it.
 
 use super::failure::Failure;
 use super::output;
 use super::printable::one_line;
+use super::view::not_empty;
 use hintd_client::AdminClient;
 use hintd_client::wire::v1;
+use hintd_model::units::{ApplicationId, DecisionId};
 use std::collections::BTreeSet;
 
 /// Whose decisions are asked for.
@@ -21,6 +24,7 @@ pub(super) struct Asked {
 /// [`Failure::Input`] for what begins as an attempt's id and is none.
 pub(super) fn application_of(id: &str) -> Result<Option<Asked>, Failure> {
     if id.starts_with("application_") {
+        id.parse::<ApplicationId>().map_err(|error| Failure::Input(one_line(&error.to_string()).into_owned()))?;
         return Ok(Some(Asked { application: id.to_owned(), attempt: 0 }));
     }
     let Some(rest) = id.strip_prefix("appattempt_") else { return Ok(None) };
@@ -35,6 +39,69 @@ pub(super) fn application_of(id: &str) -> Result<Option<Asked>, Failure> {
             )))
         }
     }
+}
+
+/// Digits of a decision's id.
+const DIGITS: usize = 32;
+/// Fewer digits of its beginning are a slip.
+const DIGITS_LEAST: usize = 4;
+/// Ids named where several begin alike.
+const NAMED: usize = 3;
+
+/// The id of a decision, or its beginning, as the daemon writes it.
+///
+/// # Errors
+/// [`Failure::Input`] for what is neither.
+pub(super) fn decision_of(id: &str) -> Result<String, Failure> {
+    let is_id = (DIGITS_LEAST..=DIGITS).contains(&id.len()) && id.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if is_id {
+        return Ok(id.to_ascii_lowercase());
+    }
+    let what = if id.is_empty() { "the id is empty".to_owned() } else { format!("\"{}\" is no id", one_line(id)) };
+    Err(Failure::Input(format!(
+        "{what}: a decision's has 32 hexadecimal digits, of which the first will do where no other begins so, as in \
+         0000019a000000015c0e2f9b7d3a8146 (hintctl decisions -o wide); an application's is as in application_1700000000000_0007 \
+         (hintctl applications)"
+    )))
+}
+
+/// The id of the recorded decision that begins so; an id that is whole as it is.
+///
+/// # Errors
+/// [`Failure::Input`] where none or several begin so.
+pub(super) async fn whole_id(admin: &mut AdminClient, id: &str) -> Result<String, Failure> {
+    if id.len() == DIGITS {
+        return Ok(id.to_owned());
+    }
+    let list = match admin.list_decisions(v1::ListDecisionsRequest::default()).await {
+        Ok(list) => list.into_inner(),
+        // Of version 0.1.0, which lists nothing and whose ids are as long as a half of one.
+        Err(_) if id.parse::<DecisionId>().is_ok() => return Ok(id.to_owned()),
+        Err(status) => return Err(status.into()),
+    };
+    let begin_so = list.decisions.iter().map(|row| &*row.decision_id).filter(|known| known.starts_with(id));
+    the_one(id, &begin_so.collect::<Vec<_>>(), &one_line(&list.kept))
+}
+
+fn the_one(id: &str, begin_so: &[&str], kept: &str) -> Result<String, Failure> {
+    match begin_so {
+        [only] => Ok((*only).to_owned()),
+        // As version 0.1.0 wrote them.
+        [] if id.parse::<DecisionId>().is_ok() => Ok(id.to_owned()),
+        [] => Err(Failure::Input(format!("no recorded decision's id begins with {id}; {kept}"))),
+        several => {
+            let named = several.iter().take(NAMED).map(|id| one_line(id)).collect::<Vec<_>>().join(", ");
+            let more = several.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            Err(Failure::Input(format!("the ids of {} decisions begin with {id}: {named}{more}", several.len())))
+        }
+    }
+}
+
+/// The id of an application, of an option that narrows a list by it.
+pub(super) fn application_id(text: &str) -> Result<String, String> {
+    not_empty(text)?;
+    text.parse::<ApplicationId>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Its recorded decisions, newest first.
@@ -113,10 +180,32 @@ mod tests {
         assert_eq!(of("appattempt_1700000000000_0003_000001"), Some((application(), 1)));
         assert_eq!(of("application_1700000000000_0003"), Some((application(), 0)));
         assert_eq!(of("0000019a000000015c0e2f9b7d3a8146"), None);
+        let said = application_of("application_17").unwrap_err().to_string();
+        assert_eq!(said, "\"application_17\" is not an application id, as in \"application_1700000000000_0001\"");
+        assert!(application_id("application_1_0003").is_ok() && application_id("").unwrap_err().contains("empty"));
+        assert!(application_id("foo").unwrap_err().starts_with("\"foo\" is not an application id"));
         for wrong in ["appattempt_1_0003", "appattempt_1_0003_x", "appattempt_1_0003_000000", "appattempt_"] {
             let said = application_of(wrong).unwrap_err().to_string();
             assert!(said.contains("is not an attempt's id, as in \"appattempt_"), "{said}");
         }
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused_by_its_name_and_how_ids_look_and_the_beginning_of_one_will_do() {
+        assert_eq!(decision_of("0000019A").unwrap(), "0000019a");
+        for (wrong, begin) in [("", "the id is empty: "), ("foo", "\"foo\" is no id: "), ("12", "\"12\" is no id: ")] {
+            let said = decision_of(wrong).unwrap_err().to_string();
+            assert!(said.starts_with(begin) && said.contains("application_1700000000000_0007"), "{said}");
+            assert!(!said.contains("decision_id"), "names of the interface are nobody's: {said}");
+        }
+        assert!(decision_of(&"0".repeat(33)).is_err());
+        let one =
+            |id, begin_so: &[&str]| the_one(id, begin_so, "records go back 9 s").map_err(|error| error.to_string());
+        assert_eq!(one("00aa", &["00aabb"]), Ok("00aabb".to_owned()));
+        assert_eq!(one("00ab", &[]), Err("no recorded decision's id begins with 00ab; records go back 9 s".to_owned()));
+        assert_eq!(one("0000019a00000001", &[]), Ok("0000019a00000001".to_owned()), "a whole id of 0.1.0");
+        let several = one("00", &["001", "002", "003", "004"]).unwrap_err();
+        assert_eq!(several, "the ids of 4 decisions begin with 00: 001, 002, 003 and 1 more");
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! `hintctl explain`: why there, why not here, why nowhere.
 
 use super::answers::Detail;
-use super::asked::{Asked, application_of, decisions_of, nothing_of};
+use super::asked::{Asked, application_of, decision_of, decisions_of, nothing_of, whole_id};
 use super::connect::{DaemonArgs, TokenArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
-use super::printable::one_line_strings;
+use super::printable::{one_line, one_line_strings};
 use super::view::PlainViewArgs;
-use super::{adherence, answers, lists, moments, predicted, realised, summary};
+use super::{adherence, answers, in_short, lists, moments, predicted, realised, summary};
 use clap::Args;
-use hintd_client::ClientError;
 use hintd_client::wire::v1;
+use hintd_client::{AdminClient, ClientError};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use tonic::Code;
@@ -23,7 +23,7 @@ use tonic::Code;
     Answers are remembered for leases.answers_kept after their last lease, and as long as records go back; refusals\n\
     as long as records go back. Asked over the admin socket; with a token over the gRPC address.")]
 pub struct ExplainArgs {
-    /// The id of a decision, of a refusal, of an application, or of one of its attempts
+    /// The id of a decision or a refusal, or its beginning, of an application, or of one of its attempts
     decision: String,
     /// Of an application, show at most COUNT decisions, the newest
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -73,8 +73,17 @@ pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     if let Some(asked) = application_of(&args.decision)? {
         return application(args, &asked, daemon, output);
     }
-    let answer = block_on(ask(args, daemon))?;
-    output.answer(&answer, |answer| text(answer, args.shown()))
+    let (answer, links) = block_on(ask(args, daemon))?;
+    output.answer(&answer, |answer| text(answer, &links, args.shown()))
+}
+
+/// Users that are asked for of each link: who sends least does not fill it.
+const USERS: u32 = 16;
+
+/// All links, for what went wrong since the decision; none where the daemon does not tell.
+async fn links(admin: &mut AdminClient) -> Vec<v1::LinkView> {
+    let asked = v1::LinksRequest { users: USERS, ..v1::LinksRequest::default() };
+    admin.links(asked).await.map(|found| found.into_inner().links).unwrap_or_default()
 }
 
 /// An application's last decisions, or those of one attempt, and why the newest of them came out as it did.
@@ -85,47 +94,54 @@ fn application(args: &ExplainArgs, asked: &Asked, daemon: &DaemonArgs, output: O
         list: &'a v1::ListDecisionsResponse,
         newest: &'a v1::ExplainResponse,
     }
-    let (list, newest) = block_on(async {
+    let (list, newest, links) = block_on(async {
         let mut admin = daemon.operator().await?;
         let list = decisions_of(&mut admin, asked, args.last).await?;
         let Some(newest) = list.decisions.first() else { return Err(nothing_of(&mut admin, asked, &list.kept).await?) };
         let asked = v1::ExplainRequest { decision_id: newest.decision_id.clone(), ..v1::ExplainRequest::default() };
         let newest = admin.explain(asked).await?.into_inner();
-        Ok((list, newest))
+        let links = links(&mut admin).await;
+        Ok((list, newest, links))
     })?;
     output.result(&Document { list: &list, newest: &newest }, || {
         let table = lists::decisions_text(&one_line_strings(&list), false);
-        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest), args.shown()))
+        format!("{table}\n\nthe newest:\n{}", text(&one_line_strings(&newest), &links, args.shown()))
     })
 }
 
 /// Of the admin socket, which explains anybody's decision, or of the gRPC address for who shows the attempt's token.
-async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<v1::ExplainResponse, Failure> {
-    let (decision_id, token) = (args.decision.clone(), args.token.token());
-    let asked = v1::ExplainRequest { decision_id, token, nonce: Vec::new() };
+async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<(v1::ExplainResponse, Vec<v1::LinkView>), Failure> {
+    let (decision_id, token) = (decision_of(&args.decision)?, args.token.token());
+    let mut asked = v1::ExplainRequest { decision_id, token, nonce: Vec::new() };
     if asked.token.is_empty() {
-        match daemon.admin().await?.explain(asked.clone()).await {
-            Ok(answer) => return Ok(answer.into_inner()),
+        let mut admin = daemon.admin().await?;
+        asked.decision_id = whole_id(&mut admin, &asked.decision_id).await?;
+        match admin.explain(asked.clone()).await {
+            Ok(answer) => return Ok((answer.into_inner(), links(&mut admin).await)),
             // A daemon of version 0.1.0, which explains to everybody.
             Err(status) if status.code() == Code::Unimplemented => {}
             Err(status) => return Err(ClientError::from(status).into()),
         }
     }
-    Ok(daemon.client().await?.explain_with(asked).await?)
+    Ok((daemon.client().await?.explain_with(asked).await?, Vec::new()))
 }
 
-fn text(answer: &v1::ExplainResponse, detail: Shown) -> String {
+fn text(answer: &v1::ExplainResponse, links: &[v1::LinkView], detail: Shown) -> String {
     let set = answer.decision.clone().unwrap_or_default();
+    let in_short = in_short::line(answer, links);
+    let in_short = one_line(&in_short); // names of links are told by feeds
     if let Some(refused) = &answer.refused {
-        return refused_text(answer, &set, refused);
+        return format!("{in_short}\n{}", refused_text(answer, &set, refused));
     }
     let all = answer.outcome.as_ref();
     let outcome = all
         .map_or_else(|| no_outcome(answer, &set).to_owned(), |outcome| adherence::outcome_text(outcome, detail.rows()));
-    let first = summary::sentences(&set, summary::Outcome { all, counts: answer.followed.as_ref() });
-    let gain = realised::text(&set, all).map_or_else(String::new, |gain| format!("\n{gain}"));
+    let first = summary::sentences(&set, summary::Outcome::of(answer));
+    // Nobody could follow what came too late.
+    let gain = realised::text(&set, all).filter(|_| answer.late.is_empty());
+    let gain = gain.map_or_else(String::new, |gain| format!("\n{gain}"));
     let (decided, details) = (decided(answer, &set), explained_text(answer, &set, detail));
-    format!("{decided}\n{first}{gain}\n\ndetails\n{outcome}\n\n{details}")
+    format!("{in_short}\n\n{decided}\n{first}{gain}\n\ndetails\n{outcome}\n\n{details}")
 }
 
 /// Whose it is, when it was made, by which policy, and what it was to gain.
@@ -139,11 +155,25 @@ fn decided(answer: &v1::ExplainResponse, set: &v1::HintSet) -> String {
         (false, true) => format!(", by {}", set.policy),
         (false, false) => format!(", by {}, {gain}", set.policy),
     };
-    format!("{}\ndecided {}{by}", who(answer), moments::moment_and_age(answer.decided_at_ms, answer.age_ms))
+    let asked = asked_for(&answer.asked_for).map_or_else(String::new, |asked| format!("\n{asked}"));
+    format!("{}\ndecided {}{by}{asked}", who(answer), moments::moment_and_age(answer.decided_at_ms, answer.age_ms))
+}
+
+/// `asked for 12 containers: 10 map, 2 reduce`; `None`: it is not recorded.
+fn asked_for(groups: &[v1::AskedGroup]) -> Option<String> {
+    let all: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
+    let what = if all == 1 { "container" } else { "containers" };
+    let shown = groups.iter().take(ROWS).map(|v1::AskedGroup { group, count }| format!("{count} {group}"));
+    let more = groups.len().saturating_sub(ROWS);
+    let more = if more > 0 { format!(", and {more} more groups") } else { String::new() };
+    (all > 0).then(|| format!("asked for {all} {what}: {}{more}", shown.collect::<Vec<_>>().join(", ")))
 }
 
 /// Why nobody can say where the containers came.
 fn no_outcome(answer: &v1::ExplainResponse, set: &v1::HintSet) -> &'static str {
+    if !answer.late.is_empty() {
+        return "what became of it: nothing, for nobody has the answer";
+    }
     if answer.followed.is_some() {
         return "what became of it by host is no longer kept (leases.answers_kept)";
     }
@@ -182,7 +212,8 @@ fn refused_text(answer: &v1::ExplainResponse, set: &v1::HintSet, refused: &v1::R
     let refusal = answers::refused_text(refused);
     let by = if policy.is_empty() { String::new() } else { format!(" by {policy}") };
     let at = moments::moment_and_age(answer.decided_at_ms, answer.age_ms);
-    format!("{}\n{decision_id} of request {request_id}{by}, {at}: {refusal}", who(answer))
+    let asked = asked_for(&answer.asked_for).map_or_else(String::new, |asked| format!("\n{asked}"));
+    format!("{}{asked}\n{decision_id} of request {request_id}{by}, {at}: {refusal}", who(answer))
 }
 
 /// Where YARN would put the containers by itself: what the default's costs are of.
@@ -275,7 +306,7 @@ mod tests {
         let said = baseline_text(&found, 10).unwrap();
         assert!(said.contains("n9") && said.ends_with("and 7 containers on 3 more"), "{said}");
         assert_eq!(baseline_text(&v1::BaselinePlaces::default(), 10), None, "nothing found room");
-        let text = |leases| text(&answer, Shown { all: false, leases });
+        let text = |leases| text(&answer, &[], Shown { all: false, leases });
         let folded = text(false);
         assert!(folded.contains("n1, n7 2; 1 nobody told of"), "{folded}");
         assert!(folded.find("came to").unwrap() < folded.find("leased on").unwrap(), "{folded}");
@@ -286,12 +317,12 @@ mod tests {
         let outcome = v1::DecisionOutcome { hints: (0..12).map(row).collect(), ..v1::DecisionOutcome::default() };
         let (decided_at_ms, age_ms) = (1_795_843_810_000, 90_000);
         let large = v1::ExplainResponse { outcome: Some(outcome), decided_at_ms, age_ms, ..answer.clone() };
-        let short = super::text(&large, Shown { all: false, leases: false });
-        assert!(short.lines().nth(1).unwrap().starts_with("decided 2026-11-28 05:30:10 UTC, 90 s ago"), "{short}");
+        let short = super::text(&large, &[], Shown { all: false, leases: false });
+        assert!(short.lines().nth(3).unwrap().starts_with("decided 2026-11-28 05:30:10 UTC, 90 s ago"), "{short}");
         assert!(short.contains(" h9 ") && !short.contains(" h10 ") && short.contains("and 2 more; --all"), "{short}");
-        assert!(super::text(&large, Shown { all: true, leases: false }).contains(" h11 "));
+        assert!(super::text(&large, &[], Shown { all: true, leases: false }).contains(" h11 "));
         let unknown = v1::ExplainResponse { outcome: None, ..answer.clone() };
-        let said = super::text(&unknown, Shown { all: false, leases: false });
+        let said = super::text(&unknown, &[], Shown { all: false, leases: false });
         assert!(said.contains("what became of it is not known: it was decided before"), "{said}");
     }
 }

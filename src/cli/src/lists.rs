@@ -2,11 +2,12 @@
 
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
+use super::filter::FilterArgs;
 use super::moments::{WhenArgs, moment};
 use super::output::{self, Output};
 use super::printable::one_line;
 use super::sorting::{Column, SortArgs};
-use super::view::{ViewArgs, not_empty};
+use super::view::ViewArgs;
 use clap::Args;
 use hintd_client::wire::{v1, yarn};
 use hintd_model::solve::nearest;
@@ -17,30 +18,6 @@ const ROWS_MAX: u32 = 10_000;
 /// Queues named where one is not there.
 const QUEUES_NAMED: usize = 20;
 
-/// Which rows.
-#[derive(Debug, Clone, Args)]
-pub struct FilterArgs {
-    /// Only of this application, as YARN names it
-    #[arg(long, value_name = "ID", value_parser = not_empty)]
-    application: Option<String>,
-    /// Only of this queue
-    #[arg(long, value_name = "NAME", value_parser = not_empty)]
-    queue: Option<String>,
-    /// Only with hosts whose names contain this
-    #[arg(long, value_name = "TEXT", value_parser = not_empty)]
-    host: Option<String>,
-    /// Show at most LIMIT, the newest, or with --sort the first of the newest 10,000; 0: 10,000
-    #[arg(long, default_value_t = 50)]
-    limit: u32,
-}
-
-impl FilterArgs {
-    /// Application, queue and host, as the daemon is asked: empty where any will do.
-    fn texts(&self) -> [String; 3] {
-        [&self.application, &self.queue, &self.host].map(|text| text.clone().unwrap_or_default())
-    }
-}
-
 /// Decisions to list.
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -49,9 +26,11 @@ impl FilterArgs {
     hintctl --json decisions | jq -r '.decisions[] | select(.outcome == \"refused\") | .reason'\n\n\
     Recorded decisions and refusals, newest first: those since the daemon's start that records have room for. `hintctl explain`\n\
     tells all of one. A host is named by hints only. outcome: hinted; waits: no room, so that hints only say where to wait;\n\
-    withheld or refused, with the reason; shadow: would have been hinted, in a queue whose mode is that; off, likewise.\n\
+    withheld or refused, with the reason; shadow: would have been hinted, in a queue whose mode is that; off, likewise; late:\n\
+    the answer was made after the request's deadline, or its caller had hung up, so that YARN never saw it.\n\
     followed: how many of the hinted containers came to their host, 3/12; `awaited`: containers that were not seen yet; -: no hints,\n\
-    or too long ago. -o wide has the moment of each, in UTC, as the daemon's log has it."
+    or too long ago. -o wide has the moment of each, in UTC, as the daemon's log has it; the expected gain and what was realised\n\
+    of it, by bytes; and how long the answer took."
 )]
 pub struct DecisionsArgs {
     #[command(flatten)]
@@ -132,8 +111,10 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
         // Of all applications, whatever the list is of: who asks for some looks for those.
         if all { table + &refusals_text(&answer.refused) } else { table }
     };
-    args.view.show(daemon, output, ask, text)?;
+    let found = args.view.show(daemon, output, ask, text)?;
     order.warn(output);
+    let more = [("--refused", args.refused), ("the time that is asked for", (from_ms, until_ms) != (0, 0))];
+    args.filter.warn_empty(found.total, "decision is recorded", &more, output);
     Ok(())
 }
 
@@ -152,8 +133,9 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
         order.answer(found, |found| (&mut found.leases, found.total))
     };
     let text = |answer: &_, wide| leases_text(answer, wide || order.is_wide(&LEASE_HEADER));
-    args.view.show(daemon, output, ask, text)?;
+    let found = args.view.show(daemon, output, ask, text)?;
     order.warn(output);
+    args.filter.warn_empty(found.total, "lease is live", &[], output);
     Ok(())
 }
 
@@ -172,8 +154,9 @@ pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output
         order.answer(found, |found| (&mut found.applications, found.total))
     };
     let text = |answer: &_, wide| applications_text(answer, wide || order.is_wide(&APPLICATION_HEADER));
-    args.view.show(daemon, output, ask, text)?;
+    let found = args.view.show(daemon, output, ask, text)?;
     order.warn(output);
+    args.filter.warn_empty(found.total, "application is known that asked for hints and is not over", &[], output);
     Ok(())
 }
 
@@ -254,6 +237,8 @@ const DECISION_COLUMNS: &[Column<v1::DecisionView>] = &[
     ("hinted", |row| row.hinted.into()),
     ("followed", |row| row.followed.as_ref().map(followed_share).into()),
     ("gain", |row| row.expected_gain.into()),
+    ("realised", |row| row.followed.as_ref().and_then(|of| of.realised_gain).into()),
+    ("took", |row| (row.elapsed_ms > 0.0).then_some(row.elapsed_ms).into()),
 ];
 const LEASE_COLUMNS: &[Column<v1::LeaseView>] = &[
     ("lease", |row| (&*row.lease_id.to_string()).into()),
@@ -319,6 +304,8 @@ pub(super) fn decisions_text(answer: &v1::ListDecisionsResponse, wide: bool) -> 
             "containers",
             "hinted",
             "gain",
+            "realised",
+            "took",
         ];
         output::table(header, 12, decisions.iter().map(wide_decision))
     } else {
@@ -409,8 +396,11 @@ fn decision(row: &v1::DecisionView) -> [String; 10] {
     ]
 }
 
-fn wide_decision(row: &v1::DecisionView) -> [String; 15] {
-    let gain = row.expected_gain.map_or_else(|| "-".to_owned(), |gain| format!("{} %", output::digits(gain * 100.0)));
+fn wide_decision(row: &v1::DecisionView) -> [String; 17] {
+    let percent =
+        |gain: Option<f64>| gain.map_or_else(|| "-".to_owned(), |gain| format!("{} %", output::digits(gain * 100.0)));
+    let realised = row.followed.as_ref().and_then(|of| of.realised_gain);
+    let took = if row.elapsed_ms > 0.0 { output::seconds(row.elapsed_ms / 1e3) } else { "-".to_owned() };
     [
         row.decision_id.clone(),
         ago(row.age_ms),
@@ -426,7 +416,9 @@ fn wide_decision(row: &v1::DecisionView) -> [String; 15] {
         hosts(row),
         row.containers.to_string(),
         row.hinted.to_string(),
-        gain,
+        percent(row.expected_gain),
+        percent(realised),
+        took,
     ]
 }
 
@@ -566,6 +558,19 @@ mod tests {
             hosts_total: 9,
             ..v1::DecisionView::default()
         }
+    }
+
+    #[test]
+    fn a_decision_that_came_too_late_says_so_and_a_settled_one_what_was_realised_and_how_long_it_took() {
+        let late = v1::DecisionView { outcome: "late".into(), reason: "deadline".into(), ..decision() };
+        let followed = v1::Followed { on_host: 8, hinted: 8, realised_gain: Some(0.25), ..v1::Followed::default() };
+        let row =
+            v1::DecisionView { followed: Some(followed), expected_gain: Some(0.5), elapsed_ms: 12.0, ..decision() };
+        let answer = v1::ListDecisionsResponse { decisions: vec![late, row], ..v1::ListDecisionsResponse::default() };
+        let text = decisions_text(&answer, true);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(" late: deadline - ") && words.contains(" - - -"), "{text}");
+        assert!(words.contains(" 50 % 25 % 12 ms"), "{text}");
     }
 
     #[test]

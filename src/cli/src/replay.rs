@@ -1,7 +1,7 @@
 //! `hintctl replay`: a recorded decision made again, and by another policy beside it.
 
 use super::answers;
-use super::asked::{Asked, application_of, decisions_of, nothing_of};
+use super::asked::{Asked, application_of, decision_of, decisions_of, nothing_of, whole_id};
 use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::output::{self, Output};
@@ -20,7 +20,7 @@ use serde::Serialize;
     byte by byte, and exit code 1 says that it did not. --policy runs a policy as it is configured now on what the\n\
     decision read. Nothing is leased. How far back records go is bounded by records.bytes.")]
 pub struct ReplayArgs {
-    /// The id of a decision, of a refusal, or of an application or one of its attempts: its newest
+    /// The id of a decision or a refusal, or its beginning, or of an application or one of its attempts: its newest
     decision: String,
     /// Another policy, to stand beside
     #[arg(long, value_name = "NAME")]
@@ -42,13 +42,17 @@ struct Replayed<'a> {
 pub fn run(args: &ReplayArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let decision = match application_of(&args.decision)? {
         Some(asked) => newest_of(&asked, daemon)?,
-        None => args.decision.clone(),
+        None => {
+            let id = decision_of(&args.decision)?;
+            block_on(async { whole_id(&mut daemon.operator().await?, &id).await })?
+        }
     };
     let policy = args.policy.clone().unwrap_or_default();
     let request = v1::ReplayRequest { decision_id: decision.clone(), policy };
     let answer = daemon.ask(async |mut admin| admin.replay(request).await)?;
     output.sorted(&Replayed { decision_id: &decision, answer: &answer }, || {
-        let of = if decision == args.decision { String::new() } else { format!("the newest, {decision}:\n") };
+        let newest = !decision.starts_with(&args.decision.to_ascii_lowercase());
+        let of = if newest { format!("the newest, {decision}:\n") } else { String::new() };
         of + &text(&one_line_strings(&answer), args)
     })?;
     if answer.same {

@@ -6,15 +6,37 @@ use super::cost_links;
 use super::output;
 use super::why_not;
 use hintd_client::wire::v1;
+use std::collections::BTreeMap;
 
 /// Hosts named in a sentence.
 const HOSTS_NAMED: usize = 3;
 
-/// What is known of what became of a decision: all of it, or how many were followed, which is kept for longer.
+/// What is known of what became of a decision: all of it, or how many were followed, which is kept for longer; and what it was
+/// made of.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Outcome<'a> {
     pub(super) all: Option<&'a v1::DecisionOutcome>,
     pub(super) counts: Option<&'a v1::Followed>,
+    /// Why nobody has its answer; empty: somebody has.
+    pub(super) late: &'a str,
+    pub(super) leases: &'a [v1::LeaseState],
+    /// The part of the time of YARN's own placement by which hints had to be better, where that is known.
+    pub(super) guard_margin: Option<f64>,
+    /// Whether `hintctl doctor` knows what a ResourceManager shows.
+    pub(super) resource_manager_asked: bool,
+}
+
+impl<'a> Outcome<'a> {
+    pub(super) fn of(answer: &'a v1::ExplainResponse) -> Self {
+        Self {
+            all: answer.outcome.as_ref(),
+            counts: answer.followed.as_ref(),
+            late: &answer.late,
+            leases: &answer.leases,
+            guard_margin: answer.guard_margin,
+            resource_manager_asked: answer.resource_manager_asked,
+        }
+    }
 }
 
 /// Where and why against YARN's own placement; followed or not.
@@ -23,8 +45,15 @@ pub(super) fn sentences(set: &v1::HintSet, outcome: Outcome<'_>) -> String {
     let (waiting, hinted): (Vec<_>, Vec<_>) =
         set.hints.iter().cloned().partition(|hint| answers::only_waits(set, hint));
     let [waits, leads] = [&waiting, &hinted].map(|hints| hints.iter().map(|hint| hint.count).sum::<u32>());
+    if !outcome.late.is_empty() {
+        let would = match leads {
+            0 => "It had no hints.".to_owned(),
+            leads => format!("It would have been: {} containers, {}; {}.", leads, places(&hinted), why(set)),
+        };
+        return too_late(set, &would, outcome);
+    }
     if waits + leads == 0 {
-        return nothing_hinted(set);
+        return nothing_hinted(set, outcome.guard_margin);
     }
     if leads == 0 {
         let whole = if waits == 1 { "the container has" } else { "the containers have" };
@@ -51,9 +80,36 @@ fn containers(count: u64, mode: v1::Mode) -> String {
     }
 }
 
-fn nothing_hinted(set: &v1::HintSet) -> String {
+/// Of an answer that nobody has: why, what it would have been, and what is left of it.
+fn too_late(set: &v1::HintSet, would: &str, outcome: Outcome<'_>) -> String {
+    let (why, look) = match outcome.late {
+        "deadline" => (
+            "after the request's deadline had passed",
+            "\nwhat to look at: hintctl doctor (refused); the deadline that the request names; hintd_request_seconds by stage",
+        ),
+        _ => ("after its caller had hung up", ""),
+    };
+    let mut states: BTreeMap<&str, usize> = BTreeMap::new();
+    outcome.leases.iter().for_each(|lease| *states.entry(&lease.state).or_default() += 1);
+    let states: Vec<String> = states.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let live = outcome.leases.iter().any(|lease| answers::is_live(&lease.state));
+    let leases = match (states.as_slice(), live) {
+        ([], _) => String::new(),
+        (states, true) => {
+            format!(" Its leases: {}; what is held stays until it expires.", states.join(", "))
+        }
+        (states, false) => format!(" Its leases are over: {}.", states.join(", ")),
+    };
+    format!(
+        "Too late: the answer was made {why}. YARN never saw it and placed the containers by itself, so it counts as neither hinted \
+         nor followed.\n{would}{leases} A repeat of request {} would get it.{look}",
+        set.request_id
+    )
+}
+
+fn nothing_hinted(set: &v1::HintSet, guard_margin: Option<f64>) -> String {
     let why = match (answers::withheld_text(set), set.mode()) {
-        (Some(withheld), _) => withheld,
+        (Some(withheld), _) => withheld + &by_the_guard(set, guard_margin).unwrap_or_default(),
         (None, v1::Mode::Off) => "no hints: the queue is off".to_owned(),
         (None, _) if set.without_room > 0 => format!("no hints: {}", answers::no_room(set)),
         (None, _) => "no hints".to_owned(),
@@ -67,6 +123,22 @@ fn nothing_hinted(set: &v1::HintSet) -> String {
         String::new()
     };
     format!("{}{room}.\nYARN places the containers by itself.", first.chain(letters).collect::<String>())
+}
+
+/// `; that is 4 % sooner, and hints are given from 10 % on (placer.guard_margin)`
+fn by_the_guard(set: &v1::HintSet, margin: Option<f64>) -> Option<String> {
+    let withheld = set.withheld.as_ref().filter(|withheld| withheld.reason == "no_gain")?;
+    let (hinted, default) = withheld.hinted_s.zip(withheld.default_s).filter(|(_, default)| *default > 0.0)?;
+    let gain = 1.0 - hinted / default;
+    let sooner = match (gain.abs() < 0.0005, gain > 0.0) {
+        (true, _) => "no sooner".to_owned(),
+        (false, true) => format!("{} sooner", output::percent(gain)),
+        (false, false) => format!("{} later", output::percent(-gain)),
+    };
+    let least = margin.map_or_else(String::new, |margin| {
+        format!(", and hints are given where it is more than {} sooner (placer.guard_margin)", output::percent(margin))
+    });
+    Some(format!("; that is {sooner}{least}"))
 }
 
 /// `5 on n1, 3 on n2, 2 on n3 and 4 on 2 other hosts`
@@ -112,7 +184,7 @@ fn why(set: &v1::HintSet) -> String {
     }
 }
 
-fn followed(set: &v1::HintSet, Outcome { all: outcome, counts }: Outcome<'_>) -> String {
+fn followed(set: &v1::HintSet, Outcome { all: outcome, counts, resource_manager_asked, .. }: Outcome<'_>) -> String {
     if set.mode() == v1::Mode::Shadow {
         let came = outcome.map_or_else(String::new, |outcome| {
             format!(" By itself it did this: {}.{}", came(outcome), adherence::by_group(outcome))
@@ -125,7 +197,8 @@ fn followed(set: &v1::HintSet, Outcome { all: outcome, counts }: Outcome<'_>) ->
             let sum = |of: fn(&v1::HintOutcome) -> u64| outcome.hints.iter().map(of).sum::<u64>();
             let missed = sum(|hint| hint.in_rack) + sum(|hint| hint.elsewhere) + sum(|hint| hint.never);
             let word = whether(sum(|hint| hint.on_host), missed);
-            format!("{word}: {}.{}{}", came(outcome), adherence::by_group(outcome), why_not::lines(outcome))
+            let why_not = why_not::lines(outcome, resource_manager_asked);
+            format!("{word}: {}.{}{why_not}", came(outcome), adherence::by_group(outcome))
         }
     }
 }
@@ -200,14 +273,16 @@ mod tests {
 
     #[test]
     fn two_sentences_say_where_why_and_whether_it_was_followed() {
-        let said = |all: Option<&v1::DecisionOutcome>| sentences(&set(), Outcome { all, counts: None });
+        let said = |all: Option<&v1::DecisionOutcome>| {
+            sentences(&set(), Outcome { all, resource_manager_asked: true, ..Outcome::default() })
+        };
         assert_eq!(
             said(Some(&outcome(10, 2, 0))),
             "12 containers are hinted: 5 on n1, 3 on n2, 2 on n3 and 2 on 2 other hosts; their busiest link is done after 12 s, \
              where YARN puts them by itself after 20 s.\n\
              Followed in part: 10 of 12 came to their host, 2 elsewhere.\n\
              why not: 2, although their host had room when they came, by what its node told (yarn_chose): YARN did not wait for \
-             it for long enough (hintctl doctor: processor), or was not asked for it"
+             it for long enough, or was not asked for it (hintctl doctor: delays, processor)"
         );
         assert!(said(Some(&outcome(12, 0, 0))).ends_with("Followed: 12 of 12 came to their host."));
         assert!(said(Some(&outcome(0, 12, 0))).contains("\nNot followed: 0 of 12 came to their host, 12 elsewhere"));
@@ -215,7 +290,7 @@ mod tests {
         assert!(said(None).contains("\nWhether they were followed is not known"));
         let shadow = v1::HintSet { mode: v1::Mode::Shadow.into(), ..set() };
         let counts = v1::Followed { on_host: 3, hinted: 12, reason: "no_room".into(), ..v1::Followed::default() };
-        let kept = sentences(&set(), Outcome { all: None, counts: Some(&counts) });
+        let kept = sentences(&set(), Outcome { counts: Some(&counts), ..Outcome::default() });
         assert!(
             kept.contains("Followed in part: 3 of 12 came to their host, most of the others for no_room; "),
             "{kept}"
@@ -223,6 +298,63 @@ mod tests {
         let said = sentences(&shadow, Outcome::default());
         assert!(said.starts_with("12 containers would have been hinted (shadow): 5 on n1"), "{said}");
         assert!(said.ends_with("YARN was not told, for the queue is in shadow."), "{said}");
+    }
+
+    #[test]
+    fn an_answer_that_nobody_has_is_no_hint_and_says_what_it_would_have_been_and_what_is_left_of_it() {
+        let lease = |state: &str| v1::LeaseState { state: state.into(), ..v1::LeaseState::default() };
+        let leases = [lease("held"), lease("held"), lease("expired")];
+        let set = v1::HintSet { request_id: "r7".into(), ..set() };
+        let outcome = Outcome { late: "deadline", leases: &leases, ..Outcome::default() };
+        let said = sentences(&set, outcome);
+        assert!(
+            said.starts_with(
+                "Too late: the answer was made after the request's deadline had passed. YARN never saw it"
+            ),
+            "{said}"
+        );
+        assert!(
+            said.contains(
+                "\nIt would have been: 12 containers, 5 on n1, 3 on n2, 2 on n3 and 2 on 2 other hosts; their"
+            ),
+            "{said}"
+        );
+        assert!(
+            said.contains(
+                " Its leases: 1 expired, 2 held; what is held stays until it expires. A repeat of request r7 would"
+            ),
+            "{said}"
+        );
+        assert!(said.contains("hintctl doctor (refused)") && !said.contains("ollowed:"), "{said}");
+        let gone = Outcome { late: "hung_up", leases: &leases[2..], ..Outcome::default() };
+        let said = sentences(&v1::HintSet { hints: vec![], ..set }, gone);
+        assert!(said.contains("after its caller had hung up.") && !said.contains("deadline"), "{said}");
+        assert!(said.contains("\nIt had no hints. Its leases are over: 1 expired. "), "{said}");
+    }
+
+    #[test]
+    fn what_the_guard_keeps_back_says_both_times_and_by_how_much_it_had_to_be_sooner() {
+        let said = |hinted_s, default_s, guard_margin| {
+            let withheld = v1::Withheld { reason: "no_gain".into(), hinted_s, default_s };
+            let set = v1::HintSet { hints: vec![], withheld: Some(withheld), ..set() };
+            sentences(&set, Outcome { guard_margin, ..Outcome::default() })
+        };
+        assert_eq!(
+            said(Some(9.6), Some(10.0), Some(0.1)),
+            "No hints: the busiest link would be done after 9.6 s, and after 10 s where YARN puts the containers by itself; that is \
+             4 % sooner, and hints are given where it is more than 10 % sooner (placer.guard_margin).\n\
+             YARN places the containers by itself."
+        );
+        assert!(said(Some(11.0), Some(10.0), None).contains("; that is 10 % later.\n"));
+        assert!(said(Some(10.0), Some(10.0), None).contains("; that is no sooner.\n"));
+        let tiny = said(Some(4e-8), Some(5e-8), Some(0.1));
+        assert!(
+            tiny.starts_with(
+                "No hints: so little traffic is known of it that the busiest link is done in less than 1 ms either way"
+            ),
+            "{tiny}"
+        );
+        assert!(!tiny.contains("<1 us"), "{tiny}");
     }
 
     #[test]

@@ -344,7 +344,8 @@ fn tokens_and_ids(daemon: &Daemon, notes: &Notes) {
 
 fn commands(daemon: &Daemon, notes: &Notes) {
     notes.refused_command("an unknown decision", daemon, &["explain", "0000000000000000"]);
-    notes.refused_command("not a decision id", daemon, &["explain", "what"]);
+    let what = json!({ "decision_id": "what" });
+    notes.refused("not a decision id", &daemon.admin(), "/hintd.v1.Admin/Explain", &what);
     notes.refused_command("another's attempt", daemon, &["release", "application_1_0008"]);
     notes.refused_command("an unknown attempt", daemon, &["end", "application_1_0099"]);
     notes.refused_command("an unknown decision", daemon, &["replay", "0000000000000000"]);

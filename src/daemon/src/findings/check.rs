@@ -33,7 +33,7 @@ pub mod page {
     pub const WORTH: &str = "docs/operations.md#what-are-hints-worth";
     pub const PLANS: &str = "docs/plans.md";
     pub const SCALE_UP_OUT: &str = "docs/policies.md#scale_up_out";
-    pub const REFUSED: &str = "docs/operations.md#who-misbehaves";
+    pub const REFUSED: &str = "docs/operations.md#common-refusals";
     pub const SIZE: &str = "docs/operations.md#size";
     pub const LOG: &str = "docs/operations.md#hintdloglinesdropped";
     pub const JOURNAL: &str = "docs/operations.md#hintdjournalunwritable";

@@ -420,13 +420,13 @@ pub fn plan(status: &v1::StatusResponse) -> Check {
     }
 }
 
-/// `current`, or where it left `silent, away for 50 s`.
+/// `current`; where its stream is broken `disconnected for 50 s, silent before`.
 #[must_use]
 pub fn watcher_state(watcher: &v1::WatcherView) -> String {
     match watcher.away_ms {
         _ if watcher.attached => watcher.state.clone(),
-        Some(away) => format!("{}, away for {}", watcher.state, ms(away)),
-        None => format!("{}, away", watcher.state),
+        Some(away) => format!("disconnected for {}, {} before", ms(away), watcher.state),
+        None => format!("disconnected, {} before", watcher.state),
     }
 }
 
@@ -524,8 +524,12 @@ mod tests {
         };
         let check = controller(&watcher(false, Some(50_000)));
         assert_eq!(check.verdict, Verdict::Problem);
-        assert!(check.finding.starts_with("ryu installs routes: silent, away for 50 s; "), "{}", check.finding);
+        assert!(
+            check.finding.starts_with("ryu installs routes: disconnected for 50 s, silent before; "),
+            "{}",
+            check.finding
+        );
         assert!(check.finding.contains("began to watch 687 s ago"), "{}", check.finding);
-        assert!(!controller(&watcher(true, None)).finding.contains("away"));
+        assert!(!controller(&watcher(true, None)).finding.contains("disconnected"));
     }
 }

@@ -11,7 +11,23 @@ const EARLY_MS: u64 = 10 * 60 * 1_000;
 const REFUSED_MANY: u64 = 20;
 /// A larger share of refused requests is no few clients' mistakes.
 const REFUSED_SHARE: f64 = 0.1;
+/// Refusals that are longer ago say nothing of now.
+const RECENT_MS: u64 = 15 * 60 * 1_000;
 const REFUSED_ADVICE: &str = "Common refusals in docs/operations.md says what each reason means.";
+/// What to look at, by the reason.
+const ADVICE: [(&str, &str); 3] = [
+    (
+        "deadline",
+        "deadline: the answer came too late. Hold the deadline that requests name (deadline_ms, or deadline-ms of the processor's \
+         file; placer.deadline_default) against hintd_request_seconds by stage: queue: load, more cores or fewer placer.steps; \
+         place: the search, fewer placer.steps; journal: the disk.",
+    ),
+    (
+        "unavailable",
+        "unavailable: load or the journal (hintd_request_seconds by stage, HintdOverloaded in docs/operations.md).",
+    ),
+    ("full", "full: the cluster had no room, and these requests want to be refused then."),
+];
 
 /// Whether anybody asks for hints, and gets some.
 #[must_use]
@@ -22,9 +38,13 @@ pub fn asked(status: &v1::StatusResponse) -> Check {
         ["requests_answered", "requests_refused", "hints_issued", "hints_withheld", "hints_held_out", "hints_stopped"]
             .map(counter);
     let shadow = counter("shadow_agreed") + counter("shadow_differed");
+    let [late, of_late] = [("answers_late", "answered too late"), ("hints_late", "too late")].map(|(name, what)| {
+        let count = counter(name);
+        if count > 0 { format!(", {count} {what}") } else { String::new() }
+    });
     let finding = format!(
-        "Requests since the start: {answered} answered, {refused} refused; containers: {issued} hinted, {withheld} withheld, \
-         {held_out} held out, {stopped} of stopped keys."
+        "Requests since the start: {answered} answered, {refused} refused{late}; containers: {issued} hinted{of_late}, \
+         {withheld} withheld, {held_out} held out, {stopped} of stopped keys."
     );
     match (answered + refused, status.uptime_ms) {
         (0, up) if up < EARLY_MS => {
@@ -44,10 +64,10 @@ pub fn asked(status: &v1::StatusResponse) -> Check {
                 false => Check::warning(NAME, page::REFUSED, finding, advice),
             }
         }
-        _ if many_refused(status) => {
+        _ if many_refused(status) && is_recent(status) => {
             let share = quantities::digits(refused as f64 * 100.0 / (answered + refused) as f64);
             let finding = format!("{finding} {share} % were refused: {}.", refusals(status));
-            Check::warning(NAME, page::REFUSED, finding, REFUSED_ADVICE)
+            Check::warning(NAME, page::REFUSED, finding, advice(status))
         }
         _ if issued == 0 && withheld > 0 && shadow == 0 => Check::warning(
             NAME,
@@ -79,6 +99,24 @@ fn refusals(status: &v1::StatusResponse) -> String {
     });
     let told: Vec<String> = told.collect();
     if told.is_empty() { "by whom and why is not kept".to_owned() } else { some(&told) }
+}
+
+/// When the last request was refused; `None`: of nobody who was is that kept.
+fn last_refused(status: &v1::StatusResponse) -> Option<u64> {
+    status.refused.iter().map(|client| client.since_ms).min()
+}
+
+/// Whether it says something of now.
+fn is_recent(status: &v1::StatusResponse) -> bool {
+    last_refused(status).is_none_or(|last_ms| last_ms <= RECENT_MS)
+}
+
+/// What to do about reasons of which the last refusal is recent.
+fn advice(status: &v1::StatusResponse) -> String {
+    let is_recent =
+        |reason: &str| status.refused.iter().any(|client| client.reason == reason && client.since_ms <= RECENT_MS);
+    let of_reasons = ADVICE.iter().filter(|(reason, _)| is_recent(reason)).map(|(_, advice)| *advice);
+    std::iter::once(REFUSED_ADVICE).chain(of_reasons).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether more are refused than a few clients' mistakes.
@@ -137,11 +175,15 @@ pub fn refused(status: &v1::StatusResponse) -> Option<Check> {
     if status.refused.is_empty() {
         return Some(Check::ok(NAME, page::REFUSED, "No request for hints was refused since the start."));
     }
-    if many_refused(status) {
-        return None;
+    let finding = format!("{} refused since the start: {}", count(refused, "request"), refusals(status));
+    match (is_recent(status), many_refused(status)) {
+        (false, _) => {
+            let within = quantities::whole_time(RECENT_MS);
+            Some(Check::ok(NAME, page::REFUSED, format!("{finding}; none in the last {within}.")))
+        }
+        (true, true) => None,
+        (true, false) => Some(Check::warning(NAME, page::REFUSED, format!("{finding}."), advice(status))),
     }
-    let finding = format!("{} refused since the start: {}.", count(refused, "request"), refusals(status));
-    Some(Check::warning(NAME, page::REFUSED, finding, REFUSED_ADVICE))
 }
 
 /// Lines of the log that are missing.
@@ -177,6 +219,54 @@ mod tests {
             .map(|(answered, refused)| verdict(answered, refused));
         let (warning, problem) = (Verdict::Warning, Verdict::Problem);
         assert_eq!(found, [Verdict::NotChecked, warning, warning, problem, warning, Verdict::Ok, warning]);
+    }
+
+    /// `## Common refusals` is `common-refusals`.
+    fn anchor(heading: &str) -> String {
+        heading.to_lowercase().replace(' ', "-")
+    }
+
+    #[test]
+    fn the_page_of_refusals_is_the_one_that_the_advice_names() {
+        let (heading, _) = REFUSED_ADVICE.split_once(" in docs/operations.md").unwrap();
+        assert_eq!(page::REFUSED, format!("docs/operations.md#{}", anchor(heading)));
+        let reasons = ADVICE.map(|(reason, advice)| advice.starts_with(&format!("{reason}: ")));
+        assert_eq!(reasons, [true; 3]);
+    }
+
+    #[test]
+    fn refusals_of_long_ago_are_no_warning_and_recent_ones_say_what_to_look_at() {
+        let status = |answered: u64, of: &[(&str, u64)]| v1::StatusResponse {
+            counters: [("requests_answered", answered), ("requests_refused", of.len() as u64), ("answers_late", 1)]
+                .map(|(name, of)| (name.to_owned(), of))
+                .into(),
+            refused: of
+                .iter()
+                .map(|(reason, since_ms)| v1::RefusedClient {
+                    kind: "peer".into(),
+                    reason: (*reason).to_owned(),
+                    requests: 1,
+                    since_ms: *since_ms,
+                    ..v1::RefusedClient::default()
+                })
+                .collect(),
+            ..v1::StatusResponse::default()
+        };
+        let just_now = refused(&status(99, &[("deadline", 3_000), ("full", RECENT_MS + 1)])).unwrap();
+        assert_eq!(just_now.verdict, Verdict::Warning);
+        assert!(just_now.advice.contains("hintd_request_seconds by stage"), "{just_now:?}");
+        assert!(!just_now.advice.contains("full: "), "that one is long ago: {just_now:?}");
+        let long_ago = status(99, &[("deadline", RECENT_MS + 1)]);
+        let found = refused(&long_ago).unwrap();
+        assert_eq!((found.verdict, &*found.advice), (Verdict::Ok, ""));
+        assert!(found.finding.ends_with("1 for deadline (last 900 s ago); none in the last 15 min."), "{found:?}");
+        // Many of few, but long ago: said once, and no warning.
+        let many = status(1, &[("deadline", RECENT_MS + 1), ("full", RECENT_MS + 1)]);
+        assert_eq!((asked(&many).verdict, refused(&many).unwrap().verdict), (Verdict::Ok, Verdict::Ok));
+        assert!(asked(&many).finding.contains("2 refused, 1 answered too late; containers: "), "{:?}", asked(&many));
+        let many = status(1, &[("deadline", RECENT_MS), ("full", RECENT_MS + 1)]);
+        assert_eq!((asked(&many).verdict, refused(&many)), (Verdict::Warning, None));
+        assert!(asked(&many).advice.contains("deadline: the answer came too late"), "{:?}", asked(&many));
     }
 
     #[test]

@@ -1,0 +1,172 @@
+//! A decision in one line, for who asks why a job was slow: what became of its hints, which links were down since it was
+//! decided, and how full its links are now. Only what the daemon knows; a link's mean over a job's time is not among it.
+
+use super::{answers, moments, output};
+use hintd::findings::outage::lasting;
+use hintd_client::wire::v1;
+
+/// Links that were down, named one by one.
+const OUTAGES_NAMED: usize = 3;
+
+/// `in short: 7 of 12 hinted containers came to their host; since it was decided link l1 was down for 41 s, …; …`
+pub(super) fn line(answer: &v1::ExplainResponse, links: &[v1::LinkView]) -> String {
+    let network = (!links.is_empty() && answer.age_ms > 0).then(|| outages(answer, links));
+    let parts = [Some(hints(answer)), network, busiest(&answer.application_id, links)];
+    format!("in short: {}", parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
+}
+
+/// What became of the hints.
+fn hints(answer: &v1::ExplainResponse) -> String {
+    let set = answer.decision.clone().unwrap_or_default();
+    let withheld = set.withheld.as_ref().map(|withheld| withheld.reason.as_str());
+    match (&answer.refused, &answer.followed) {
+        (Some(refused), _) => format!("no hints, for the request was refused ({})", refused.reason),
+        _ if !answer.late.is_empty() => format!("no hints, for the answer came too late ({})", answer.late),
+        _ if set.mode() == v1::Mode::Off => "no hints, for the queue is off".to_owned(),
+        _ if set.mode() == v1::Mode::Shadow => "no hints, for the queue is in shadow".to_owned(),
+        _ if withheld.is_some() => format!("no hints, for they were withheld ({})", withheld.unwrap_or_default()),
+        _ if answers::waits_for_room(&set) || set.hints.is_empty() => "no hints, for there was no room".to_owned(),
+        (_, None) => "whether its hints were followed is not known".to_owned(),
+        (_, Some(v1::Followed { on_host, hinted, awaited, .. })) => {
+            let awaited = if *awaited > 0 { format!(", {awaited} are awaited still") } else { String::new() };
+            format!("{on_host} of {hinted} hinted containers came to their host{awaited}")
+        }
+    }
+}
+
+/// Links that carried nothing at some time since it was decided: those first that its application's routes were on.
+fn outages(answer: &v1::ExplainResponse, links: &[v1::LinkView]) -> String {
+    let mut found: Vec<(u64, u64, String)> = links.iter().filter_map(|link| outage(answer, link)).collect();
+    found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+    let named = found.iter().take(OUTAGES_NAMED).map(|(.., said)| said.clone()).collect::<Vec<_>>().join(", ");
+    match found.len().saturating_sub(OUTAGES_NAMED) {
+        _ if found.is_empty() => "no link was down since it was decided, as far as hintd was told".to_owned(),
+        0 => format!("since it was decided {named}"),
+        more => format!("since it was decided {named}, and {more} more (hintctl links)"),
+    }
+}
+
+/// Routes of the application that were on the link, how long it was down, and both in words; `None`: it was up.
+fn outage(answer: &v1::ExplainResponse, link: &v1::LinkView) -> Option<(u64, u64, String)> {
+    let over = link.last_outage.as_ref().filter(|over| over.ended_ms < answer.age_ms);
+    let (lasted, said, carried) = match (link.down_ms, over) {
+        (Some(down_ms), _) => {
+            let said = format!("link {} is down for {}", link.id, lasting(down_ms, link.down_at_ms));
+            (down_ms, said, link.carried.as_ref())
+        }
+        (None, Some(over)) => {
+            let from = match over.down_at_ms {
+                0 => String::new(),
+                at => format!(" from {} on", moments::time_of_day(at)),
+            };
+            let said = format!("link {} was down for {}{from}", link.id, output::age(over.lasted_ms));
+            (over.lasted_ms, said, over.carried.as_ref())
+        }
+        (None, None) => return None,
+    };
+    let own = carried.map_or(0, |carried| {
+        let own = carried.applications.iter().filter(|of| of.application_id == answer.application_id);
+        own.map(|of| of.routes).sum()
+    });
+    let routes = if own == 1 { "route" } else { "routes" };
+    let own_said = if own > 0 { format!(" ({own} {routes} of this application went over it)") } else { String::new() };
+    Some((own, lasted, said + &own_said))
+}
+
+/// Of the links that the application sends over now, as far as that is known, the one that is fullest.
+fn busiest(application: &str, links: &[v1::LinkView]) -> Option<String> {
+    let is_user = |link: &&v1::LinkView| link.users.iter().any(|user| user.application_id == application);
+    let share =
+        |link: &v1::LinkView| link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64 / link.bits_per_s.max(1) as f64;
+    let fullest = links.iter().filter(is_user).max_by(|a, b| share(a).total_cmp(&share(b)))?;
+    let how = match fullest.load_age_ms {
+        Some(age) => format!("measured {} ago", output::age(age)),
+        None => "modelled".to_owned(),
+    };
+    let share = output::percent(share(fullest));
+    Some(format!("the fullest link that it sends over now is {}, {share} of its capacity ({how})", fullest.id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Decided two minutes ago.
+    fn answer() -> v1::ExplainResponse {
+        let hint = v1::Hint { count: 12, lease_ids: vec![1], ..v1::Hint::default() };
+        v1::ExplainResponse {
+            application_id: "application_1_0001".into(),
+            age_ms: 120_000,
+            decision: Some(v1::HintSet { mode: v1::Mode::On.into(), hints: vec![hint], ..v1::HintSet::default() }),
+            followed: Some(v1::Followed { on_host: 7, hinted: 12, ..v1::Followed::default() }),
+            ..v1::ExplainResponse::default()
+        }
+    }
+
+    fn over(id: &str, ended_ms: u64, lasted_ms: u64, of: &str) -> v1::LinkView {
+        let own = v1::CarriedApplication { application_id: of.into(), routes: 3, ..Default::default() };
+        let carried = Some(v1::CarriedRoutes { applications: vec![own], ..v1::CarriedRoutes::default() });
+        let down_at_ms = 1_795_843_810_000;
+        let last = v1::LastOutage { ended_ms, lasted_ms, carried, down_at_ms, ..v1::LastOutage::default() };
+        v1::LinkView { id: id.into(), up: true, last_outage: Some(last), ..v1::LinkView::default() }
+    }
+
+    #[test]
+    fn what_went_wrong_since_it_was_decided_is_said_and_its_own_links_stand_first() {
+        let before = over("l0", 120_001, 9_000, "application_1_0001");
+        assert_eq!(
+            line(&answer(), std::slice::from_ref(&before)),
+            "in short: 7 of 12 hinted containers came to their host; no link was down since it was decided, as far as hintd was told"
+        );
+        let down = v1::LinkView { id: "l3".into(), down_ms: Some(90_000), ..v1::LinkView::default() };
+        let own = over("l1", 30_000, 41_000, "application_1_0001");
+        let links = [before, over("l2", 10, 50_000, "application_1_0009"), own, down];
+        let said = line(&answer(), &links);
+        assert!(
+            said.ends_with(
+                "; since it was decided link l1 was down for 41 s from 05:30:10 UTC on (3 routes of this application went over it), \
+                 link l3 is down for 90 s, link l2 was down for 50 s from 05:30:10 UTC on"
+            ),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn the_fullest_link_that_it_sends_over_is_named_and_others_are_not() {
+        let link = |id: &str, rate, user: &str| {
+            let users = vec![v1::LinkUser { application_id: user.into(), ..v1::LinkUser::default() }];
+            let (bits_per_s, load_age_ms) = (1_000_000_000, Some(2_000));
+            let a_to_b_bits_per_s = rate;
+            v1::LinkView { id: id.into(), bits_per_s, a_to_b_bits_per_s, users, load_age_ms, ..v1::LinkView::default() }
+        };
+        let links = [
+            link("l1", 400_000_000, "application_1_0001"),
+            link("l2", 930_000_000, "application_1_0001"),
+            link("l3", 990_000_000, "application_1_0002"),
+        ];
+        let said = line(&answer(), &links);
+        assert!(said.ends_with("now is l2, 93 % of its capacity (measured 2 s ago)"), "{said}");
+        assert!(!line(&answer(), &links[2..]).contains("fullest"), "nothing is known of its own");
+        assert_eq!(
+            line(&answer(), &[]),
+            "in short: 7 of 12 hinted containers came to their host",
+            "no network is known"
+        );
+    }
+
+    #[test]
+    fn why_there_are_no_hints_is_said_in_a_word() {
+        let said = |answer: v1::ExplainResponse| line(&answer, &[]);
+        let late = v1::ExplainResponse { late: "deadline".into(), ..answer() };
+        assert_eq!(said(late), "in short: no hints, for the answer came too late (deadline)");
+        let refused = Some(v1::Refused { reason: "unknown".into(), ..v1::Refused::default() });
+        let refused = v1::ExplainResponse { refused, decision: None, followed: None, ..answer() };
+        assert_eq!(said(refused), "in short: no hints, for the request was refused (unknown)");
+        let withheld = Some(v1::Withheld { reason: "no_gain".into(), ..v1::Withheld::default() });
+        let set = v1::HintSet { mode: v1::Mode::On.into(), withheld, ..v1::HintSet::default() };
+        let withheld = v1::ExplainResponse { decision: Some(set), followed: None, ..answer() };
+        assert_eq!(said(withheld), "in short: no hints, for they were withheld (no_gain)");
+        let unknown = v1::ExplainResponse { followed: None, ..answer() };
+        assert_eq!(said(unknown), "in short: whether its hints were followed is not known");
+    }
+}
