@@ -105,7 +105,7 @@ fn application(args: &ExplainArgs, asked: &Asked, daemon: &DaemonArgs, output: O
         let asked = v1::ExplainRequest { decision_id: newest.decision_id.clone(), ..v1::ExplainRequest::default() };
         let newest = admin.explain(asked).await?.into_inner();
         let links = links(&mut admin).await;
-        let turn = turn(&mut admin, &list.decisions[0].application_id).await;
+        let turn = turn(&mut admin, &list.decisions[0]).await;
         Ok((list, newest, links, turn))
     })?;
     output.result(&Document { list: &list, newest: &newest, turn: turn.as_ref() }, || {
@@ -115,10 +115,12 @@ fn application(args: &ExplainArgs, asked: &Asked, daemon: &DaemonArgs, output: O
     })
 }
 
-/// What an application that is not over was told about its receivers; none where the daemon does not tell.
-async fn turn(admin: &mut AdminClient, application_id: &str) -> Option<v1::ShuffleTurnView> {
-    let asked = v1::ListApplicationsRequest { application_id: application_id.to_owned(), ..Default::default() };
-    admin.list_applications(asked).await.ok()?.into_inner().applications.into_iter().next()?.turn
+/// What the attempt of an application's newest decision was told about its receivers, if it is not over; none where the daemon
+/// does not tell.
+async fn turn(admin: &mut AdminClient, newest: &v1::DecisionView) -> Option<v1::ShuffleTurnView> {
+    let asked = v1::ListApplicationsRequest { application_id: newest.application_id.clone(), ..Default::default() };
+    let found = admin.list_applications(asked).await.ok()?.into_inner().applications.into_iter().next()?;
+    found.turn.filter(|_| found.attempt == newest.attempt)
 }
 
 /// Of the admin socket, which explains anybody's decision, or of the gRPC address for who shows the attempt's token.

@@ -2,13 +2,14 @@
 
 use super::output;
 use super::printable::one_line;
+use hintd::findings::count;
 use hintd_client::wire::v1;
 use std::time::Duration;
 
 /// One line: what holds now, and what it cost so far.
 pub(super) fn turn_text(turn: &v1::ShuffleTurnView) -> String {
     let now = match (turn.at_most, &*turn.reason) {
-        (Some(0), _) => format!("held: {} heavy shuffles have fewer bytes left", turn.before),
+        (Some(0), _) => format!("held behind {} with fewer bytes left", count(turn.before.into(), "heavy shuffle")),
         (Some(most), _) => format!("its turn: up to {most} containers"),
         (None, _) => "not held".to_owned(),
     };
@@ -19,14 +20,16 @@ pub(super) fn turn_text(turn: &v1::ShuffleTurnView) -> String {
     let [left, all] = [turn.left_bytes, turn.shuffle_bytes].map(|bytes| output::bytes(bytes as f64));
     let [last, waited] =
         [turn.last_ms, turn.waited_ms].map(|ms| output::seconds(Duration::from_millis(ms).as_secs_f64()));
+    let held = match turn.held {
+        0 => format!("never held in {}", count(turn.answers, "answer")),
+        held => format!("held for {waited}, by {held} of {}", count(turn.answers, "answer")),
+    };
     format!(
-        "{now}; {left} of {all} still to come on {lane} (by {}); {} of {} receivers have theirs; held for {waited} in {} of {} \
-         answers, the last {last} ago",
+        "{now}; {left} of {all} still to come on {lane} (by {}); {} of {} receivers have theirs; {held}, \
+         the last {last} ago",
         who(&turn.bytes_from),
         turn.received,
         turn.receivers,
-        turn.held,
-        turn.answers
     )
 }
 
@@ -76,8 +79,8 @@ mod tests {
         };
         assert_eq!(
             turn_text(&turn),
-            "held: 2 heavy shuffles have fewer bytes left; 10 GB of 40 GB still to come on all uplinks (by earlier runs); 6 of 8 \
-             receivers have theirs; held for 12 s in 4 of 9 answers, the last 1 s ago"
+            "held behind 2 heavy shuffles with fewer bytes left; 10 GB of 40 GB still to come on all uplinks (by earlier runs); 6 of 8 \
+             receivers have theirs; held for 12 s, by 4 of 9 answers, the last 1 s ago"
         );
         let turn = v1::ShuffleTurnView { at_most: Some(20), rack: "/r1".to_owned(), ..turn };
         assert!(
@@ -87,6 +90,7 @@ mod tests {
         assert_eq!(turn_cell(&turn), "up to 20, held for 12 s");
         let turn = v1::ShuffleTurnView { at_most: None, held: 0, ..turn };
         assert!(turn_text(&turn).starts_with("not held; "));
+        assert!(turn_text(&turn).ends_with("; never held in 9 answers, the last 1 s ago"), "{}", turn_text(&turn));
         assert_eq!(turn_cell(&turn), "free");
     }
 }

@@ -7,16 +7,25 @@ use hintd_engine::{Decision, Mode};
 use hintd_model::units::DecisionId;
 
 impl Daemon {
-    /// An answer was made, and recorded, whose caller is gone: unless a repeat has fetched it by now, it is late.
+    /// A caller is gone while its decision's commit goes on, which may take as long as the disk: what YARN places meanwhile
+    /// follows nothing.
+    pub(super) fn caller_gone(&self, decision: DecisionId) {
+        // Under the lock, so that a repeat is told of after it.
+        let _all = self.0.undelivered.note(decision, Undelivered::HungUp);
+        self.0.engine_handle.tell(Command::AnswerReached { decision, reached: false });
+    }
+
+    /// An answer was made, and recorded, whose caller is gone: unless a repeat has fetched it by now, it is late. In a queue
+    /// that is off or in shadow nobody was to have hints, and nothing is late.
     pub(super) fn made_late(&self, decision: &Decision) {
         self.metrics().add("answers_late", 1);
-        if decision.mode == Mode::On {
-            self.metrics().add("hints_late", decision.hinted());
+        let mut all = self.0.undelivered.lock();
+        if decision.mode != Mode::On {
+            all.remove(&decision.id);
+            return self.0.recorder.delivery(decision.id, None);
         }
-        // Under the lock, so that a repeat is told of after it.
-        let all = self.0.undelivered.lock();
+        self.metrics().add("hints_late", decision.hinted());
         if let Some(why) = all.get(&decision.id) {
-            self.0.engine_handle.tell(Command::AnswerReached { decision: decision.id, reached: false });
             self.0.recorder.delivery(decision.id, Some(*why));
         }
     }

@@ -79,7 +79,7 @@ impl RefusedTable {
         self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// At most so many of each kind, those with the most refusals first.
+    /// At most so many of each kind, those with the most refusals first, and whoever was refused last if it is none of them.
     #[must_use]
     pub fn top(&self, most: usize) -> Vec<RefusedClient> {
         let mut found = top(&self.peers, "peer", most);
@@ -100,17 +100,21 @@ fn count<Name: Ord + Clone>(rows: &Mutex<Rows<Name>>, key: (Name, &'static str),
 
 fn top<Name: Ord + ToString>(rows: &Mutex<Rows<Name>>, kind: &'static str, most: usize) -> Vec<RefusedClient> {
     let rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = Instant::now();
     let row = |((name, reason), (requests, last)): (&(Name, &'static str), &(u64, Instant))| RefusedClient {
         kind,
         name: name.to_string(),
         reason,
         requests: *requests,
-        since: last.elapsed(),
+        since: now.saturating_duration_since(*last),
     };
     let mut found: Vec<RefusedClient> = rows.iter().map(row).collect();
     drop(rows);
     found.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.name.cmp(&b.name)));
-    found.truncate(most);
+    let others = found.split_off(found.len().min(most));
+    found.extend(
+        others.into_iter().min_by_key(|row| row.since).filter(|last| found.iter().all(|row| row.since > last.since)),
+    );
     found
 }
 
@@ -133,7 +137,8 @@ mod tests {
             table.count("bad_token", Some(application(1_000 + name)), Some(peer));
         }
         let found = table.top(3);
-        assert_eq!(found.len(), 4, "{found:?}");
+        assert_eq!(found.len(), 5, "{found:?}");
+        assert_eq!(found[4].name, "application_1_10999", "whoever was refused last, though many have as many refusals");
         let named = |at: usize| (found[at].kind, found[at].name.as_str(), found[at].reason, found[at].requests);
         assert_eq!(named(0), ("peer", "10.0.0.9", "bad_token", 10_000));
         assert_eq!(named(1), ("application", "application_1_0007", "invalid", 5));

@@ -21,13 +21,19 @@ impl UndeliveredAnswers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its caller is gone, whatever it comes to. To be called before whoever repeats the request can be answered.
-    pub(super) fn note(&self, decision: DecisionId, why: Undelivered) {
+    /// Its caller is gone, whatever it comes to. To be called before whoever repeats the request can be answered; what is
+    /// returned is held until it is told.
+    pub(super) fn note(
+        &self,
+        decision: DecisionId,
+        why: Undelivered,
+    ) -> MutexGuard<'_, BTreeMap<DecisionId, Undelivered>> {
         let mut all = self.lock();
         all.insert(decision, why);
         if all.len() > KEPT {
             all.pop_first();
         }
+        all
     }
 
     /// It came to no answer.

@@ -1,6 +1,6 @@
 //! What each job was told about its receivers' turn, for operators: kept until the job is over.
 
-use super::wish::Teller;
+use super::wish::{SILENT, Teller};
 use super::{Lane, Shuffle, Turn};
 use hintd_model::units::{AttemptId, Micros, Timestamp};
 use std::collections::BTreeMap;
@@ -26,8 +26,19 @@ pub struct TurnTally {
     pub asked: u64,
     /// How often it was told to ask for no more receivers.
     pub held: u64,
-    /// For how long, all together: from each such answer to the next answer.
+    /// For how long until the last answer, all together; see [`Self::waited_by`].
     pub waited: Micros,
+}
+
+impl TurnTally {
+    /// For how long it was held until then, all together: from each such answer to the next one, and no longer than it is in
+    /// the order without a word.
+    #[must_use]
+    pub fn waited_by(&self, now: Timestamp) -> Micros {
+        let since =
+            if matches!(self.turn, Turn::Held { .. }) { now.since(self.last).min(SILENT) } else { Micros::ZERO };
+        self.waited.saturating_add(since)
+    }
 }
 
 /// By attempt.
@@ -52,9 +63,6 @@ impl TurnTallies {
         if before.is_none() && self.0.len() >= Self::MAX {
             return;
         }
-        let is_held = |turn: Turn| matches!(turn, Turn::Held { .. });
-        let waits = before.filter(|before| is_held(before.turn));
-        let waited = before.map_or(Micros::ZERO, |before| before.waited);
         let tally = TurnTally {
             turn,
             shuffle,
@@ -64,10 +72,17 @@ impl TurnTallies {
             first: before.map_or(now, |before| before.first),
             last: now,
             asked: before.map_or(0, |before| before.asked) + 1,
-            held: before.map_or(0, |before| before.held) + u64::from(is_held(turn)),
-            waited: waited.saturating_add(waits.map_or(Micros::ZERO, |before| now.since(before.last))),
+            held: before.map_or(0, |before| before.held) + u64::from(matches!(turn, Turn::Held { .. })),
+            waited: before.map_or(Micros::ZERO, |before| before.waited_by(now)),
         };
         self.0.insert(attempt, tally);
+    }
+
+    /// The job may ask for any number, whatever it was told before: it wishes for none, or its shuffle is not known any more.
+    pub(super) fn freed(&mut self, attempt: AttemptId, now: Timestamp) {
+        let Some(tally) = self.0.get(&attempt).copied() else { return };
+        let TurnTally { shuffle, lane, teller, .. } = tally;
+        self.told(attempt, &Told { turn: Turn::Free, shuffle, lane, teller }, now);
     }
 
     pub(super) fn of(&self, attempt: AttemptId) -> Option<&TurnTally> {
@@ -102,6 +117,14 @@ mod tests {
         assert_eq!((tally.asked, tally.held, tally.waited), (4, 2, Micros::from_secs(4)));
         assert_eq!((tally.first, tally.last), (Timestamp(10_000_000), Timestamp(20_000_000)));
         assert_eq!((tally.turn, tally.left), (Turn::AtMost(8), 75.0));
+        assert_eq!(tally.waited_by(Timestamp(60_000_000)), Micros::from_secs(4), "it is not held now");
+        tallies.told(attempt, &told(Turn::Held { before: 1 }), Timestamp(21_000_000));
+        let held = *tallies.of(attempt).unwrap();
+        assert_eq!(held.waited_by(Timestamp(26_000_000)), Micros::from_secs(9));
+        assert_eq!(held.waited_by(Timestamp(3_600_000_000)), Micros::from_secs(34), "who says nothing is in no order");
+        tallies.freed(attempt, Timestamp(23_000_000));
+        let free = *tallies.of(attempt).unwrap();
+        assert_eq!((free.turn, free.asked, free.held, free.waited), (Turn::Free, 6, 3, Micros::from_secs(6)));
         tallies.end(attempt);
         assert_eq!(tallies.of(attempt), None);
     }

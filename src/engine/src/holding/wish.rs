@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Who has said nothing for so long is forgotten: ApplicationMasters are heard every second.
-const SILENT: Micros = Micros::from_secs(30);
+pub(super) const SILENT: Micros = Micros::from_secs(30);
 
 /// Shuffles known at a time, all jobs together; beyond, jobs are not held and not remembered.
 pub(super) const SHUFFLES_MAX: usize = 10_000;
@@ -88,6 +88,7 @@ impl HoldHandler<'_> {
         let (bytes, teller) = (shuffle.bytes, (shuffle.bytes > Bytes::ZERO).then_some(teller));
         let room = self.holding.knows(wish.attempt) || self.holding.len() < SHUFFLES_MAX;
         let Some(by) = teller.filter(|_| wish.shuffle.receivers > 0 && room) else {
+            self.holding.told.freed(wish.attempt, now);
             return WishTurn { turn: Turn::Free, bytes, teller };
         };
         let snapshot = &self.facts.snapshot;

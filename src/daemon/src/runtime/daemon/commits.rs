@@ -104,7 +104,7 @@ impl Drop for PendingCommit<'_> {
         let Ok(runtime) = Handle::try_current() else { return };
         let (daemon, late, decision) = (self.daemon.clone(), Instant::now() >= self.deadline, unrecorded.decision);
         // Who is told that the deadline passed is told after this (`told_late`); who hung up is told nothing.
-        daemon.0.undelivered.note(decision, Undelivered::HungUp);
+        daemon.caller_gone(decision);
         // As many as the journal's queue has places.
         runtime.spawn(async move {
             if let Ok(Ok(Committed::Answer { answer, journal, dispatcher })) = reply.await {

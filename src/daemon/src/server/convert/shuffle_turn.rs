@@ -101,7 +101,7 @@ pub(in crate::server) fn turn_view(tally: &TurnTally, statics: &NodeStatics, now
         last_ms: now.since(tally.last).as_millis(),
         answers: tally.asked,
         held: tally.held,
-        waited_ms: tally.waited.as_millis(),
+        waited_ms: tally.waited_by(now).as_millis(),
     }
 }
 
