@@ -21,6 +21,16 @@ impl Daemon {
         }
     }
 
+    /// Its caller is told that it is refused for its deadline; whether an answer is made or not, nobody knows yet.
+    pub(super) fn told_late(&self, decision: DecisionId) {
+        let mut all = self.0.undelivered.lock();
+        if let Some(why) = all.get_mut(&decision) {
+            *why = Undelivered::Deadline;
+            // It may have been made, and recorded, in the meantime.
+            self.0.recorder.delivery(decision, Some(Undelivered::Deadline));
+        }
+    }
+
     /// A repeat was answered: somebody has the answer now.
     pub(super) fn delivered(&self, decision: DecisionId) {
         let mut all = self.0.undelivered.lock();

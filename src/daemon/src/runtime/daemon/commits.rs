@@ -103,8 +103,8 @@ impl Drop for PendingCommit<'_> {
         // Callers end on a runtime's threads; one that is being torn down takes its records with it.
         let Ok(runtime) = Handle::try_current() else { return };
         let (daemon, late, decision) = (self.daemon.clone(), Instant::now() >= self.deadline, unrecorded.decision);
-        let why = if late { Undelivered::Deadline } else { Undelivered::HungUp };
-        daemon.0.undelivered.note(decision, why);
+        // Who is told that the deadline passed is told after this (`told_late`); who hung up is told nothing.
+        daemon.0.undelivered.note(decision, Undelivered::HungUp);
         // As many as the journal's queue has places.
         runtime.spawn(async move {
             if let Ok(Ok(Committed::Answer { answer, journal, dispatcher })) = reply.await {

@@ -161,6 +161,7 @@ impl Daemon {
         }
         let found = found.unwrap_or_else(|_| {
             let refusal = passed(began, deadline);
+            self.told_late(decision);
             Err(begun.map_or_else(|| refusal.clone().into(), |context| self.late(&context, refusal.clone())))
         });
         found.map_err(|refused| match what_if || refused.seen || refused.refusal.is_a_strangers() {
