@@ -21,8 +21,8 @@ use hintd_client::wire::v1;
 use one::link_text;
 use tonic::{Code, Status};
 pub(super) use words::{
-    Called, above_measured, busier, busier_load, fills, is_measured, largest, load_from, marked_load, measured_now,
-    named_down, no_users, part, rates_of, share, unknown, unknown_part, user_text, whose,
+    Called, Sends, above_measured, busier, busier_load, busiest, fills, is_measured, largest, load_from, marked_load,
+    measured_now, named_down, no_users, part, share, unknown, unknown_part, user_text, whose,
 };
 use words::{OLD_MS, WAYS, mark};
 
