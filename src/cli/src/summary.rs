@@ -102,7 +102,7 @@ fn too_late(set: &v1::HintSet, would: &str, outcome: Outcome<'_>) -> String {
     };
     format!(
         "Too late: the answer was made {why}. YARN never saw it and placed the containers by itself, so it counts as neither hinted \
-         nor followed.\n{would}{leases} A repeat of request {} would get it.{look}",
+         nor followed.\n{would}{leases} A repeat of request {} within leases.answers_kept gets it.{look}",
         set.request_id
     )
 }
@@ -321,7 +321,8 @@ mod tests {
         );
         assert!(
             said.contains(
-                " Its leases: 1 expired, 2 held; what is held stays until it expires. A repeat of request r7 would"
+                " Its leases: 1 expired, 2 held; what is held stays until it expires. A repeat of request r7 within \
+                 leases.answers_kept gets it."
             ),
             "{said}"
         );
