@@ -154,6 +154,9 @@ const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
 /// What says most stands first: a terminal of 80 columns has the loads, and who makes the first of them.
 const LINK_HEADER: [&str; 5] = ["link", "state", "load", "capacity", "users"];
 
+/// Of these the columns that the narrow table does not have: where rows are sorted by one of them the whole table is cut instead.
+const NOT_NARROW: [&str; 2] = ["state", "users"];
+
 /// What its columns show: `state` says since when as well.
 fn shown() -> Vec<&'static str> {
     [&LINK_HEADER[..], &["down for"]].concat()
@@ -193,6 +196,9 @@ fn table(links: &[v1::LinkView]) -> String {
     let (whole, _) = width::within(width::ANY, || output::table(LINK_HEADER, LINK_HEADER.len(), links.iter().map(row)));
     if fits(&whole) {
         return whole;
+    }
+    if NOT_NARROW.iter().any(|column| width::is_kept(column)) {
+        return output::table(LINK_HEADER, LINK_HEADER.len(), links.iter().map(row));
     }
     let of = |called: Called| {
         let whose = |link: &v1::LinkView| match down_line(link) {
@@ -592,6 +598,19 @@ mod tests {
         assert!(words(&narrow).contains(row), "{narrow}");
         let whole = shown(width::ANY, false);
         assert!(whole.contains("10 % a>b, 97 % b>a") && whole.contains("1 more (-o wide)"), "{whole}");
+        // What rows are sorted by stays.
+        let sorted = |by: &str| {
+            let text = output::list(80, false, || {
+                width::keep(by);
+                links_text(std::slice::from_ref(&link), 1, false)
+            });
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{by}: {text}");
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        for by in ["state", "users", "capacity"] {
+            assert!(sorted(by).contains(by), "{by}: {}", sorted(by));
+        }
+        assert!(sorted("load").contains("whose load"), "{}", sorted("load"));
         let wide = shown(80, true);
         assert!(wide.contains("_0007 582 MB b>a") && wide.contains("_0009 1 kB b>a"), "{wide}");
         assert!(!wide.contains(" more"), "{wide}");
