@@ -171,7 +171,7 @@ mod tests {
         let [mut both, mut back, _] = links.clone();
         both.users = vec![user(1, 1)];
         (back.b_to_a_bits_per_s, back.users) = (300_000_000, vec![user(0, 1)]);
-        let said = line(&answer(), &[both.clone(), back.clone()]);
+        let said = line(&answer(), &[both, back.clone()]);
         assert!(said.ends_with("now is l1, 40 % of its capacity from s1 to s2 (measured 2 s ago)"), "{said}");
         let said = line(&answer(), std::slice::from_ref(&back));
         assert!(said.ends_with("now is l2, 30 % of its capacity from s2 to s1 (measured 2 s ago)"), "{said}");
