@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn flows(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hintctl")).args(args).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_hintctl")).args(args).env_remove("COLUMNS").output().unwrap()
 }
 
 fn answer(file: &Path) -> Value {

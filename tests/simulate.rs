@@ -46,7 +46,7 @@ impl Files {
 }
 
 fn hintctl(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hintctl")).args(args).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_hintctl")).args(args).env_remove("COLUMNS").output().unwrap()
 }
 
 fn said(output: &Output) -> String {

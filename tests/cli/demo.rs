@@ -59,7 +59,7 @@ fn the_demo_runs_ends_and_tells_what_it_did() {
 #[test]
 fn a_kept_demo_goes_on_with_its_daemon_and_jobs_until_it_is_interrupted() {
     let mut demo = Command::new(env!("CARGO_BIN_EXE_hintctl"));
-    demo.args(["--json", "demo", "--jobs", "3", "--seconds", "2", "--keep"]);
+    demo.args(["--json", "demo", "--jobs", "3", "--seconds", "2", "--keep"]).env_remove("COLUMNS");
     let mut demo = demo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = BufReader::new(demo.stderr.take().unwrap()).lines().map(Result::unwrap);
     let reach = told.find(|line| line.ends_with(" status")).expect("it says how to reach the daemon");

@@ -1,6 +1,6 @@
 //! `hintctl fit`: measurements in, a curve out, and what is said of lines that are none.
 
-use super::{document, hintctl, stderr, stdout};
+use super::{command, document, hintctl, stderr, stdout};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -22,6 +22,8 @@ fn a_curve_is_printed_as_the_configuration_takes_it_with_its_error() {
     );
     assert!(said.contains("fitted to 4 measurements, 1000 counts as 1; off by 7.07 %"), "{said}");
     assert!(said.contains("at most 10 %") && said.contains("# 1 of them are beyond 1000 µs"), "{said}");
+    let narrow = command(&["fit", &measured, "--name", "cache"]).env("COLUMNS", "40").output().unwrap();
+    assert_eq!(stdout(&narrow), said, "it goes into a file: no line is broken");
     let fitted = document(&["fit", &measured, "--best", "2000"]);
     assert_eq!(fitted["points"], json!([[0.0, 0.5], [100.0, 0.25], [200.0, 0.25], [1000.0, 0.125]]));
     assert_eq!((&fitted["best"], &fitted["measurements"], &fitted["beyond"]), (&json!(2000.0), &json!(4), &json!(1)));

@@ -134,7 +134,7 @@ impl Server {
 
     fn hintctl(&self, args: &[&str]) -> Output {
         let mut command = Command::new("timeout"); // what hangs ends with 124
-        command.args(["60", env!("CARGO_BIN_EXE_hintctl")]);
+        command.args(["60", env!("CARGO_BIN_EXE_hintctl")]).env_remove("COLUMNS");
         command.args(["--address", &self.address, "--admin-socket", &self.socket]).args(args).output().unwrap()
     }
 }

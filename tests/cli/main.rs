@@ -35,7 +35,8 @@ fn hintctl(args: &[&str]) -> Output {
 
 fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
-    for name in ["HINTD_ADDRESS", "HINTD_ADMIN_SOCKET", "HINTD_SECRET_FILE", "HINTD_TOKEN", "HINTD_CONTEXT"] {
+    for name in ["HINTD_ADDRESS", "HINTD_ADMIN_SOCKET", "HINTD_SECRET_FILE", "HINTD_TOKEN", "HINTD_CONTEXT", "COLUMNS"]
+    {
         command.env_remove(name);
     }
     // Its secret and contexts are not the caller's.

@@ -11,7 +11,7 @@ use std::process::Output;
 fn hintctl(folder: &Path, port: u16, args: &[&str]) -> Output {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hintctl"));
     command.arg("--admin-socket").arg(folder.join("admin.sock")).arg("--address").arg(format!("127.0.0.1:{port}"));
-    command.env("XDG_STATE_HOME", folder).args(args).output().unwrap()
+    command.env("XDG_STATE_HOME", folder).env_remove("COLUMNS").args(args).output().unwrap()
 }
 
 fn document(output: &Output) -> Value {

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 
 fn hintctl(folder: &Path, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
-    command.arg("--admin-socket").arg(folder.join("admin.sock")).args(args).output().unwrap()
+    command.arg("--admin-socket").arg(folder.join("admin.sock")).args(args).env_remove("COLUMNS").output().unwrap()
 }
 
 fn said(output: &Output) -> String {

@@ -14,7 +14,11 @@ fn in_queue(id: &str, app: u32, count: u32, queue: &str) -> v1::RequestHintsRequ
 async fn hintctl(world: &World, args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
     command.arg("--admin-socket").arg(world.folder.path().join("admin.sock")).args(args);
-    command.env_remove("HINTD_ADDRESS").env_remove("HINTD_ADMIN_SOCKET").env_remove("HINTD_TOKEN");
+    command
+        .env_remove("HINTD_ADDRESS")
+        .env_remove("HINTD_ADMIN_SOCKET")
+        .env_remove("HINTD_TOKEN")
+        .env_remove("COLUMNS");
     // Not on a thread that the daemon in this process may need.
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }

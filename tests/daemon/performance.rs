@@ -24,7 +24,7 @@ async fn explain(world: &World, decision_id: &str) -> v1::ExplainResponse {
 
 async fn hintctl(world: &World, args: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
-    command.arg("--admin-socket").arg(&world.running().admin).args(args);
+    command.arg("--admin-socket").arg(&world.running().admin).args(args).env_remove("COLUMNS");
     let done = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     assert!(done.status.success(), "{done:?}");
     String::from_utf8(done.stdout).unwrap()

@@ -13,7 +13,7 @@ use tonic::Code;
 async fn hintctl(world: &World, args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
     command.args(["--address", &world.running().grpc.to_string()]);
-    command.arg("--admin-socket").arg(&world.running().admin).args(args);
+    command.arg("--admin-socket").arg(&world.running().admin).args(args).env_remove("COLUMNS");
     let done = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (done.status.code().unwrap(), text(done.stdout), text(done.stderr))

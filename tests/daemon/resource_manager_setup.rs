@@ -71,6 +71,7 @@ fn bean(version: &str, mode: &str, delays: [i64; 2]) -> Value {
 
 fn hintctl(folder: &Path, args: &[&str]) -> Value {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hintctl"));
+    command.env_remove("COLUMNS");
     let output = command.arg("--admin-socket").arg(folder.join("admin.sock")).args(args).output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }

@@ -66,7 +66,7 @@ async fn many_clients_are_decided_in_one_round_and_each_gets_its_own_leases() {
     let decision = answers[0].hints.as_ref().unwrap().decision_id.clone();
     let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
     command.args(["--address", &world.running().grpc.to_string()]);
-    command.arg("--admin-socket").arg(&world.running().admin).args(["explain", &decision]);
+    command.arg("--admin-socket").arg(&world.running().admin).args(["explain", &decision]).env_remove("COLUMNS");
     let done = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
     assert!(text.contains("decided in a round of 16, with 15 other requests: all of them cost "), "{text}");

@@ -210,6 +210,11 @@ pub(super) fn no_room(set: &v1::HintSet) -> String {
 /// Of times below this nobody wants to know which is less.
 const LITTLE_S: f64 = 1e-3;
 
+/// Whether both times are so short.
+pub(super) fn is_little(withheld: &v1::Withheld) -> bool {
+    [withheld.hinted_s, withheld.default_s].iter().all(|time| time.is_some_and(|time| time < LITTLE_S))
+}
+
 /// Why there are no hints; `None`: none are kept back.
 pub(super) fn withheld_text(set: &v1::HintSet) -> Option<String> {
     let withheld = set.withheld.as_ref()?;
@@ -231,7 +236,7 @@ pub(super) fn withheld_text(set: &v1::HintSet) -> Option<String> {
         _ if withheld.hinted_s == Some(0.0) && withheld.default_s == Some(0.0) => {
             "no hints: no link is used, with them or where YARN puts the containers by itself".to_owned()
         }
-        _ if [withheld.hinted_s, withheld.default_s].iter().all(|time| time.is_some_and(|time| time < LITTLE_S)) => {
+        _ if is_little(withheld) => {
             "no hints: so little traffic is known of it that the busiest link is done in less than 1 ms either way: with them, and \
              where YARN puts the containers by itself"
                 .to_owned()

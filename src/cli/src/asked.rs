@@ -41,8 +41,10 @@ pub(super) fn application_of(id: &str) -> Result<Option<Asked>, Failure> {
     }
 }
 
-/// Digits of a decision's id.
+/// Digits of a decision's id: eight of the daemon's start, eight of a count, and sixteen that nobody can guess.
 const DIGITS: usize = 32;
+/// The first so many are no other decision's.
+const DIGITS_OWN: usize = 16;
 /// Fewer digits of its beginning are a slip.
 const DIGITS_LEAST: usize = 4;
 /// Ids named where several begin alike.
@@ -59,7 +61,7 @@ pub(super) fn decision_of(id: &str) -> Result<String, Failure> {
     }
     let what = if id.is_empty() { "the id is empty".to_owned() } else { format!("\"{}\" is no id", one_line(id)) };
     Err(Failure::Input(format!(
-        "{what}: a decision's has 32 hexadecimal digits, of which the first will do where no other begins so, as in \
+        "{what}: a decision's has 32 hexadecimal digits, of which the first {DIGITS_OWN} will do, as in \
          0000019a000000015c0e2f9b7d3a8146 (hintctl decisions -o wide); an application's is as in application_1700000000000_0007 \
          (hintctl applications)"
     )))
@@ -93,7 +95,11 @@ fn the_one(id: &str, begin_so: &[&str], kept: &str) -> Result<String, Failure> {
             let named = several.iter().take(NAMED).map(|id| one_line(id)).collect::<Vec<_>>().join(", ");
             let more = several.len().saturating_sub(NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            Err(Failure::Input(format!("the ids of {} decisions begin with {id}: {named}{more}", several.len())))
+            let tell_apart = format!("the first {DIGITS_OWN} digits tell them apart");
+            Err(Failure::Input(format!(
+                "the ids of {} decisions begin with {id}: {named}{more}; {tell_apart}",
+                several.len()
+            )))
         }
     }
 }
@@ -205,7 +211,10 @@ mod tests {
         assert_eq!(one("00ab", &[]), Err("no recorded decision's id begins with 00ab; records go back 9 s".to_owned()));
         assert_eq!(one("0000019a00000001", &[]), Ok("0000019a00000001".to_owned()), "a whole id of 0.1.0");
         let several = one("00", &["001", "002", "003", "004"]).unwrap_err();
-        assert_eq!(several, "the ids of 4 decisions begin with 00: 001, 002, 003 and 1 more");
+        assert_eq!(
+            several,
+            "the ids of 4 decisions begin with 00: 001, 002, 003 and 1 more; the first 16 digits tell them apart"
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ use tonic::Code;
     Answers are remembered for leases.answers_kept after their last lease, and as long as records go back; refusals\n\
     as long as records go back. Asked over the admin socket; with a token over the gRPC address.")]
 pub struct ExplainArgs {
-    /// The id of a decision or a refusal, or its beginning, of an application, or of one of its attempts
+    /// The id of a decision or a refusal, or its first 16 digits, of an application, or of one of its attempts
     decision: String,
     /// Of an application, show at most COUNT decisions, the newest
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -74,15 +74,19 @@ pub fn run(args: &ExplainArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     if let Some(asked) = application_of(&args.decision)? {
         return application(args, &asked, daemon, output);
     }
-    let (answer, links) = block_on(ask(args, daemon))?;
+    let (answer, links) = block_on(ask(args, daemon, output))?;
     output.answer(&answer, |answer| text(answer, &links, args.shown()))
 }
 
 /// Users that are asked for of each link: who sends least does not fill it.
 const USERS: u32 = 16;
 
-/// All links, for what went wrong since the decision; none where the daemon does not tell.
-async fn links(admin: &mut AdminClient) -> Vec<v1::LinkView> {
+/// All links, for what went wrong since the decision; none where the daemon does not tell, nor for scripts, which read them of
+/// `hintctl links`.
+async fn links(admin: &mut AdminClient, output: Output) -> Vec<v1::LinkView> {
+    if output.is_json() {
+        return Vec::new();
+    }
     let asked = v1::LinksRequest { users: USERS, ..v1::LinksRequest::default() };
     admin.links(asked).await.map(|found| found.into_inner().links).unwrap_or_default()
 }
@@ -104,7 +108,7 @@ fn application(args: &ExplainArgs, asked: &Asked, daemon: &DaemonArgs, output: O
         let Some(newest) = list.decisions.first() else { return Err(nothing_of(&mut admin, asked, &list.kept).await?) };
         let asked = v1::ExplainRequest { decision_id: newest.decision_id.clone(), ..v1::ExplainRequest::default() };
         let newest = admin.explain(asked).await?.into_inner();
-        let links = links(&mut admin).await;
+        let links = links(&mut admin, output).await;
         let turn = turn(&mut admin, &list.decisions[0]).await;
         Ok((list, newest, links, turn))
     })?;
@@ -124,14 +128,18 @@ async fn turn(admin: &mut AdminClient, newest: &v1::DecisionView) -> Option<v1::
 }
 
 /// Of the admin socket, which explains anybody's decision, or of the gRPC address for who shows the attempt's token.
-async fn ask(args: &ExplainArgs, daemon: &DaemonArgs) -> Result<(v1::ExplainResponse, Vec<v1::LinkView>), Failure> {
+async fn ask(
+    args: &ExplainArgs,
+    daemon: &DaemonArgs,
+    output: Output,
+) -> Result<(v1::ExplainResponse, Vec<v1::LinkView>), Failure> {
     let (decision_id, token) = (decision_of(&args.decision)?, args.token.token());
     let mut asked = v1::ExplainRequest { decision_id, token, nonce: Vec::new() };
     if asked.token.is_empty() {
         let mut admin = daemon.admin().await?;
         asked.decision_id = whole_id(&mut admin, &asked.decision_id).await?;
         match admin.explain(asked.clone()).await {
-            Ok(answer) => return Ok((answer.into_inner(), links(&mut admin).await)),
+            Ok(answer) => return Ok((answer.into_inner(), links(&mut admin, output).await)),
             // A daemon of version 0.1.0, which explains to everybody.
             Err(status) if status.code() == Code::Unimplemented => {}
             Err(status) => return Err(ClientError::from(status).into()),

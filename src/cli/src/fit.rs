@@ -83,10 +83,10 @@ pub fn run(args: &FitArgs, output: Output) -> Result<(), Failure> {
     let measurements = all.len();
     let document =
         Fitted { name: &args.name, points, best: *best, measurements, beyond: *beyond, error, toml: toml.clone() };
-    output.result(&document, || said(&document))
+    output.file(&document, &said(&document))
 }
 
-/// Ready to go into the configuration.
+/// Ready to go into the configuration: no line of it is broken.
 fn said(fitted: &Fitted<'_>) -> String {
     let Fitted { best, measurements, beyond, error, toml, .. } = fitted;
     let FitErrors { rms, worst, worst_line } = error;

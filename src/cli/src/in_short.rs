@@ -1,6 +1,7 @@
 //! A decision in one line, for who asks why a job was slow: what became of its hints, which links were down since it was
 //! decided, and how full its links are now. Only what the daemon knows; a link's mean over a job's time is not among it.
 
+use super::links::{self, Sends};
 use super::{answers, moments, output};
 use hintd::findings::outage::lasting;
 use hintd_client::wire::v1;
@@ -21,16 +22,26 @@ fn hints(answer: &v1::ExplainResponse) -> String {
     let withheld = set.withheld.as_ref().map(|withheld| withheld.reason.as_str());
     match (&answer.refused, &answer.followed) {
         (Some(refused), _) => format!("no hints, for the request was refused ({})", refused.reason),
+        _ if answer.late == "hung_up" => "no hints, for its caller had hung up before the answer was made".to_owned(),
         _ if !answer.late.is_empty() => format!("no hints, for the answer came too late ({})", answer.late),
         _ if set.mode() == v1::Mode::Off => "no hints, for the queue is off".to_owned(),
         _ if set.mode() == v1::Mode::Shadow => "no hints, for the queue is in shadow".to_owned(),
         _ if withheld.is_some() => format!("no hints, for they were withheld ({})", withheld.unwrap_or_default()),
-        _ if answers::waits_for_room(&set) || set.hints.is_empty() => "no hints, for there was no room".to_owned(),
+        _ if answers::waits_for_room(&set) || set.hints.is_empty() => format!("no hints{}", why_none(&set)),
         (_, None) => "whether its hints were followed is not known".to_owned(),
         (_, Some(v1::Followed { on_host, hinted, awaited, .. })) => {
             let awaited = if *awaited > 0 { format!(", {awaited} are awaited still") } else { String::new() };
             format!("{on_host} of {hinted} hinted containers came to their host{awaited}")
         }
+    }
+}
+
+/// Why there are none, where nobody keeps them back.
+fn why_none(set: &v1::HintSet) -> &'static str {
+    match (set.without_room > 0 || set.next_wave > 0, set.pending.is_empty()) {
+        (true, _) => ", for there was no room",
+        (false, false) => ", for its tasks wait for a dispatch policy",
+        (false, true) => "",
     }
 }
 
@@ -73,18 +84,15 @@ fn outage(answer: &v1::ExplainResponse, link: &v1::LinkView) -> Option<(u64, u64
     Some((own, lasted, said + &own_said))
 }
 
-/// Of the links that the application sends over now, as far as that is known, the one that is fullest.
+/// Of the links that the application sends over now, as far as that is known, the one that is fullest in the direction in which it
+/// sends; one whose load is measured goes before those with a modelled one, as in `hintctl top`.
 fn busiest(application: &str, links: &[v1::LinkView]) -> Option<String> {
-    let is_user = |link: &&v1::LinkView| link.users.iter().any(|user| user.application_id == application);
-    let share =
-        |link: &v1::LinkView| link.a_to_b_bits_per_s.max(link.b_to_a_bits_per_s) as f64 / link.bits_per_s.max(1) as f64;
-    let fullest = links.iter().filter(is_user).max_by(|a, b| share(a).total_cmp(&share(b)))?;
-    let how = match fullest.load_age_ms {
-        Some(age) => format!("measured {} ago", output::age(age)),
-        None => "modelled".to_owned(),
-    };
-    let share = output::percent(share(fullest));
-    Some(format!("the fullest link that it sends over now is {}, {share} of its capacity ({how})", fullest.id))
+    let sends = links::busiest(links).remove(application)?;
+    let (Sends { link, share, .. }, [from, to]) = (sends, sends.ends());
+    let (id, share, how) = (&link.id, output::percent(share), links::load_from(link.load_source(), link.load_age_ms));
+    Some(format!(
+        "the fullest link that it sends over now is {id}, {share} of its capacity from {from} to {to} ({how})"
+    ))
 }
 
 #[cfg(test)]
@@ -133,11 +141,17 @@ mod tests {
 
     #[test]
     fn the_fullest_link_that_it_sends_over_is_named_and_others_are_not() {
-        let link = |id: &str, rate, user: &str| {
-            let users = vec![v1::LinkUser { application_id: user.into(), ..v1::LinkUser::default() }];
-            let (bits_per_s, load_age_ms) = (1_000_000_000, Some(2_000));
-            let a_to_b_bits_per_s = rate;
-            v1::LinkView { id: id.into(), bits_per_s, a_to_b_bits_per_s, users, load_age_ms, ..v1::LinkView::default() }
+        let link = |id: &str, rate, user: &str| v1::LinkView {
+            id: id.into(),
+            up: true,
+            a: "s1".into(),
+            b: "s2".into(),
+            bits_per_s: 1_000_000_000,
+            a_to_b_bits_per_s: rate,
+            load_source: v1::LoadSource::Measured.into(),
+            load_age_ms: Some(2_000),
+            users: vec![v1::LinkUser { application_id: user.into(), ..v1::LinkUser::default() }],
+            ..v1::LinkView::default()
         };
         let links = [
             link("l1", 400_000_000, "application_1_0001"),
@@ -145,8 +159,30 @@ mod tests {
             link("l3", 990_000_000, "application_1_0002"),
         ];
         let said = line(&answer(), &links);
-        assert!(said.ends_with("now is l2, 93 % of its capacity (measured 2 s ago)"), "{said}");
+        assert!(said.ends_with("now is l2, 93 % of its capacity from s1 to s2 (measured 2 s ago)"), "{said}");
         assert!(!line(&answer(), &links[2..]).contains("fullest"), "nothing is known of its own");
+        // The other direction of l2 is full, in which it sends nothing; of l1 both are used.
+        let user = |a_to_b, b_to_a| v1::LinkUser {
+            application_id: "application_1_0001".into(),
+            a_to_b_bits_per_s: a_to_b,
+            b_to_a_bits_per_s: b_to_a,
+            ..v1::LinkUser::default()
+        };
+        let [mut both, mut back, _] = links.clone();
+        both.users = vec![user(1, 1)];
+        (back.b_to_a_bits_per_s, back.users) = (300_000_000, vec![user(0, 1)]);
+        let said = line(&answer(), &[both, back.clone()]);
+        assert!(said.ends_with("now is l1, 40 % of its capacity from s1 to s2 (measured 2 s ago)"), "{said}");
+        let said = line(&answer(), std::slice::from_ref(&back));
+        assert!(said.ends_with("now is l2, 30 % of its capacity from s2 to s1 (measured 2 s ago)"), "{said}");
+        // What is modelled stands behind what is measured, and a link that is down carries nothing.
+        let (load_source, load_age_ms) = (v1::LoadSource::Modelled.into(), None);
+        let model = v1::LinkView { id: "l4".into(), load_source, load_age_ms, ..links[1].clone() };
+        let down = v1::LinkView { up: false, ..links[1].clone() };
+        let said = line(&answer(), &[model.clone(), back, down.clone()]);
+        assert!(said.contains("now is l2, 30 % of its capacity"), "{said}");
+        let said = line(&answer(), &[down, model]);
+        assert!(said.ends_with("now is l4, 93 % of its capacity from s1 to s2 (modelled)"), "{said}");
         assert_eq!(
             line(&answer(), &[]),
             "in short: 7 of 12 hinted containers came to their host",
@@ -159,6 +195,8 @@ mod tests {
         let said = |answer: v1::ExplainResponse| line(&answer, &[]);
         let late = v1::ExplainResponse { late: "deadline".into(), ..answer() };
         assert_eq!(said(late), "in short: no hints, for the answer came too late (deadline)");
+        let hung_up = v1::ExplainResponse { late: "hung_up".into(), ..answer() };
+        assert_eq!(said(hung_up), "in short: no hints, for its caller had hung up before the answer was made");
         let refused = Some(v1::Refused { reason: "unknown".into(), ..v1::Refused::default() });
         let refused = v1::ExplainResponse { refused, decision: None, followed: None, ..answer() };
         assert_eq!(said(refused), "in short: no hints, for the request was refused (unknown)");
@@ -166,6 +204,19 @@ mod tests {
         let set = v1::HintSet { mode: v1::Mode::On.into(), withheld, ..v1::HintSet::default() };
         let withheld = v1::ExplainResponse { decision: Some(set), followed: None, ..answer() };
         assert_eq!(said(withheld), "in short: no hints, for they were withheld (no_gain)");
+        let none = |set: v1::HintSet| {
+            let set = v1::HintSet { mode: v1::Mode::On.into(), ..set };
+            said(v1::ExplainResponse { decision: Some(set), followed: None, ..answer() })
+        };
+        let pending = vec![v1::Pending { group: "map".into(), count: 4, ..v1::Pending::default() }];
+        for (set, expected) in [
+            (v1::HintSet { without_room: 4, ..v1::HintSet::default() }, "no hints, for there was no room"),
+            (v1::HintSet { next_wave: 4, ..v1::HintSet::default() }, "no hints, for there was no room"),
+            (v1::HintSet { pending, ..v1::HintSet::default() }, "no hints, for its tasks wait for a dispatch policy"),
+            (v1::HintSet::default(), "no hints"),
+        ] {
+            assert_eq!(none(set), format!("in short: {expected}"));
+        }
         let unknown = v1::ExplainResponse { followed: None, ..answer() };
         assert_eq!(said(unknown), "in short: whether its hints were followed is not known");
     }

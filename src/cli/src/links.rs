@@ -21,8 +21,8 @@ use hintd_client::wire::v1;
 use one::link_text;
 use tonic::{Code, Status};
 pub(super) use words::{
-    Called, above_measured, busier, busier_load, fills, is_measured, largest, load_from, marked_load, measured_now,
-    named_down, no_users, part, rates_of, share, unknown, unknown_part, user_text, whose,
+    Called, Sends, above_measured, busier, busier_load, busiest, fills, is_measured, largest, load_from, marked_load,
+    measured_now, named_down, no_users, part, share, unknown, unknown_part, user_text, whose,
 };
 use words::{OLD_MS, WAYS, mark};
 
@@ -39,8 +39,8 @@ use words::{OLD_MS, WAYS, mark};
     are always modelled: the link is measured, and not whose bytes they are. a>b is from the link's end a to its end b. A user\n\
     above what is measured does not send yet, or no longer, or the model is wrong there. Users come by the bytes of their flows\n\
     in the direction that is more loaded, and the table names only those that send that way; -o wide names all. On a terminal\n\
-    without room for it, a row has the direction that is more loaded, and whose that load is: the largest user and its part, and\n\
-    what is unknown; >100 % is above what is measured. Unknown is what is measured and is nobody's flow, mostly files: maps that\n\
+    without room for it, and not sorted by state or users, a row has the direction that is more loaded, and whose that load is:\n\
+    the largest user and its part, and what is unknown; >100 % is above what is measured. Unknown is what is measured and is nobody's flow, mostly files: maps that\n\
     read blocks of other hosts, and replicas that are written; else who did not ask for hints. Flows are where task events say\n\
     that containers came, and until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
     stock MapReduce, are told by the bytes of earlier runs, on hosts' links and racks' uplinks; what is measured and not of\n\
@@ -154,6 +154,9 @@ const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
 /// What says most stands first: a terminal of 80 columns has the loads, and who makes the first of them.
 const LINK_HEADER: [&str; 5] = ["link", "state", "load", "capacity", "users"];
 
+/// Of these the columns that the narrow table does not have: where rows are sorted by one of them the whole table is cut instead.
+const NOT_NARROW: [&str; 2] = ["state", "users"];
+
 /// What its columns show: `state` says since when as well.
 fn shown() -> Vec<&'static str> {
     [&LINK_HEADER[..], &["down for"]].concat()
@@ -193,6 +196,9 @@ fn table(links: &[v1::LinkView]) -> String {
     let (whole, _) = width::within(width::ANY, || output::table(LINK_HEADER, LINK_HEADER.len(), links.iter().map(row)));
     if fits(&whole) {
         return whole;
+    }
+    if NOT_NARROW.iter().any(|column| width::is_kept(column)) {
+        return output::table(LINK_HEADER, LINK_HEADER.len(), links.iter().map(row));
     }
     let of = |called: Called| {
         let whose = |link: &v1::LinkView| match down_line(link) {
@@ -592,6 +598,19 @@ mod tests {
         assert!(words(&narrow).contains(row), "{narrow}");
         let whole = shown(width::ANY, false);
         assert!(whole.contains("10 % a>b, 97 % b>a") && whole.contains("1 more (-o wide)"), "{whole}");
+        // What rows are sorted by stays.
+        let sorted = |by: &str| {
+            let text = output::list(80, false, || {
+                width::keep(by);
+                links_text(std::slice::from_ref(&link), 1, false)
+            });
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{by}: {text}");
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        for by in ["state", "users", "capacity"] {
+            assert!(sorted(by).contains(by), "{by}: {}", sorted(by));
+        }
+        assert!(sorted("load").contains("whose load"), "{}", sorted("load"));
         let wide = shown(80, true);
         assert!(wide.contains("_0007 582 MB b>a") && wide.contains("_0009 1 kB b>a"), "{wide}");
         assert!(!wide.contains(" more"), "{wide}");

@@ -142,6 +142,24 @@ impl Output {
         if self.json { self.document(document) } else { self.as_it_is(text) }
     }
 
+    /// The command's result, of which scripts get the keys in alphabetical order; people get a text, and below it lines of a file
+    /// that stay as they are.
+    ///
+    /// # Errors
+    /// As [`Output::result`].
+    pub fn sorted_with_file(
+        self,
+        document: &impl Serialize,
+        text: impl FnOnce() -> String,
+        file: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        if self.json {
+            return self.document(&sorted(document)?);
+        }
+        let text = layout::fitted(width::of_output(), ELSEWHERE, text);
+        self.as_it_is(&format!("{text}\n{}", file()))
+    }
+
     /// One JSON document.
     ///
     /// # Errors

@@ -44,10 +44,11 @@ pub fn run(args: &PoliciesArgs, daemon: &DaemonArgs, output: Output) -> Result<(
         let meant = nearest(name, names).map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
         return Err(Failure::Input(format!("--show {name}: the daemon has no such policy{meant}")));
     };
-    output.sorted(policy, || shown(policy))
+    output.sorted_with_file(policy, || said(policy), || parameters(policy))
 }
 
-fn shown(policy: &v1::PolicyView) -> String {
+/// What it is, whom it serves and what it learnt.
+fn said(policy: &v1::PolicyView) -> String {
     let listed = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(" ") };
     let mut lines = vec![
         format!("{}: {}", policy.name, policy.summary),
@@ -55,8 +56,17 @@ fn shown(policy: &v1::PolicyView) -> String {
         format!("queues: {}; frameworks: {}", listed(&policy.queues), listed(&policy.frameworks)),
     ];
     lines.extend(policy.training.iter().flat_map(learnt));
-    lines.push("parameters:".to_owned());
+    one_by_one(&lines)
+}
+
+/// As they may be copied into a configuration.
+fn parameters(policy: &v1::PolicyView) -> String {
+    let mut lines = vec!["parameters:".to_owned()];
     lines.extend(policy.params_toml.lines().map(|line| format!("  {line}")));
+    one_by_one(&lines)
+}
+
+fn one_by_one(lines: &[String]) -> String {
     let lines = lines.iter().flat_map(|line| line.lines()).map(|line| one_line(line).into_owned());
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -115,6 +125,10 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn shown(policy: &v1::PolicyView) -> String {
+        format!("{}\n{}", said(policy), parameters(policy))
+    }
 
     fn policy(training: v1::PolicyLearnt) -> v1::PolicyView {
         v1::PolicyView {

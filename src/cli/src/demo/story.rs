@@ -1,8 +1,9 @@
-//! The demo as it is told: one paragraph for each of a few jobs, or of all, one line per event, on a terminal of 100 columns.
+//! The demo as it is told: one paragraph for each of a few jobs, or of all, one line per event, 100 columns wide at most.
 
 use super::super::answers;
 use super::super::failure::Failure;
 use super::super::output::{self, Output};
+use super::super::width;
 use super::Plan;
 use super::host::Host;
 use crate::emulate::hdfs::Namespace;
@@ -13,8 +14,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Columns of the terminal that the story is set for.
+/// Columns that the story is set for, where there is room for them.
 const COLUMNS: usize = 100;
+
 /// Width of the time in front of a line.
 const MARGIN: usize = 9;
 /// Withdrawals told one by one; the rest is counted.
@@ -25,6 +27,11 @@ const JOBS_TOLD: (usize, usize) = (3, 2);
 const JOBS_BETWEEN: usize = 10;
 /// Changed routes shown.
 const ROUTES_SHOWN: usize = 2;
+
+/// The columns that there are: what is broken here is not broken again where it is printed.
+fn columns() -> usize {
+    width::of_output().min(COLUMNS)
+}
 
 /// A job and its hints.
 #[derive(Debug, Clone)]
@@ -188,11 +195,12 @@ impl Story {
             true => "Each job:".to_owned(),
             false => format!("The first {first} jobs and the last {last} (--full: each job):"),
         };
-        self.output.line(&format!(
-            "\n{which} where its containers should go (host x containers), and what that costs:\n\
-             remote bytes (input read from other hosts), cross-rack bytes, core hops, time of the worst link,\n\
-             and the objective by which the policy decides (its score; lower is better).\n\n",
-        ))
+        let what = format!(
+            "{which} where its containers should go (host x containers), and what that costs: remote bytes (input read from other \
+             hosts), cross-rack bytes, core hops, time of the worst link, and the objective by which the policy decides (its score; \
+             lower is better)."
+        );
+        self.output.line(&format!("\n{}\n\n", output::wrapped(&what, columns()).join("\n")))
     }
 
     /// The first job may come.
@@ -265,7 +273,11 @@ impl Story {
         for group in ["map", "reduce"] {
             let hosts = answers::by_host(&hints.hints, Some(group));
             if !hosts.is_empty() {
-                self.output.line(&format!("{:MARGIN$}{group:<8} {}", "", hosts_line(&hosts, COLUMNS - MARGIN - 9)))?;
+                self.output.line(&format!(
+                    "{:MARGIN$}{group:<8} {}",
+                    "",
+                    hosts_line(&hosts, columns() - MARGIN - 9)
+                ))?;
             }
         }
         if !hints.routes.is_empty() {
@@ -398,7 +410,7 @@ impl Story {
     fn event(&self, text: &str) -> Result<(), Failure> {
         let at = self.started.elapsed().as_secs_f64();
         let indent = format!("\n{:1$}", "", MARGIN + 2);
-        self.output.line(&format!("{at:5.1} s  {}", output::wrapped(text, COLUMNS - MARGIN - 2).join(&indent)))
+        self.output.line(&format!("{at:5.1} s  {}", output::wrapped(text, columns() - MARGIN - 2).join(&indent)))
     }
 
     fn name(&self, job: u64) -> String {

@@ -4,6 +4,7 @@ use super::super::output;
 use hintd::findings::outage;
 use hintd_client::view::load_source;
 use hintd_client::wire::v1;
+use std::collections::BTreeMap;
 
 /// Of both ways the greater load, of the capacity.
 pub(crate) fn share(link: &v1::LinkView) -> f64 {
@@ -87,7 +88,7 @@ fn bytes_of(user: &v1::LinkUser) -> [u64; 2] {
     [user.a_to_b_bytes, user.b_to_a_bytes]
 }
 
-pub(crate) const fn rates_of(user: &v1::LinkUser) -> [u64; 2] {
+const fn rates_of(user: &v1::LinkUser) -> [u64; 2] {
     [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s]
 }
 
@@ -105,6 +106,65 @@ pub(crate) fn above_measured(link: &v1::LinkView, user: &v1::LinkUser) -> [bool;
 /// The direction that is more loaded: 0 is from a to b.
 pub(crate) fn busier(link: &v1::LinkView) -> usize {
     usize::from(link.b_to_a_bits_per_s > link.a_to_b_bits_per_s)
+}
+
+/// Of the directions in which a user sends the more loaded one; a daemon of before told no directions, and there the link's is
+/// taken.
+fn way_of(link: &v1::LinkView, user: &v1::LinkUser) -> usize {
+    let (rates, bytes) = (rates_of(user), bytes_of(user));
+    match [0, 1].map(|way| rates[way] > 0 || bytes[way] > 0) {
+        [true, false] => 0,
+        [false, true] => 1,
+        _ => busier(link),
+    }
+}
+
+/// A link that an application sends over, in the direction in which it does.
+#[derive(Clone, Copy)]
+pub(crate) struct Sends<'a> {
+    pub(crate) link: &'a v1::LinkView,
+    /// 0 is from a to b. The figures below are of it.
+    pub(crate) way: usize,
+    /// The link's load, of its capacity.
+    pub(crate) share: f64,
+    /// What it sends itself, as it is modelled.
+    pub(crate) bits_per_s: u64,
+}
+
+impl<'a> Sends<'a> {
+    fn of(link: &'a v1::LinkView, user: &v1::LinkUser) -> Self {
+        let (way, rates) = (way_of(link, user), rates_of(user));
+        let bits_per_s = if rates == [0, 0] { user.bits_per_s } else { rates[way] };
+        let share = loads_of(link)[way] as f64 / link.bits_per_s.max(1) as f64;
+        Self { link, way, share, bits_per_s }
+    }
+
+    /// The busier link is the greater one, and what is measured is greater than what is modelled. Shares count by whole percent: of
+    /// links that are as full the one over which it sends most says more.
+    pub(crate) fn rank(&self) -> (bool, u64, u64) {
+        (measured_now(self.link), (self.share * 100.0).round() as u64, self.bits_per_s)
+    }
+
+    /// The ends, in the direction in which it sends.
+    pub(crate) fn ends(&self) -> [&'a str; 2] {
+        let [a, b] = [self.link.a.as_str(), self.link.b.as_str()];
+        if self.way == 0 { [a, b] } else { [b, a] }
+    }
+}
+
+/// Of each application the busiest link that it sends over, of equals the first. A link that is down carries nothing.
+pub(crate) fn busiest(links: &[v1::LinkView]) -> BTreeMap<&str, Sends<'_>> {
+    let mut busiest: BTreeMap<&str, Sends<'_>> = BTreeMap::new();
+    for link in links.iter().filter(|link| link.up) {
+        for user in &link.users {
+            let this = Sends::of(link, user);
+            let known = busiest.entry(&user.application_id).or_insert(this);
+            if this.rank() > known.rank() {
+                *known = this;
+            }
+        }
+    }
+    busiest
 }
 
 /// Of those who have a part in what fills the link, the one with the greatest rate in the direction that is more loaded; of equals

@@ -7,7 +7,7 @@ use super::connect::{DaemonArgs, block_on};
 use super::failure::Failure;
 use super::files;
 use super::output::{self, Output};
-use super::printable::one_line;
+use super::printable::{one_line, one_line_strings};
 use clap::{Args, Subcommand};
 use hintd::regular_file::{self, NETWORK_BYTES, Readers};
 use hintd_client::wire::v1;
@@ -110,7 +110,7 @@ fn mistakes(file: &Path, syntax: Syntax, text: &str) -> Option<Failure> {
 fn diff(file: &Path, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let trouble = |failure: Failure| Failure::Input(failure.to_string());
     let (_, answer) = block_on(ask(file, daemon)).map_err(trouble)?;
-    output.answer(&answer, differences).map_err(trouble)?;
+    output.file(&answer, &differences(&one_line_strings(&answer))).map_err(trouble)?;
     match answer.differences.len() {
         0 => Ok(()),
         count => Err(Failure::work(format!("{}: {count} differences from the network in force", file.display()))),

@@ -248,7 +248,8 @@ pub fn run(args: &PlanArgs, daemon: &DaemonArgs, output: Output) -> Result<(), F
         }
         PlanCommand::Diff(args) => {
             let found = diff(&read(&args.before)?, &read(&args.after)?);
-            output.result(&found, || if found.is_empty() { "no difference\n".to_owned() } else { found.to_string() })
+            let text = if found.is_empty() { "no difference\n".to_owned() } else { found.to_string() };
+            output.file(&found, &text)
         }
         PlanCommand::Submit(args) => kept::submit(args, daemon, output),
         PlanCommand::List => kept::list(daemon, output),

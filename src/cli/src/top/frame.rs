@@ -1,8 +1,8 @@
 //! The figures of one frame: the daemon at its second look, and rates since the first.
 
 use super::super::links::{
-    Called, above_measured, busier, busier_load, is_measured, largest, measured_now, no_users, part, rates_of, share,
-    unknown, unknown_part, user_text, whose,
+    Called, Sends, above_measured, busier, busier_load, busiest, is_measured, largest, measured_now, no_users, part,
+    share, unknown, unknown_part, user_text, whose,
 };
 use super::super::standing;
 use super::Sort;
@@ -248,56 +248,6 @@ pub(super) const WAYS: [&str; 2] = ["a_to_b", "b_to_a"];
 fn top_in_words(link: &v1::LinkView) -> String {
     let named: Vec<String> = largest(link).map(|user| user_text(link, user)).into_iter().chain(unknown(link)).collect();
     if named.is_empty() { no_users(&link.users_reason).to_owned() } else { named.join(", ") }
-}
-
-/// Of the directions in which it sends the more loaded one; a daemon of before told no directions, and there the link's is taken.
-fn way_of(link: &v1::LinkView, user: &v1::LinkUser) -> usize {
-    let (rates, bytes) = (rates_of(user), [user.a_to_b_bytes, user.b_to_a_bytes]);
-    match [0, 1].map(|way| rates[way] > 0 || bytes[way] > 0) {
-        [true, false] => 0,
-        [false, true] => 1,
-        _ => busier(link),
-    }
-}
-
-/// A link that an application sends over.
-#[derive(Clone, Copy)]
-struct Sends<'a> {
-    link: &'a v1::LinkView,
-    measured_now: bool,
-    way: usize,
-    share: f64,
-    bits_per_s: u64,
-}
-
-impl<'a> Sends<'a> {
-    fn of(link: &'a v1::LinkView, user: &v1::LinkUser) -> Self {
-        let (way, rates) = (way_of(link, user), rates_of(user));
-        let load = [link.a_to_b_bits_per_s, link.b_to_a_bits_per_s][way];
-        let bits_per_s = if rates == [0, 0] { user.bits_per_s } else { rates[way] };
-        let share = load as f64 / link.bits_per_s.max(1) as f64;
-        Self { link, measured_now: measured_now(link), way, share, bits_per_s }
-    }
-
-    /// The busier link is the greater one. Shares count by whole percent: of links that are as full the one over which it sends
-    /// most says more.
-    fn rank(&self) -> (bool, u64, u64) {
-        (self.measured_now, (self.share * 100.0).round() as u64, self.bits_per_s)
-    }
-}
-
-fn busiest(links: &[v1::LinkView]) -> BTreeMap<&str, Sends<'_>> {
-    let mut busiest: BTreeMap<&str, Sends<'_>> = BTreeMap::new();
-    for link in links {
-        for user in &link.users {
-            let this = Sends::of(link, user);
-            let known = busiest.entry(&user.application_id).or_insert(this);
-            if this.rank() > known.rank() {
-                *known = this;
-            }
-        }
-    }
-    busiest
 }
 
 fn applications(before: &Look, now: &Look, sort: Sort, rows: usize) -> Vec<ApplicationRow> {

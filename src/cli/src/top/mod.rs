@@ -164,7 +164,7 @@ impl Live for Shown<'_> {
 
     fn lines(&mut self, room: (usize, usize)) -> Vec<String> {
         let before = self.before.as_ref().unwrap_or(&self.now);
-        // All rows: which are shown is the tables' own matter.
+        // All rows: which are shown is the tables' own matter, which lay out no others.
         self.panes.lines(&Frame::of(before, &self.now, self.sort, usize::MAX), room, self.args.rows)
     }
 

@@ -31,20 +31,20 @@ impl Panes {
     /// Lines for so many lines and columns; of each table no more than `rows` rows.
     pub(super) fn lines(&mut self, frame: &Frame, (height, width): (usize, usize), rows: usize) -> Vec<String> {
         let mut lines = text::head(frame, width);
-        let mut panes = text::panes(frame, width);
-        let of_first = |pane: &Pane| pane.rows.len().min(rows).min(ROWS_FIRST);
+        let mut panes = text::panes(frame);
+        let of_first = |pane: &Pane<'_>| pane.row_count().min(rows).min(ROWS_FIRST);
         let first = lines.len() + TITLE * panes.len() + panes.iter().take(2).map(of_first).sum::<usize>();
         if panes.len() > 2 && height <= first {
             panes.pop(); // without a row it says nothing
         }
         self.chosen %= panes.len();
-        let wanted: Vec<usize> = panes.iter().map(|pane| pane.rows.len().min(rows)).collect();
-        let titles: usize = panes.iter().map(|pane| 1 + usize::from(pane.header.is_some())).sum();
+        let wanted: Vec<usize> = panes.iter().map(|pane| pane.row_count().min(rows)).collect();
+        let titles: usize = panes.iter().map(|pane| 1 + usize::from(pane.has_header())).sum();
         let room = height.saturating_sub(lines.len() + titles);
         // Blanks between tables only where nothing is left off for them.
         let blank = room >= wanted.iter().sum::<usize>() + panes.len();
         let given = share(&wanted, room);
-        for (at, pane) in panes.into_iter().enumerate() {
+        for (at, pane) in panes.iter().enumerate() {
             if blank {
                 lines.push(String::new());
             }
@@ -53,9 +53,9 @@ impl Panes {
         lines
     }
 
-    fn show(&mut self, at: usize, pane: Pane, room: usize, width: usize, lines: &mut Vec<String>) {
-        let Pane { title, total, by, header, rows } = pane;
-        let shown = self.scrolls[at].shown(rows.len(), room);
+    fn show(&mut self, at: usize, pane: &Pane<'_>, room: usize, width: usize, lines: &mut Vec<String>) {
+        let Pane { title, total, by, .. } = pane;
+        let shown = self.scrolls[at].shown(pane.row_count(), room);
         let mark = if at == self.chosen { '>' } else { ' ' };
         let range = match (shown.len(), shown.start + 1, shown.end) {
             (0, ..) => "0".to_owned(),
@@ -63,8 +63,7 @@ impl Panes {
             (_, first, last) => format!("{first} to {last}"),
         };
         lines.push(format!("{mark} {title}: {range} of {total}, {by}").chars().take(width).collect());
-        lines.extend(header);
-        lines.extend_from_slice(&rows[shown]);
+        lines.extend(pane.lines(shown, width));
     }
 }
 

@@ -118,6 +118,20 @@ fn a_terminal_of_24_lines_has_five_rows_of_links_and_of_applications() {
 }
 
 #[test]
+fn only_rows_that_are_shown_are_laid_out() {
+    let mut frame = frame();
+    // What is scrolled away makes no column wider.
+    frame.links[30].id = "a".repeat(300);
+    let (all, mut panes) = (text::panes(&frame), Panes::default());
+    assert_eq!((all[0].row_count(), all[0].total), (50, 50));
+    let part = all[0].lines(3..5, usize::MAX);
+    assert!(part.len() == 3 && part[0].starts_with("link  ") && part[1].starts_with(&frame.links[3].id), "{part:#?}");
+    assert!(part.iter().all(|line| line.chars().count() < 300), "{part:#?}");
+    let lines = panes.lines(&frame, (23, 80), 10);
+    assert_eq!(rows_with(&lines, "> links: 1 to 5 of 50").len(), 1, "{lines:#?}");
+}
+
+#[test]
 fn keys_scroll_the_chosen_table_and_tab_chooses_the_next() {
     let (frame, mut panes) = (frame(), Panes::default());
     let mut after = |keys: &[Key]| {

@@ -7,28 +7,61 @@ use super::super::width;
 use super::Sort;
 use super::frame::{ApplicationRow, Frame, LinkRow, QueueRow};
 use hintd_client::wire::v1;
+use std::ops::Range;
 
 /// Letters of a bar.
 const BAR: usize = 10;
 
 /// A table with its title; each row is one line.
-pub(super) struct Pane {
+pub(super) struct Pane<'a> {
     pub(super) title: &'static str,
     /// Rows that there are, also those that the frame does not have.
     pub(super) total: usize,
     pub(super) by: String,
-    pub(super) header: Option<String>,
-    pub(super) rows: Vec<String>,
+    rows: Rows<'a>,
+}
+
+/// What a table is of.
+enum Rows<'a> {
+    Links(&'a [LinkRow]),
+    Applications(&'a [ApplicationRow]),
+    Queues(&'a [QueueRow]),
+}
+
+impl Pane<'_> {
+    /// Rows that the frame has.
+    pub(super) const fn row_count(&self) -> usize {
+        match &self.rows {
+            Rows::Links(rows) => rows.len(),
+            Rows::Applications(rows) => rows.len(),
+            Rows::Queues(rows) => rows.len(),
+        }
+    }
+
+    pub(super) const fn has_header(&self) -> bool {
+        self.total > 0
+    }
+
+    /// The header, where there is one, and these rows: nothing else is laid out, however many rows there are. A table that is wider
+    /// than the terminal has fewer columns, those that say most.
+    pub(super) fn lines(&self, shown: Range<usize>, width: usize) -> Vec<String> {
+        let table = match &self.rows {
+            Rows::Links(rows) => links_table(&rows[shown], width),
+            Rows::Applications(rows) => applications_table(&rows[shown], width),
+            Rows::Queues(rows) => queues_table(&rows[shown], width),
+        };
+        table.lines().skip(usize::from(!self.has_header())).map(str::to_owned).collect()
+    }
 }
 
 /// Lines without ends; what the daemon calls things stands in one line each.
 pub(super) fn lines(frame: &Frame, width: usize) -> Vec<String> {
     let mut lines = head(frame, width);
-    for Pane { title, total, by, header, rows } in panes(frame, width) {
+    for pane in panes(frame) {
+        let (Pane { title, total, by, .. }, rows) = (&pane, pane.row_count());
         lines.push(String::new());
-        lines.extend(output::wrapped(&format!("{title}: {} of {total}, {by}", rows.len()), width));
-        lines.extend(header);
-        lines.extend(rows);
+        lines.extend(output::wrapped(&format!("{title}: {rows} of {total}, {by}"), width));
+        lines.extend(pane.lines(0..rows, width));
     }
     lines
 }
@@ -44,29 +77,18 @@ pub(super) fn head(frame: &Frame, width: usize) -> Vec<String> {
     lines
 }
 
-/// Links, applications, and whether hints were followed, where anything is known of it. A table that is wider than the terminal has
-/// fewer columns, those that say most.
-pub(super) fn panes(frame: &Frame, width: usize) -> Vec<Pane> {
-    let pane = |title, total: u32, by, table: String| {
-        let mut rows = table.lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
-        let (header, total) = (rows.next(), total as usize);
-        let header = header.filter(|_| total > 0);
-        Pane { title, total, by, header, rows: rows.collect() }
-    };
+/// Links, applications, and whether hints were followed, where anything is known of it.
+pub(super) fn panes(frame: &Frame) -> Vec<Pane<'_>> {
+    let pane = |title, total: u32, by, rows| Pane { title, total: total as usize, by, rows };
     let by_links = format!("by {}", links_by(frame.sort));
     let by_applications = format!("by {}", applications_by(frame.sort));
     let followed = "containers of settled decisions, since the start".to_owned();
     let mut panes = vec![
-        pane("links", frame.links_total, by_links, links_table(&frame.links, width)),
-        pane("applications", frame.applications_total, by_applications, applications_table(&frame.applications, width)),
+        pane("links", frame.links_total, by_links, Rows::Links(&frame.links)),
+        pane("applications", frame.applications_total, by_applications, Rows::Applications(&frame.applications)),
     ];
     if !frame.queues.is_empty() {
-        panes.push(pane(
-            "were hints followed",
-            frame.queues.len() as u32,
-            followed,
-            queues_table(&frame.queues, width),
-        ));
+        panes.push(pane("were hints followed", frame.queues.len() as u32, followed, Rows::Queues(&frame.queues)));
     }
     panes
 }

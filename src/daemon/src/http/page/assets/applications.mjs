@@ -107,7 +107,7 @@ function Found({ found }) {
     found.without_room > 0 && ['Without room', String(found.without_room), 'warn'],
     found.degraded.length > 0 && ['Did without', found.degraded.map(words).join(', '), 'warn'],
   ]} />
-    ${found.late && html`<p class="alert">Too late: the answer was made ${found.late === 'deadline' ? 'after the request’s deadline had passed' : 'after its caller had hung up'}. YARN never saw it; a repeat of the request would get it.</p>`}
+    ${found.late && html`<p class="alert">Too late: the answer was made ${found.late === 'deadline' ? 'after the request’s deadline had passed' : 'after its caller had hung up'}. YARN never saw it; a repeat of the request within leases.answers_kept gets it.</p>`}
     ${withheld && html`<p class="note">Hints are withheld (${words(withheld.reason)}): the job's busiest link would be done after ${seconds(withheld.hinted_s)} with them, after ${seconds(withheld.default_s)} without.</p>`}
     ${found.mode === 'shadow' && found.hints.length > 0 && html`<p class="note">The queue is in shadow: this would have been hinted, and nothing was sent to YARN.</p>`}
     ${allTheSame(found) && html`<p class="note">${allTheSame(found)}</p>`}
