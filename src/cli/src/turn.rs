@@ -27,7 +27,7 @@ pub(super) fn turn_text(turn: &v1::ShuffleTurnView) -> String {
     format!(
         "{now}; {left} of {all} still to come on {lane} (by {}); {} of {} receivers have theirs; {held}, \
          the last {last} ago",
-        who(&turn.bytes_from),
+        who(&one_line(&turn.bytes_from)),
         turn.received,
         turn.receivers,
     )
