@@ -210,7 +210,7 @@ pub(super) fn no_room(set: &v1::HintSet) -> String {
 /// Of times below this nobody wants to know which is less.
 const LITTLE_S: f64 = 1e-3;
 
-/// Whether both times are so short.
+/// Whether both times are below a millisecond.
 pub(super) fn is_little(withheld: &v1::Withheld) -> bool {
     [withheld.hinted_s, withheld.default_s].iter().all(|time| time.is_some_and(|time| time < LITTLE_S))
 }

@@ -40,7 +40,7 @@ fn hints(answer: &v1::ExplainResponse) -> String {
 fn why_none(set: &v1::HintSet) -> &'static str {
     match (set.without_room > 0 || set.next_wave > 0, set.pending.is_empty()) {
         (true, _) => ", for there was no room",
-        (false, false) => ", for its tasks wait for a dispatch policy",
+        (false, false) => " at once, for its tasks were left to a dispatch policy",
         (false, true) => "",
     }
 }
@@ -212,7 +212,10 @@ mod tests {
         for (set, expected) in [
             (v1::HintSet { without_room: 4, ..v1::HintSet::default() }, "no hints, for there was no room"),
             (v1::HintSet { next_wave: 4, ..v1::HintSet::default() }, "no hints, for there was no room"),
-            (v1::HintSet { pending, ..v1::HintSet::default() }, "no hints, for its tasks wait for a dispatch policy"),
+            (
+                v1::HintSet { pending, ..v1::HintSet::default() },
+                "no hints at once, for its tasks were left to a dispatch policy",
+            ),
             (v1::HintSet::default(), "no hints"),
         ] {
             assert_eq!(none(set), format!("in short: {expected}"));

@@ -40,8 +40,9 @@ use words::{OLD_MS, WAYS, mark};
     above what is measured does not send yet, or no longer, or the model is wrong there. Users come by the bytes of their flows\n\
     in the direction that is more loaded, and the table names only those that send that way; -o wide names all. On a terminal\n\
     without room for it, and not sorted by state or users, a row has the direction that is more loaded, and whose that load is:\n\
-    the largest user and its part, and what is unknown; >100 % is above what is measured. Unknown is what is measured and is nobody's flow, mostly files: maps that\n\
-    read blocks of other hosts, and replicas that are written; else who did not ask for hints. Flows are where task events say\n\
+    the largest user and its part, and what is unknown; >100 % is above what is measured. Unknown is what is measured and is\n\
+    nobody's flow, mostly files: maps that read blocks of other hosts, and replicas that are written; else who did not ask for\n\
+    hints. Flows are where task events say\n\
     that containers came, and until then where they were hinted. No flow is above what its bytes fill for a second. Recurring jobs without flows, as\n\
     stock MapReduce, are told by the bytes of earlier runs, on hosts' links and racks' uplinks; what is measured and not of\n\
     flows is divided among them.\n\n\

@@ -31,7 +31,7 @@ const QUEUES_NAMED: usize = 20;
     the answer was made after the request's deadline, or its caller had hung up, so that YARN never saw it.\n\
     followed: how many of the hinted containers came to their host, 3/12; `awaited`: containers that were not seen yet; -: no hints,\n\
     or too long ago. -o wide has the moment of each, in UTC, as the daemon's log has it; the expected gain and what was realised\n\
-    of it, by bytes; and how long the answer took."
+    of it, by bytes; and how long finding it took, without its commit."
 )]
 pub struct DecisionsArgs {
     #[command(flatten)]

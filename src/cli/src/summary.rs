@@ -112,7 +112,7 @@ fn nothing_hinted(set: &v1::HintSet, guard_margin: Option<f64>) -> String {
         (Some(withheld), _) => withheld + &by_the_guard(set, guard_margin).unwrap_or_default(),
         (None, v1::Mode::Off) => "no hints: the queue is off".to_owned(),
         (None, _) if set.without_room + set.next_wave > 0 => format!("no hints: {}", answers::no_room(set)),
-        (None, _) if !set.pending.is_empty() => "no hints: its tasks wait for a dispatch policy".to_owned(),
+        (None, _) if !set.pending.is_empty() => "no hints at once: its tasks were left to a dispatch policy".to_owned(),
         (None, _) => "no hints".to_owned(),
     };
     let mut letters = why.chars();
@@ -421,7 +421,7 @@ mod tests {
         );
         let pending = vec![v1::Pending { group: "map".into(), count: 4, ..v1::Pending::default() }];
         let waits = sentences(&v1::HintSet { pending, ..none.clone() }, Outcome::default());
-        assert!(waits.starts_with("No hints: its tasks wait for a dispatch policy.\n"), "{waits}");
+        assert!(waits.starts_with("No hints at once: its tasks were left to a dispatch policy.\n"), "{waits}");
         let off = sentences(&v1::HintSet { mode: v1::Mode::Off.into(), ..none }, Outcome::default());
         assert!(off.starts_with("No hints: the queue is off.\n"), "{off}");
     }

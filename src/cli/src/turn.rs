@@ -11,22 +11,29 @@ pub(super) fn turn_text(turn: &v1::ShuffleTurnView) -> String {
     let now = match (turn.at_most, &*turn.reason) {
         (Some(0), _) => format!("held behind {} with fewer bytes left", count(turn.before.into(), "heavy shuffle")),
         (Some(most), _) => format!("its turn: up to {most} containers"),
+        (None, "silent") => "asks for no turn any more".to_owned(),
         (None, _) => "not held".to_owned(),
     };
-    let lane = match &*turn.rack {
-        "" => "all uplinks".to_owned(),
-        rack => format!("access links of {}", one_line(rack)),
-    };
-    let [left, all] = [turn.left_bytes, turn.shuffle_bytes].map(|bytes| output::bytes(bytes as f64));
     let [last, waited] =
         [turn.last_ms, turn.waited_ms].map(|ms| output::seconds(Duration::from_millis(ms).as_secs_f64()));
     let held = match turn.held {
         0 => format!("never held in {}", count(turn.answers, "answer")),
         held => format!("held for {waited}, by {held} of {}", count(turn.answers, "answer")),
     };
+    // Of who is not held the shuffle is that of its last turn.
+    let shuffle = turn.at_most.map(|_| shuffle_text(turn)).unwrap_or_default();
+    format!("{now}{shuffle}; {held}, the last {last} ago")
+}
+
+/// What is still to come, and where.
+fn shuffle_text(turn: &v1::ShuffleTurnView) -> String {
+    let lane = match &*turn.rack {
+        "" => "all uplinks".to_owned(),
+        rack => format!("access links of {}", one_line(rack)),
+    };
+    let [left, all] = [turn.left_bytes, turn.shuffle_bytes].map(|bytes| output::bytes(bytes as f64));
     format!(
-        "{now}; {left} of {all} still to come on {lane} (by {}); {} of {} receivers have theirs; {held}, \
-         the last {last} ago",
+        "; {left} of {all} still to come on {lane} (by {}); {} of {} receivers have theirs",
         who(&one_line(&turn.bytes_from)),
         turn.received,
         turn.receivers,
@@ -42,6 +49,7 @@ pub(super) fn turn_cell(turn: &v1::ShuffleTurnView) -> String {
     match turn.at_most {
         Some(0) => format!("behind {}{waited}", turn.before),
         Some(most) => format!("up to {most}{waited}"),
+        None if turn.reason == "silent" => format!("silent{waited}"),
         None => format!("free{waited}"),
     }
 }
@@ -92,5 +100,7 @@ mod tests {
         assert!(turn_text(&turn).starts_with("not held; "));
         assert!(turn_text(&turn).ends_with("; never held in 9 answers, the last 1 s ago"), "{}", turn_text(&turn));
         assert_eq!(turn_cell(&turn), "free");
+        let silent = v1::ShuffleTurnView { reason: "silent".to_owned(), ..turn };
+        assert_eq!(turn_text(&silent), "asks for no turn any more; never held in 9 answers, the last 1 s ago");
     }
 }

@@ -15,16 +15,14 @@ impl Daemon {
         self.0.engine_handle.tell(Command::AnswerReached { decision, reached: false });
     }
 
-    /// An answer was made, and recorded, whose caller is gone: unless a repeat has fetched it by now, it is late. In a queue
-    /// that is off or in shadow nobody was to have hints, and nothing is late.
+    /// An answer was made, and recorded, whose caller is gone: unless a repeat has fetched it by now, it is late, also where its
+    /// queue is off or in shadow. What shadow would have done is counted all the same.
     pub(super) fn made_late(&self, decision: &Decision) {
         self.metrics().add("answers_late", 1);
-        let mut all = self.0.undelivered.lock();
-        if decision.mode != Mode::On {
-            all.remove(&decision.id);
-            return self.0.recorder.delivery(decision.id, None);
+        if decision.mode == Mode::On {
+            self.metrics().add("hints_late", decision.hinted());
         }
-        self.metrics().add("hints_late", decision.hinted());
+        let all = self.0.undelivered.lock();
         if let Some(why) = all.get(&decision.id) {
             self.0.recorder.delivery(decision.id, Some(*why));
         }

@@ -147,7 +147,7 @@ impl MetricHandles {
             replaced_said: RateLimitedLog::default(),
             feeds: Source::ALL.into_iter().map(|source| (source, metrics.feed(source.as_str()))).collect(),
             policies: Mutex::default(),
-            // There from the start: whether an answer is late hangs on the machine, and what status lists must not.
+            // There from the start: whether an answer is late hangs on the machine, and which keys status has must not.
             counters: Mutex::new([("answers_late", 0), ("hints_late", 0)].into()),
             refused: RefusedTable::default(),
             metrics,

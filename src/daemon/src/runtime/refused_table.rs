@@ -112,9 +112,11 @@ fn top<Name: Ord + ToString>(rows: &Mutex<Rows<Name>>, kind: &'static str, most:
     drop(rows);
     found.sort_by(|a, b| b.requests.cmp(&a.requests).then_with(|| a.name.cmp(&b.name)));
     let others = found.split_off(found.len().min(most));
-    found.extend(
-        others.into_iter().min_by_key(|row| row.since).filter(|last| found.iter().all(|row| row.since > last.since)),
-    );
+    let newest = found.iter().map(|row| row.since).min();
+    // Of nobody where none was asked for.
+    let last =
+        others.into_iter().min_by_key(|row| row.since).filter(|last| newest.is_some_and(|newest| last.since <= newest));
+    found.extend(last);
     found
 }
 
@@ -136,15 +138,17 @@ mod tests {
         for name in 0..10_000 {
             table.count("bad_token", Some(application(1_000 + name)), Some(peer));
         }
+        std::thread::sleep(std::time::Duration::from_millis(1)); // whoever is last is so by any clock
+        table.count("full", Some(application(99_999)), None);
         let found = table.top(3);
         assert_eq!(found.len(), 5, "{found:?}");
-        assert_eq!(found[4].name, "application_1_10999", "whoever was refused last, though many have as many refusals");
+        assert_eq!(found[4].name, "application_1_99999", "whoever was refused last, though many have as many refusals");
         let named = |at: usize| (found[at].kind, found[at].name.as_str(), found[at].reason, found[at].requests);
         assert_eq!(named(0), ("peer", "10.0.0.9", "bad_token", 10_000));
         assert_eq!(named(1), ("application", "application_1_0007", "invalid", 5));
         assert_eq!(found[2].requests, 1, "a name that was made up");
         assert_eq!(table.applications.lock().unwrap().len(), ROWS_MAX);
-        assert_eq!(table.reasons(), [("bad_token", 10_000), ("invalid", 5)].into());
+        assert_eq!(table.reasons(), [("bad_token", 10_000), ("full", 1), ("invalid", 5)].into());
     }
 
     #[test]

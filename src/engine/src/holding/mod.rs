@@ -29,6 +29,12 @@ use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Who has said nothing for so long is forgotten: ApplicationMasters are heard every second.
+const SILENT: Micros = Micros::from_secs(30);
+
+/// Shuffles known at a time, all jobs together; beyond, jobs are not held and not remembered.
+const SHUFFLES_MAX: usize = 10_000;
+
 /// When receivers are held.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -122,6 +128,29 @@ impl Shuffle {
     fn left(&self) -> f64 {
         let share = 1.0 - f64::from(self.received) / f64::from(self.receivers);
         (self.bytes.as_f64() * share).min(self.bytes.saturating_sub(self.fetched).as_f64())
+    }
+}
+
+/// Who knew the bytes that were gone by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Teller {
+    /// Who wishes.
+    Caller,
+    /// The job's ApplicationMaster.
+    ApplicationMaster,
+    /// Earlier runs of the recurring job.
+    History,
+}
+
+impl Teller {
+    /// For answers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::ApplicationMaster => "application_master",
+            Self::History => "history",
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! What each job was told about its receivers' turn, for operators: kept until the job is over.
 
-use super::wish::{SILENT, Teller};
-use super::{Lane, Shuffle, Turn};
+use super::{Lane, SHUFFLES_MAX, SILENT, Shuffle, Teller, Turn};
 use hintd_model::units::{AttemptId, Micros, Timestamp};
 use std::collections::BTreeMap;
 
@@ -31,6 +30,12 @@ pub struct TurnTally {
 }
 
 impl TurnTally {
+    /// Whether it has not asked for so long that it is in no order any more.
+    #[must_use]
+    pub fn is_silent(&self, now: Timestamp) -> bool {
+        now.since(self.last) > SILENT
+    }
+
     /// For how long it was held until then, all together: from each such answer to the next one, and no longer than it is in
     /// the order without a word.
     #[must_use]
@@ -55,7 +60,7 @@ pub(super) struct Told {
 
 impl TurnTallies {
     /// At most so many are kept; of one more nothing is.
-    const MAX: usize = super::wish::SHUFFLES_MAX;
+    const MAX: usize = SHUFFLES_MAX;
 
     pub(super) fn told(&mut self, attempt: AttemptId, told: &Told, now: Timestamp) {
         let Told { turn, shuffle, lane, teller } = *told;

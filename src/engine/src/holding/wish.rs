@@ -1,19 +1,13 @@
 //! A job's wish for receivers: whether it may ask for them now, by what it says of its shuffle or what earlier runs tell.
 
 use super::tally::Told;
-use super::{HoldSettings, Holding, Lane, Shuffle, Turn};
+use super::{HoldSettings, Holding, Lane, SHUFFLES_MAX, SILENT, Shuffle, Teller, Turn};
 use crate::facts::Facts;
 use crate::history::History;
 use hintd_model::cluster::Snapshot;
-use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, RackPath, Timestamp};
+use hintd_model::units::{AttemptId, Bytes, RackIdx, RackPath, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Who has said nothing for so long is forgotten: ApplicationMasters are heard every second.
-pub(super) const SILENT: Micros = Micros::from_secs(30);
-
-/// Shuffles known at a time, all jobs together; beyond, jobs are not held and not remembered.
-pub(super) const SHUFFLES_MAX: usize = 10_000;
 
 /// A job's wish for receivers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,29 +30,6 @@ pub struct ShuffleWish {
     /// Racks that the job stays in, for its input is there and containers came there; empty: it goes anywhere. Stands in
     /// where `asked_in` is not said.
     pub homes: Vec<RackPath>,
-}
-
-/// Who knew the bytes that were gone by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Teller {
-    /// Who wishes.
-    Caller,
-    /// The job's ApplicationMaster.
-    ApplicationMaster,
-    /// Earlier runs of the recurring job.
-    History,
-}
-
-impl Teller {
-    /// For answers.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::ApplicationMaster => "application_master",
-            Self::History => "history",
-        }
-    }
 }
 
 /// What a wish came to.

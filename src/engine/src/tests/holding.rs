@@ -2,7 +2,8 @@
 
 use super::flows::wired;
 use super::harness::EngineHarness;
-use crate::holding::wish::{ShuffleWish, Teller, WishTurn};
+use crate::holding::Teller;
+use crate::holding::wish::{ShuffleWish, WishTurn};
 use crate::holding::{Shuffle, Turn};
 use crate::testing::attempt;
 use crate::{EdgeHistory, LearnedGroup, LearnedRun, Proof, RouteSettings};
@@ -57,6 +58,11 @@ fn heavy_shuffles_take_turns_and_the_end_of_an_attempt_ends_its_own() {
     assert_eq!(turn(&mut harness, &wish(1, 10)), Turn::AtMost(12));
     assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::Held { before: 2 });
     harness.ask(crate::testing::request("r1", &[("p10", 1)]));
+    let told = |harness: &EngineHarness| harness.engine.attempts_held()[0].turn.map(|told| (told.turn, told.asked));
+    assert_eq!(told(&harness), Some((Turn::AtMost(12), 1)), "operators see what it was told");
+    turn(&mut harness, &ShuffleWish { shuffle: Shuffle { receivers: 0, ..shuffle(10) }, ..wish(1, 10) });
+    assert_eq!(told(&harness), Some((Turn::Free, 2)), "it wishes for none any more");
+    turn(&mut harness, &wish(1, 10));
     assert!(harness.engine.end_attempt(attempt(1, 1), harness.now));
     assert_eq!(turn(&mut harness, &wish(3, 30)), Turn::AtMost(3));
 }

@@ -4,8 +4,8 @@ use super::request::attempt;
 use crate::runtime::shuffle_turn::ShuffleAdvice;
 use hintd_client::wire::v1;
 use hintd_engine::Refusal;
-use hintd_engine::holding::wish::{ShuffleWish, Teller, WishTurn};
-use hintd_engine::holding::{Lane, Shuffle, Turn, TurnTally};
+use hintd_engine::holding::wish::{ShuffleWish, WishTurn};
+use hintd_engine::holding::{Lane, Shuffle, Teller, Turn, TurnTally};
 use hintd_model::cluster::NodeStatics;
 use hintd_model::units::{Bytes, QueueName, Timestamp};
 
@@ -79,6 +79,7 @@ pub(in crate::server) fn shuffle_turn(found: ShuffleAdvice) -> v1::ShuffleTurnRe
 /// What an attempt was told so far, as operators see it.
 pub(in crate::server) fn turn_view(tally: &TurnTally, statics: &NodeStatics, now: Timestamp) -> v1::ShuffleTurnView {
     let (at_most, before, reason) = match tally.turn {
+        _ if tally.is_silent(now) => (None, 0, "silent"),
         Turn::Free => (None, 0, "free"),
         Turn::AtMost(most) => (Some(most), 0, "turn"),
         Turn::Held { before } => (Some(0), before, "held"),
