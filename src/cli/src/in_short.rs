@@ -6,6 +6,8 @@ use super::{answers, moments, output};
 use hintd::findings::outage::lasting;
 use hintd_client::wire::v1;
 
+/// Of a link's capacity: who sends less does not hang on that link.
+const LITTLE_SENT: f64 = 0.01;
 /// Links that were down, named one by one.
 const OUTAGES_NAMED: usize = 3;
 
@@ -62,7 +64,9 @@ fn outage(answer: &v1::ExplainResponse, link: &v1::LinkView) -> Option<(u64, u64
     let over = link.last_outage.as_ref().filter(|over| over.ended_ms < answer.age_ms);
     let (lasted, said, carried) = match (link.down_ms, over) {
         (Some(down_ms), _) => {
-            let said = format!("link {} is down for {}", link.id, lasting(down_ms, link.down_at_ms));
+            // What is down for longer did not surprise it: hints avoid it, and what it carried went before.
+            let before = if down_ms > answer.age_ms { ", from before on" } else { "" };
+            let said = format!("link {} is down for {}{before}", link.id, lasting(down_ms, link.down_at_ms));
             (down_ms, said, link.carried.as_ref())
         }
         (None, Some(over)) => {
@@ -88,7 +92,11 @@ fn outage(answer: &v1::ExplainResponse, link: &v1::LinkView) -> Option<(u64, u64
 /// sends; one whose load is measured goes before those with a modelled one, as in `hintctl top`.
 fn busiest(application: &str, links: &[v1::LinkView]) -> Option<String> {
     let sends = links::busiest(links).remove(application)?;
-    let (Sends { link, share, .. }, [from, to]) = (sends, sends.ends());
+    let (Sends { link, share, bits_per_s, .. }, [from, to]) = (sends, sends.ends());
+    // Who sends so little is in nobody's way, nor waits for the link.
+    if (bits_per_s as f64) < LITTLE_SENT * link.bits_per_s as f64 {
+        return None;
+    }
     let (id, share, how) = (&link.id, output::percent(share), links::load_from(link.load_source(), link.load_age_ms));
     Some(format!(
         "the fullest link that it sends over now is {id}, {share} of its capacity from {from} to {to} ({how})"
@@ -137,6 +145,8 @@ mod tests {
             ),
             "{said}"
         );
+        let long = v1::LinkView { id: "l3".into(), down_ms: Some(150_000), ..v1::LinkView::default() };
+        assert!(line(&answer(), &[long]).ends_with("; since it was decided link l3 is down for 150 s, from before on"));
     }
 
     #[test]
@@ -150,7 +160,11 @@ mod tests {
             a_to_b_bits_per_s: rate,
             load_source: v1::LoadSource::Measured.into(),
             load_age_ms: Some(2_000),
-            users: vec![v1::LinkUser { application_id: user.into(), ..v1::LinkUser::default() }],
+            users: vec![v1::LinkUser {
+                application_id: user.into(),
+                bits_per_s: 50_000_000,
+                ..v1::LinkUser::default()
+            }],
             ..v1::LinkView::default()
         };
         let links = [
@@ -169,12 +183,14 @@ mod tests {
             ..v1::LinkUser::default()
         };
         let [mut both, mut back, _] = links.clone();
-        both.users = vec![user(1, 1)];
-        (back.b_to_a_bits_per_s, back.users) = (300_000_000, vec![user(0, 1)]);
+        both.users = vec![user(50_000_000, 50_000_000)];
+        (back.b_to_a_bits_per_s, back.users) = (300_000_000, vec![user(0, 50_000_000)]);
         let said = line(&answer(), &[both, back.clone()]);
         assert!(said.ends_with("now is l1, 40 % of its capacity from s1 to s2 (measured 2 s ago)"), "{said}");
         let said = line(&answer(), std::slice::from_ref(&back));
         assert!(said.ends_with("now is l2, 30 % of its capacity from s2 to s1 (measured 2 s ago)"), "{said}");
+        let little = v1::LinkView { users: vec![user(0, 9_000_000)], ..back.clone() };
+        assert!(!line(&answer(), &[little]).contains("fullest"), "0.9 % of the link hangs on other things");
         // What is modelled stands behind what is measured, and a link that is down carries nothing.
         let (load_source, load_age_ms) = (v1::LoadSource::Modelled.into(), None);
         let model = v1::LinkView { id: "l4".into(), load_source, load_age_ms, ..links[1].clone() };

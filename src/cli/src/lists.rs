@@ -327,7 +327,10 @@ fn refusals_text(refused: &[v1::RefusedCount]) -> String {
     if all == 0 {
         return String::new();
     }
-    let first = format!("\n{all} requests were refused since the start, of which {recorded} are recorded");
+    let first = match all {
+        1 => format!("\n1 request was refused since the start, of which {recorded} is recorded"),
+        _ => format!("\n{all} requests were refused since the start, of which {recorded} are recorded"),
+    };
     if others.is_empty() {
         return first;
     }
