@@ -138,7 +138,7 @@ mod tests {
         for name in 0..10_000 {
             table.count("bad_token", Some(application(1_000 + name)), Some(peer));
         }
-        std::thread::sleep(std::time::Duration::from_millis(1)); // whoever is last is so by any clock
+        std::thread::sleep(Duration::from_millis(1)); // whoever is last is so by any clock
         table.count("full", Some(application(99_999)), None);
         let found = table.top(3);
         assert_eq!(found.len(), 5, "{found:?}");

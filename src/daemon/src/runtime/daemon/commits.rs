@@ -7,7 +7,7 @@
 use super::super::command::{CommitClaim, Committed, gone};
 use super::Daemon;
 use crate::telemetry::metrics::Stage;
-use hintd_engine::records::{DecidedRequest, RequestOutcome, Undelivered};
+use hintd_engine::records::{DecidedRequest, RequestOutcome};
 use hintd_engine::{Answer, Decision, DetachedDispatcher, Refusal};
 use hintd_model::units::DecisionId;
 use std::ops::Range;
@@ -131,7 +131,7 @@ mod tests {
     use crate::server::admin::AdminService;
     use hintd_client::wire::v1;
     use hintd_client::wire::v1::admin_server::Admin as _;
-    use hintd_engine::records::Record;
+    use hintd_engine::records::{Record, Undelivered};
     use std::time::Duration;
     use tempfile::TempDir;
     use tokio::task::JoinHandle;
