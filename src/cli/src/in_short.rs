@@ -50,7 +50,7 @@ fn why_none(set: &v1::HintSet) -> &'static str {
 /// Links that carried nothing at some time since it was decided: those first that its application's routes were on.
 fn outages(answer: &v1::ExplainResponse, links: &[v1::LinkView]) -> String {
     let mut found: Vec<(u64, u64, String)> = links.iter().filter_map(|link| outage(answer, link)).collect();
-    found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)));
+    found.sort_by_key(|(own, lasted, _)| std::cmp::Reverse((*own, *lasted)));
     let named = found.iter().take(OUTAGES_NAMED).map(|(.., said)| said.clone()).collect::<Vec<_>>().join(", ");
     match found.len().saturating_sub(OUTAGES_NAMED) {
         _ if found.is_empty() => "no link was down since it was decided, as far as hintd was told".to_owned(),
