@@ -51,7 +51,7 @@ impl TurnTally {
 pub(super) struct TurnTallies(BTreeMap<AttemptId, TurnTally>);
 
 /// An answer about a shuffle that is known.
-pub(super) struct Told {
+pub(super) struct TurnAnswer {
     pub(super) turn: Turn,
     pub(super) shuffle: Shuffle,
     pub(super) lane: Lane,
@@ -62,8 +62,8 @@ impl TurnTallies {
     /// At most so many are kept; of one more nothing is.
     const MAX: usize = SHUFFLES_MAX;
 
-    pub(super) fn told(&mut self, attempt: AttemptId, told: &Told, now: Timestamp) {
-        let Told { turn, shuffle, lane, teller } = *told;
+    pub(super) fn told(&mut self, attempt: AttemptId, told: &TurnAnswer, now: Timestamp) {
+        let TurnAnswer { turn, shuffle, lane, teller } = *told;
         let before = self.0.get(&attempt).copied();
         if before.is_none() && self.0.len() >= Self::MAX {
             return;
@@ -87,7 +87,7 @@ impl TurnTallies {
     pub(super) fn freed(&mut self, attempt: AttemptId, now: Timestamp) {
         let Some(tally) = self.0.get(&attempt).copied() else { return };
         let TurnTally { shuffle, lane, teller, .. } = tally;
-        self.told(attempt, &Told { turn: Turn::Free, shuffle, lane, teller }, now);
+        self.told(attempt, &TurnAnswer { turn: Turn::Free, shuffle, lane, teller }, now);
     }
 
     pub(super) fn of(&self, attempt: AttemptId) -> Option<&TurnTally> {
@@ -108,7 +108,7 @@ mod tests {
     fn the_time_that_a_job_was_held_is_from_each_such_answer_to_the_next_answer() {
         let attempt = AttemptId { application: ApplicationId { cluster_timestamp: 1, sequence: 1 }, attempt: 1 };
         let shuffle = Shuffle { bytes: Bytes(100), receivers: 4, received: 1, fetched: Bytes::ZERO };
-        let told = |turn| Told { turn, shuffle, lane: Lane::Uplinks, teller: Teller::History };
+        let told = |turn| TurnAnswer { turn, shuffle, lane: Lane::Uplinks, teller: Teller::History };
         let mut tallies = TurnTallies::default();
         for (second, turn) in [
             (10, Turn::Held { before: 2 }),

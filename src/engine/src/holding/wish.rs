@@ -1,6 +1,6 @@
 //! A job's wish for receivers: whether it may ask for them now, by what it says of its shuffle or what earlier runs tell.
 
-use super::tally::Told;
+use super::tally::TurnAnswer;
 use super::{HoldSettings, Holding, Lane, SHUFFLES_MAX, SILENT, Shuffle, Teller, Turn};
 use crate::facts::Facts;
 use crate::history::History;
@@ -69,7 +69,7 @@ impl HoldHandler<'_> {
         self.holding.wishes(wish.attempt, shuffle, lane, now);
         let capacity = self.facts.scans.fabric().of(snapshot, lane, wish.memory_mb);
         let turn = self.holding.turn(wish.attempt, self.settings, capacity, now);
-        self.holding.told.told(wish.attempt, &Told { turn, shuffle, lane, teller: by }, now);
+        self.holding.told.told(wish.attempt, &TurnAnswer { turn, shuffle, lane, teller: by }, now);
         WishTurn { turn, bytes, teller }
     }
 }
