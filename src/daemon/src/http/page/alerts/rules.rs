@@ -140,6 +140,7 @@ mod tests {
             "HistoryServerSilent",
             "NodesSilent",
             "HintsHarm",
+            "ReloadRefused",
             "ControllerAway",
             "WatcherSilent",
             "LinkDown",
