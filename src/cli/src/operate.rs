@@ -14,6 +14,8 @@ use super::sorting::{Column, SortArgs};
 use super::standing;
 use super::view::{ViewArgs, not_empty};
 use clap::Args;
+use hintd::findings::cluster::restart_keys;
+use hintd::findings::hints::refused_since_start;
 use hintd_client::wire::{v1, yarn};
 use serde_json::json;
 use std::path::PathBuf;
@@ -294,7 +296,7 @@ fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
             ),
         ),
         ("instance", status.instance_id.clone()),
-        ("configuration", format!("{} (generation {})", status.config_file, status.config_generation)),
+        ("configuration", configuration_text(status)),
         ("snapshot", format!("version {}, {} old", status.snapshot_version, ms(status.snapshot_age_ms))),
         ("nodes", format!("{} of {} usable, in {} racks", status.nodes_usable, status.nodes, status.racks)),
         ("data", format!("{} datasets, {} blocks", status.datasets, status.blocks)),
@@ -333,8 +335,9 @@ fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
     if !worth.is_empty() {
         lines.push(format!("\n{worth}"));
     }
-    if !status.refused.is_empty() {
-        lines.push(format!("\n{}", refused_table(&status.refused)));
+    let refused = refused_text(status);
+    if !refused.is_empty() {
+        lines.push(format!("\n{refused}"));
     }
     lines.push(format!("\n{}", counters_table(status, wide)));
     if status.unknown_names_total > 0 {
@@ -343,6 +346,11 @@ fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
     }
     lines.extend(status.notices.iter().map(|notice| format!("\nNOTICE: {notice}")));
     lines.join("\n")
+}
+
+fn configuration_text(status: &v1::StatusResponse) -> String {
+    let waits = restart_keys(status).map_or_else(String::new, |waits| format!("; {waits}"));
+    format!("{} (generation {}){waits}", status.config_file, status.config_generation)
 }
 
 /// What was counted; with `wide` also what never happened, such as items of feeds that this cluster does not have.
@@ -374,15 +382,23 @@ fn sources_table(status: &v1::StatusResponse) -> String {
     output::table(["source", "", "heard"], 2, rows)
 }
 
-/// Who was refused most.
-fn refused_table(refused: &[v1::RefusedClient]) -> String {
-    let rows = refused.iter().map(|client| {
+/// How many requests were refused, and who was most. Empty: nobody was.
+fn refused_text(status: &v1::StatusResponse) -> String {
+    let rows = status.refused.iter().map(|client| {
         let v1::RefusedClient { kind, name, reason, requests, since_ms } = client;
         let last = format!("{} ago", output::seconds(*since_ms as f64 / 1e3));
         [format!("{kind} {name}"), reason.clone(), requests.to_string(), last]
     });
+    let all = refused_since_start(&status.refused_by_reason);
+    if status.refused.is_empty() {
+        return all;
+    }
+    let all = if all.is_empty() { all } else { all + "\n" };
     let table = output::table(["refused most", "reason", "requests", "last"], 2, rows);
-    format!("{table}\n`hintctl decisions --refused` lists those that are recorded, and says why the others are not")
+    format!(
+        "{all}{table}\na request counts for its peer and for its application, a few of each since the start; \
+         `hintctl decisions --refused` lists those that are recorded, and says why the others are not"
+    )
 }
 
 fn dispatch_text(status: &v1::StatusResponse) -> String {
