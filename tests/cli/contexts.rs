@@ -64,7 +64,16 @@ fn the_daemon_that_is_meant_answers_whoever_says_which() {
     assert!(listed.lines().any(|line| line.starts_with("*  a ")) && listed.contains(&second_socket), "{listed}");
     // A context that does not say where its daemon would be reached is not answered for by another daemon.
     user.done(&["context", "add", "far", "--address", "127.0.0.1:1"]);
-    user.refused(&["--context", "far", "status"], &["context far", "--admin-socket"]);
+    let here_only = &["context far has no admin socket", "on the same machine only", "(ssh)", "--admin-socket"];
+    user.refused(&["--context", "far", "status"], here_only);
+    assert_eq!(user.done(&["context", "rename", "far", "farther"]), "context far is farther now\n");
+    user.refused(&["context", "rename", "far", "b"], &["no context \"far\"", "it has a, b, farther"]);
+    user.refused(&["context", "rename", "farther", "b"], &["a context b already"]);
+    user.refused(&["context", "rename", "farther", "a b"], &["\"a b\"", "1 to 64 letters"]);
+    user.done(&["context", "rename", "a", "first"]);
+    assert_eq!(user.done(&["context", "current"]), "first\n", "it stays the current one");
+    user.done(&["context", "rename", "first", "a"]);
+    user.done(&["context", "rename", "farther", "far"]);
     user.refused(&["--context", "a", "replicas", "/x"], &["context a", "--address"]);
     user.refused(&["--context", "c", "status"], &["no context \"c\"", "it has a, b, far"]);
     user.refused(&["context", "use", "c"], &["no context \"c\""]);

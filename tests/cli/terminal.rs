@@ -45,14 +45,22 @@ impl Terminal {
     }
 
     fn run(&self, args: &[&str]) -> Child {
+        self.run_with(&[], args)
+    }
+
+    /// Without a pager, unless `environment` names one.
+    fn run_with(&self, environment: &[(&str, &str)], args: &[&str]) -> Child {
         let side = || Stdio::from(self.user.try_clone().unwrap());
         let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
         command
             .args(args)
             .env_remove("NO_COLOR")
             .env_remove("COLUMNS")
+            .env_remove("HINTCTL_PAGER")
+            .env("PAGER", "cat")
             .env("TERM", "xterm")
-            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
+            .envs(environment.iter().copied());
         command.stdin(side()).stdout(side()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -206,6 +214,91 @@ fn q_ends_it_and_what_wants_a_look_is_in_color_unless_no_color_says_otherwise() 
         until("it is printed", || plain.said().contains("NOT READY"));
         assert!(!plain.said().contains('\x1b'), "{:?}", plain.said());
         assert_refused(&["--admin-socket", socket, "status", "--watch"], &["there is no terminal"]);
+    });
+}
+
+/// Marks the lines that went through it.
+const PAGER: (&str, &str) = ("HINTCTL_PAGER", "sed 's/^/paged: /'; echo all of it");
+const PAGED: &str = "paged: ";
+
+#[test]
+fn what_is_longer_than_the_terminal_is_paged_and_nothing_else_is() {
+    with_daemon(|socket| {
+        let socket = ["--admin-socket", socket];
+        let shown = |environment: &[(&str, &str)], args: &[&str], last: &str| {
+            let terminal = Terminal::new();
+            let child = terminal.run_with(environment, &[&socket[..], args].concat());
+            let (code, told) = ended(child);
+            assert_eq!(code, Some(0), "{args:?}: {told}");
+            until("it is printed", || terminal.said().contains(last));
+            terminal.said().replace("\r\n", "\n")
+        };
+        let status = &["status", "--live"][..];
+        let paged = shown(&[PAGER], status, "all of it");
+        let lines: Vec<&str> = paged.lines().collect();
+        assert!(lines.len() > 24 && lines[..lines.len() - 1].iter().all(|line| line.starts_with(PAGED)), "{paged}");
+        assert!(paged.contains("\x1b[31mNOT READY\x1b[0m"), "colors are kept: {paged:?}");
+        let help = shown(&[PAGER], &["links", "--help"], "all of it");
+        assert!(help.contains("paged: Links: capacity"), "{help}");
+        // As it was: nobody wants one, it is not there, and what is short, or for a script.
+        let as_it_is = shown(&[("HINTCTL_PAGER", "cat")], status, "counter");
+        assert_eq!(paged.matches("NOT READY").count(), as_it_is.matches("NOT READY").count());
+        for (environment, args, last) in [
+            (&[PAGER][..], &["status", "--live", "--no-pager"][..], "counter"),
+            (&[("HINTCTL_PAGER", ""), ("PAGER", PAGER.1)], status, "counter"),
+            (&[("HINTCTL_PAGER", "hintctl-no-such-pager")], status, "counter"),
+            (&[PAGER, ("TERM", "dumb")], status, "counter"),
+            (&[PAGER], &["nodes"], "0 of 0 nodes"),
+            (&[PAGER], &["status", "--live", "-o", "json"], "\n}"),
+            (&[PAGER], &["status", "--live", "-o", "yaml"], "watchers: "),
+            (&[PAGER], &["links", "--help", "--no-pager"], "--watch"),
+        ] {
+            let said = shown(environment, args, last);
+            assert!(!said.contains(PAGED), "{environment:?} {args:?}: {said}");
+        }
+        let general = shown(&[("PAGER", PAGER.1)], status, "all of it");
+        assert!(general.contains(PAGED), "{general}");
+        let mut piped = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+        let piped = piped.args(socket).args(status).env("TERM", "xterm").envs([PAGER]).output().unwrap();
+        assert!(!String::from_utf8(piped.stdout).unwrap().contains(PAGED), "a pipe is read by programs");
+    });
+}
+
+#[test]
+fn ctrl_c_is_the_pagers_while_it_shows_something() {
+    with_daemon(|socket| {
+        for command in [&["status", "--live"][..], &["links", "--help"]] {
+            let files = Files::new();
+            let go_on = text_of(&files.path("go-on"));
+            let pager = format!("echo reading; while [ ! -e '{go_on}' ]; do sleep 0.02; done; cat; echo all of it");
+            let terminal = Terminal::new();
+            let args = [&["--admin-socket", socket], command].concat();
+            let child = terminal.run_with(&[("HINTCTL_PAGER", &pager)], &args);
+            until("it is read", || terminal.said().contains("reading"));
+            signal(&child, Signal::INT);
+            std::fs::write(&go_on, "").unwrap();
+            assert_eq!(ended(child).0, Some(0), "{command:?}");
+            until("it is shown to its end", || terminal.said().contains("all of it"));
+        }
+    });
+}
+
+#[test]
+fn colors_are_where_the_command_line_wants_them() {
+    with_daemon(|socket| {
+        let status = ["--admin-socket", socket, "status", "--live"];
+        let said = |environment: &[(&str, &str)], color: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+            let command = command.args(status).args(["--color", color]).envs(environment.iter().copied());
+            String::from_utf8(command.output().unwrap().stdout).unwrap()
+        };
+        assert!(said(&[("NO_COLOR", "1")], "always").contains("\x1b[31mNOT READY\x1b[0m"), "in a pipe, too");
+        assert!(!said(&[("TERM", "xterm")], "auto").contains('\x1b'));
+        let terminal = Terminal::new();
+        let child = terminal.run(&[&status[..], &["--color", "never"]].concat());
+        assert_eq!(ended(child).0, Some(0));
+        until("it is printed", || terminal.said().contains("counter"));
+        assert!(!terminal.said().contains('\x1b'), "{:?}", terminal.said());
     });
 }
 

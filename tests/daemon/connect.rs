@@ -90,7 +90,11 @@ async fn a_daemon_with_nodes_of_others_is_no_place_to_emulate_on_and_all_refused
     let port = write_config_with(at, &[]);
     let program = Program::bare(&mut command(at), at, port).await;
     let nobody = hintctl(at, port, &["nodes", "nosuch"]);
-    assert_eq!(String::from_utf8_lossy(&nobody.stdout), "no host has \"nosuch\" in its name\n", "{nobody:?}");
+    let said = String::from_utf8_lossy(&nobody.stderr);
+    assert_eq!(nobody.status.code(), Some(2), "{said}");
+    assert!(
+        nobody.stdout.is_empty() && said.contains("no node is \"nosuch\", or has it in its name; no node is known")
+    );
     let mut feed = program.client.feed(hello()).await.unwrap();
     feed.send(register("n1", "/a", 8_192)).await.unwrap();
     feed.await_acknowledged().await.unwrap();

@@ -223,9 +223,24 @@ async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
         let wrong = hintctl(&world, args).await;
         assert!(wrong.status.code() == Some(2) && said(&wrong).contains(words), "{args:?}: {}", said(&wrong));
     }
-    let empty = hintctl(&world, &["decisions", "--application", "application_1_0009"]).await;
+    let empty = hintctl(&world, &["decisions", "--application", "application_1_0001", "--refused"]).await;
     let noted = String::from_utf8_lossy(&empty.stderr).into_owned();
-    assert!(empty.status.success() && noted.contains("no decision is recorded for --application application_1_0009"));
+    let nothing = "no decision is recorded for --application application_1_0001 --refused";
+    assert!(empty.status.success() && noted.contains(nothing), "{noted}");
+    for list in ["decisions", "leases", "applications"] {
+        for (narrowed, words) in [
+            (["--application", "application_1_0009"], "application application_1_0009 is not known: it never asked"),
+            (["--host", "r9n9"], "--host r9n9: no node has it in its name; there are: r0n0, r0n1, "),
+        ] {
+            for format in ["table", "json"] {
+                let args = [&[list, "-o", format], &narrowed[..]].concat();
+                let unknown = hintctl(&world, &args).await;
+                let noted = String::from_utf8_lossy(&unknown.stderr).into_owned();
+                assert!(unknown.status.code() == Some(2) && noted.contains(words), "{args:?}: {noted}");
+                assert!(unknown.stdout.is_empty(), "{args:?}: {unknown:?}");
+            }
+        }
+    }
     let nobody = hintctl(&world, &["explain", "application_1_0009"]).await;
     assert_eq!(nobody.status.code(), Some(2), "{}", said(&nobody));
     assert!(
@@ -359,6 +374,15 @@ async fn lists_are_sorted_by_what_a_column_holds_in_tables_and_for_scripts() {
     assert_eq!(ids(&most, "decisions", "request_id").await, "r2", "the greatest of all, and not of the newest one");
     assert_eq!(ids(&["nodes", "--sort", "-host", "--limit", "2"], "nodes", "host").await, "r2n3 r2n2");
     assert_eq!(ids(&["applications", "--sort", "-leases"], "applications", "leases").await, "10 9 1");
+    assert_eq!(ids(&["nodes", "r2n3", "r0"], "nodes", "host").await, "r0n0 r0n1 r0n2 r0n3 r2n3");
+    assert_eq!(ids(&["nodes", "r0n1", "--state", "running,lost"], "nodes", "host").await, "r0n1");
+    assert_eq!(ids(&["nodes", "--state", "lost"], "nodes", "host").await, "");
+    let one = said(&hintctl(&world, &["nodes", "r0n1"]).await);
+    let words = one.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("node r0n1, RUNNING, heard ") && words.contains(" memory, MB 65536 "), "{one}");
+    let unknown = hintctl(&world, &["nodes", "r0n1", "r9n9"]).await;
+    assert!(unknown.status.code() == Some(2) && unknown.stdout.is_empty(), "{}", said(&unknown));
+    assert!(said(&unknown).contains("no node is \"r9n9\", or has it in its name; "), "{}", said(&unknown));
     let nodes = ids(&["nodes", "--sort", "-host"], "nodes", "host").await;
     assert!(nodes.starts_with("r2n3 r2n2 ") && nodes.ends_with(" r0n0"), "{nodes}");
     let leased = ids(&["leases", "--sort", "lease"], "leases", "lease_id").await;

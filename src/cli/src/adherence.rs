@@ -28,7 +28,10 @@ pub fn text(views: &[v1::AdherenceView], watched: u64) -> String {
     let header =
         ["queue", "decisions", "on host", "in rack", "elsewhere", "never", "not on its host because", "mode", "policy"];
     let mut lines = vec![
-        format!("whether hints were followed, of decisions that are settled; {watched} are watched still"),
+        format!(
+            "whether hints were followed, of decisions that are settled; {} watched still",
+            if watched == 1 { "1 is".to_owned() } else { format!("{watched} are") }
+        ),
         output::table(header, 1, rows),
     ];
     if views.iter().any(|view| view.mode() == v1::Mode::Shadow) {
@@ -171,8 +174,7 @@ fn others<'h>(hints: impl Iterator<Item = &'h v1::HintOutcome>) -> String {
     let mut said: Vec<String> = named.map(|(host, count)| format!("{count} on {host}")).collect();
     match places.len().saturating_sub(PLACES_SHOWN) {
         0 => {}
-        1 => said.push("1 more host".to_owned()),
-        more => said.push(format!("{more} more hosts")),
+        more => said.push(output::count(more as u64, "more host")),
     }
     said.extend((unknown > 0).then(|| format!("{unknown} on hosts not kept")));
     said.join(", ")
@@ -187,7 +189,7 @@ fn came_to(hint: &v1::HintOutcome) -> String {
     let mut said = hint.came_to.iter().take(PLACES_SHOWN).map(host).collect::<Vec<_>>().join(", ");
     let more = hint.came_to.len().saturating_sub(PLACES_SHOWN);
     if more > 0 {
-        said += &format!(" and {more} more hosts");
+        said += &format!(" and {}", output::count(more as u64, "more host"));
     }
     let told = [(hint.came_to_unknown, "to hosts not kept"), (hint.never, "nobody told of")];
     for (count, what) in told.iter().filter(|(count, _)| *count > 0) {

@@ -2,7 +2,7 @@
 
 use super::blocked::{blocked_text, under};
 use super::cost_links as links;
-use super::{by_class, output};
+use super::{by_class, output, realised};
 use hintd_client::view::ended;
 use hintd_client::wire::v1;
 use std::collections::BTreeMap;
@@ -47,7 +47,10 @@ pub fn text(set: &v1::HintSet) -> String {
 pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
     let hinted = match set.hints.iter().map(|hint| hint.count).sum::<u32>() {
         0 => "no container hinted".to_owned(),
-        count => format!("{count} containers on {} hosts", by_host(&set.hints, None).len()),
+        count => {
+            let hosts = by_host(&set.hints, None).len() as u64;
+            format!("{} on {}", output::count(count.into(), "container"), output::count(hosts, "host"))
+        }
     };
     let mut lines = vec![format!(
         "{}: policy {}, {hinted}, {} after {} steps in {}",
@@ -79,7 +82,8 @@ pub(super) fn text_with(set: &v1::HintSet, detail: Detail) -> String {
     lines.push(terms_table(set));
     lines.extend(by_class::text(set).map(|line| format!("\n{line}")));
     if let Some(gain) = set.expected_gain {
-        lines.push(format!("\nexpected gain over the default placement: {} %", output::digits(gain * 100.0)));
+        let (gain, objective) = (output::digits(gain * 100.0), realised::objective(set));
+        lines.push(format!("\nexpected gain over the default placement: {gain} % {objective}"));
     }
     lines.extend(links::why_all_the_same(set));
     lines.extend(set.terms_of_whole.as_ref().map(whole_text));
@@ -189,6 +193,7 @@ fn no_room_now(set: &v1::HintSet) -> String {
         false => (set.without_room + set.next_wave).saturating_sub(blocked),
     };
     match fit {
+        0 if set.without_room == 1 => "1 container finds no room now".to_owned(),
         0 => format!("{} containers find no room now", set.without_room),
         fit => format!(
             "{} containers find no room now: the gang is placed whole or not at all, and {fit} of it would fit",
@@ -287,7 +292,7 @@ pub fn routes_text(routes: &[v1::HintRoute]) -> String {
 
 fn route_line(route: &v1::HintRoute) -> String {
     let v1::HintRoute { src, dst, task_pairs, .. } = route;
-    let what = format!("{task_pairs} task pairs, {}", output::bytes(route.bytes as f64));
+    let what = format!("{}, {}", output::count((*task_pairs).into(), "task pair"), output::bytes(route.bytes as f64));
     if let Some(chain) = &route.chain {
         return chain_line(route, chain, &what);
     }

@@ -18,27 +18,53 @@ pub(super) struct Asked {
     pub(super) attempt: u32,
 }
 
-/// The application that an id names, or one of its attempts, as YARN's logs have it; `None`: it is a decision's.
+/// The application that an id names, or one of its attempts: its own or an attempt's, as YARN's logs have it, a MapReduce job's or
+/// a container's. `None`: it is a decision's.
 ///
 /// # Errors
-/// [`Failure::Input`] for what begins as an attempt's id and is none.
+/// [`Failure::Input`] for what begins as such an id and is none.
 pub(super) fn application_of(id: &str) -> Result<Option<Asked>, Failure> {
     if id.starts_with("application_") {
         id.parse::<ApplicationId>().map_err(|error| Failure::Input(one_line(&error.to_string()).into_owned()))?;
         return Ok(Some(Asked { application: id.to_owned(), attempt: 0 }));
+    }
+    if let Some(rest) = id.strip_prefix("job_") {
+        let asked = Asked { application: format!("application_{rest}"), attempt: 0 };
+        return of_application(asked).map(Some).ok_or_else(|| no_id(id, "a job's", "job_1700000000000_0003"));
+    }
+    if let Some(rest) = id.strip_prefix("container_") {
+        let example = "container_1700000000000_0003_01_000002";
+        return of_container(rest).map(Some).ok_or_else(|| no_id(id, "a container's", example));
     }
     let Some(rest) = id.strip_prefix("appattempt_") else { return Ok(None) };
     let parts =
         rest.rsplit_once('_').and_then(|(application, attempt)| Some((application, attempt.parse::<u32>().ok()?)));
     match parts.filter(|(application, attempt)| *attempt > 0 && application.contains('_')) {
         Some((application, attempt)) => Ok(Some(Asked { application: format!("application_{application}"), attempt })),
-        None => {
-            let id = one_line(id);
-            Err(Failure::Input(format!(
-                "\"{id}\" is not an attempt's id, as in \"appattempt_1700000000000_0003_000001\""
-            )))
-        }
+        None => Err(no_id(id, "an attempt's", "appattempt_1700000000000_0003_000001")),
     }
+}
+
+fn no_id(id: &str, whose: &str, example: &str) -> Failure {
+    Failure::Input(format!("\"{}\" is not {whose} id, as in \"{example}\"", one_line(id)))
+}
+
+/// The same, if its application's id is one.
+fn of_application(asked: Asked) -> Option<Asked> {
+    asked.application.parse::<ApplicationId>().is_ok().then_some(asked)
+}
+
+/// The attempt that a container is of: `e17_` before the ResourceManager's start is left out where it never restarted.
+fn of_container(rest: &str) -> Option<Asked> {
+    let parts: Vec<&str> = rest.split('_').collect();
+    let parts = match parts.as_slice() {
+        [epoch, parts @ ..] if epoch.starts_with('e') => parts,
+        parts => parts,
+    };
+    let [start, application, attempt, number] = parts else { return None };
+    number.parse::<u64>().ok()?;
+    let attempt = attempt.parse::<u32>().ok().filter(|attempt| *attempt > 0)?;
+    of_application(Asked { application: format!("application_{start}_{application}"), attempt })
 }
 
 /// Digits of a decision's id: eight of the daemon's start, eight of a count, and sixteen that nobody can guess.
@@ -185,6 +211,17 @@ mod tests {
         let application = || "application_1700000000000_0003".to_owned();
         assert_eq!(of("appattempt_1700000000000_0003_000001"), Some((application(), 1)));
         assert_eq!(of("application_1700000000000_0003"), Some((application(), 0)));
+        assert_eq!(of("job_1700000000000_0003"), Some((application(), 0)));
+        for container in ["container_1700000000000_0003_02_000007", "container_e17_1700000000000_0003_02_000007"] {
+            assert_eq!(of(container), Some((application(), 2)), "{container}");
+        }
+        for wrong in ["job_", "job_17", "container_1_0003_01", "container_1_0003_00_1", "container_x_0003_01_1"] {
+            let said = application_of(wrong).unwrap_err().to_string();
+            assert!(
+                said.starts_with(&format!("\"{wrong}\" is not ")) && said.contains("_1700000000000_0003"),
+                "{said}"
+            );
+        }
         assert_eq!(of("0000019a000000015c0e2f9b7d3a8146"), None);
         let said = application_of("application_17").unwrap_err().to_string();
         assert_eq!(said, "\"application_17\" is not an application id, as in \"application_1700000000000_0001\"");

@@ -135,6 +135,6 @@ pub fn release(args: &ReleaseArgs, daemon: &DaemonArgs, output: Output) -> Resul
             [] => String::new(),
             ended => format!("; not held any more: {}", ended.join(", ")),
         };
-        format!("{} leases given back{not_held}", done.released)
+        format!("{} given back{not_held}", output::count(done.released.into(), "lease"))
     })
 }

@@ -1,7 +1,28 @@
-//! Words that want a look, in color: on a terminal, unless NO_COLOR or TERM says otherwise.
+//! Words that want a look, in color: on a terminal, unless --color, NO_COLOR or TERM says otherwise.
 
+use clap::ValueEnum;
 use std::borrow::Cow;
 use std::io::IsTerminal as _;
+use std::sync::OnceLock;
+
+/// When there are colors.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum When {
+    /// On a terminal, unless NO_COLOR is set or TERM is dumb
+    #[default]
+    Auto,
+    /// Whatever standard output is
+    Always,
+    /// Never
+    Never,
+}
+
+static CHOSEN: OnceLock<When> = OnceLock::new();
+
+/// What the command line says, once.
+pub(super) fn choose(when: When) {
+    CHOSEN.get_or_init(|| when);
+}
 
 /// What is broken, and what is not as it should be, as the commands write it.
 const WORDS: [(&str, &str); 9] = [
@@ -21,6 +42,11 @@ const PLAIN: &str = "\x1b[0m";
 
 /// Whether standard output takes colors: <https://no-color.org>.
 pub(super) fn wanted() -> bool {
+    match CHOSEN.get() {
+        Some(When::Always) => return true,
+        Some(When::Never) => return false,
+        Some(When::Auto) | None => {}
+    }
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     !refused && !dumb && std::io::stdout().is_terminal()

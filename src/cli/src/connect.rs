@@ -91,7 +91,7 @@ impl DaemonArgs {
             of: |context| context.admin_socket.as_deref().map(text),
         };
         let chosen = self.chosen(self.address.clone(), ADDRESS_VARIABLE, |of| of.address.clone(), Some(other))?;
-        chosen.or_default("--address", || ADDRESS.to_owned())
+        chosen.or_default(NO_ADDRESS, || ADDRESS.to_owned())
     }
 
     /// The first of: what the command line says, the context that it names, the environment, the context that is current.
@@ -149,7 +149,11 @@ impl DaemonArgs {
             of: |context| context.address.clone(),
         };
         let chosen = self.chosen(self.admin_socket.clone(), ADMIN_SOCKET_VARIABLE, of, Some(other))?;
-        chosen.or_default("--admin-socket", || PathBuf::from(ADMIN_SOCKET))
+        let without = format!(
+            "{NO_SOCKET} {ON_ITS_MACHINE}. Run it on the daemon's machine (ssh); where that is this one, name the socket by \
+             --admin-socket, or add the context again with it"
+        );
+        chosen.or_default(&without, || PathBuf::from(ADMIN_SOCKET))
     }
 
     /// The same for a command that has no use for a gRPC address: whoever names one means another daemon than the one
@@ -169,9 +173,8 @@ impl DaemonArgs {
     pub fn for_operators(&self) -> Result<(), Failure> {
         match (&self.address, &self.admin_socket) {
             (Some(address), None) => Err(Failure::Input(format!(
-                "--address {}: this command asks the daemon over its admin socket, on the same machine only: hintd has no \
-                 administration over the network, for it has neither TLS nor identities there. On the daemon's machine (ssh) \
-                 leave --address out, or name the socket by --admin-socket",
+                "--address {}: this command asks the daemon {ON_ITS_MACHINE}. On the daemon's machine (ssh) leave --address out, or \
+                 name the socket by --admin-socket",
                 shown_url(address)
             ))),
             _ => Ok(()),
@@ -235,18 +238,24 @@ struct Chosen<T> {
 
 impl<T> Chosen<T> {
     /// The default where no context is meant. One that does not say where the daemon is means another daemon than the one that
-    /// would answer at the default.
-    fn or_default(self, flag: &str, default: impl FnOnce() -> T) -> Result<T, Failure> {
+    /// would answer at the default; `without`: what there is to do then.
+    fn or_default(self, without: &str, default: impl FnOnce() -> T) -> Result<T, Failure> {
         match (self.found, self.context) {
             (Some(found), _) => Ok(found),
             (None, None) => Ok(default()),
-            (None, Some(context)) => Err(Failure::Input(format!(
-                "context {context} does not say where this command would reach its daemon: name it by {flag}, or add the \
-                 context again with it"
-            ))),
+            (None, Some(context)) => Err(Failure::Input(format!("context {context} {without}"))),
         }
     }
 }
+
+/// Why nobody is asked over the network what only operators may ask.
+const ON_ITS_MACHINE: &str = "over its admin socket, on the same machine only: hintd has no administration over the network, for it \
+                              has neither TLS nor identities there";
+/// Of a context without an admin socket.
+const NO_SOCKET: &str = "has no admin socket, and this command asks the daemon";
+/// Of a context without an address.
+const NO_ADDRESS: &str = "has no address, and this command asks the daemon over gRPC: name it by --address, or add the context again \
+                          with it";
 
 /// Bytes of a document that a daemon sends in pieces, unless a command says otherwise: a snapshot of 10,000 nodes with
 /// their blocks has some tens of megabytes.

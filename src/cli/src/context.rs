@@ -25,6 +25,8 @@ pub enum ContextCommand {
     Use(UseArgs),
     /// Keep a daemon by a name: what --address, --admin-socket and --secret-file say
     Add(AddArgs),
+    /// Give a context another name
+    Rename(RenameArgs),
     /// Forget a context
     Remove(RemoveArgs),
 }
@@ -56,6 +58,16 @@ pub struct AddArgs {
     /// Replace one of that name
     #[arg(long)]
     force: bool,
+}
+
+/// Which one is called otherwise.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hintctl context rename lab lab-old\n\nIf it is the current one it stays that.")]
+pub struct RenameArgs {
+    /// Its name
+    name: String,
+    /// Its name from now on: letters, digits, '.', '-' and '_'
+    to: String,
 }
 
 /// Which one goes.
@@ -121,6 +133,7 @@ pub fn run(command: &ContextCommand, daemon: &DaemonArgs, output: Output) -> Res
             }
             all.add(&args.name, context, args.force)?
         }
+        ContextCommand::Rename(args) => all.rename(&file, &args.name, &args.to)?,
         ContextCommand::Remove(args) => all.remove(&file, &args.name)?,
     };
     write(&file, &all)?;
@@ -291,6 +304,21 @@ impl Contexts {
         }
         self.contexts.insert(name.to_owned(), context);
         Ok(format!("context {name} is kept"))
+    }
+
+    fn rename(&mut self, file: &Path, name: &str, to: &str) -> Result<String, Failure> {
+        self.known(file, name)?;
+        check(to).map_err(Failure::Input)?;
+        if self.contexts.contains_key(to) {
+            return Err(Failure::Input(format!("there is a context {to} already")));
+        }
+        if let Some(context) = self.contexts.remove(name) {
+            self.contexts.insert(to.to_owned(), context);
+        }
+        if let Some(current) = self.current.as_mut().filter(|current| *current == name) {
+            to.clone_into(current);
+        }
+        Ok(format!("context {name} is {to} now"))
     }
 
     fn remove(&mut self, file: &Path, name: &str) -> Result<String, Failure> {

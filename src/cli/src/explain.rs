@@ -20,11 +20,11 @@ use tonic::Code;
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  hintctl explain 0000019a000000015c0e2f9b7d3a8146\n  \
     hintctl --json explain 0000019a000000015c0e2f9b7d3a8146 | jq '.exclusions[] | select(.reason == \"no_room\")'\n  \
-    hintctl explain application_1700000000000_0007      its last decisions, and all of the newest\n\n\
+    hintctl explain application_1700000000000_0007      its last decisions, and all of the newest\n  hintctl explain job_1700000000000_0007              the same, by the job's id\n\n\
     Answers are remembered for leases.answers_kept after their last lease, and as long as records go back; refusals\n\
     as long as records go back. Asked over the admin socket; with a token over the gRPC address.")]
 pub struct ExplainArgs {
-    /// The id of a decision or a refusal, or its first 16 digits, of an application, or of one of its attempts
+    /// The id of a decision or a refusal, or its first 16 digits, of an application, or of its attempt, MapReduce job or container
     decision: String,
     /// Of an application, show at most COUNT decisions, the newest
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -170,7 +170,7 @@ fn text(answer: &v1::ExplainResponse, links: &[v1::LinkView], detail: Shown) -> 
 fn decided(answer: &v1::ExplainResponse, set: &v1::HintSet) -> String {
     let gain = set.expected_gain.map_or_else(
         || "expected gain not known".to_owned(),
-        |gain| format!("expected gain {} %", output::digits(gain * 100.0)),
+        |gain| format!("expected gain {} % {}", output::digits(gain * 100.0), realised::objective(set)),
     );
     let by = match (set.policy.is_empty(), set.hints.is_empty()) {
         (true, _) => String::new(),
@@ -184,11 +184,11 @@ fn decided(answer: &v1::ExplainResponse, set: &v1::HintSet) -> String {
 /// `asked for 12 containers: 10 map, 2 reduce`; `None`: it is not recorded.
 fn asked_for(groups: &[v1::AskedGroup]) -> Option<String> {
     let all: u64 = groups.iter().map(|group| u64::from(group.count)).sum();
-    let what = if all == 1 { "container" } else { "containers" };
+    let what = output::count(all, "container");
     let shown = groups.iter().take(ROWS).map(|v1::AskedGroup { group, count }| format!("{count} {group}"));
     let more = groups.len().saturating_sub(ROWS);
-    let more = if more > 0 { format!(", and {more} more groups") } else { String::new() };
-    (all > 0).then(|| format!("asked for {all} {what}: {}{more}", shown.collect::<Vec<_>>().join(", ")))
+    let more = if more > 0 { format!(", and {}", output::count(more as u64, "more group")) } else { String::new() };
+    (all > 0).then(|| format!("asked for {what}: {}{more}", shown.collect::<Vec<_>>().join(", ")))
 }
 
 /// Why nobody can say where the containers came.
@@ -222,7 +222,7 @@ fn leases_text(leases: &[v1::LeaseState], each: bool, most: usize) -> String {
     let rows = folded.iter().take(most);
     let rows = rows.map(|((host, state), count)| [(*host).to_owned(), (*state).to_owned(), count.to_string()]);
     let table = output::table(["leased on", "state", "leases"], 2, rows);
-    format!("{table}{more}\n{} leases; --leases shows each", leases.len())
+    format!("{table}{more}\n{}; --leases shows each", output::count(leases.len() as u64, "lease"))
 }
 
 fn who(answer: &v1::ExplainResponse) -> String {
@@ -249,7 +249,7 @@ fn baseline_text(found: &v1::BaselinePlaces, most: usize) -> Option<String> {
     let more = match more_hosts {
         _ if places.len() > most => format!("\n{}", answers::more_rows(places.len(), most).unwrap_or_default()),
         0 => String::new(),
-        hosts => format!("\nand {more_containers} containers on {hosts} more"),
+        hosts => format!("\nand {} on {hosts} more", output::count(*more_containers, "container")),
     };
     (!places.is_empty())
         .then(|| format!("\nwhere YARN would put them by itself, as estimated (the default above)\n{table}{more}"))

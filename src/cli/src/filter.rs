@@ -2,8 +2,12 @@
 
 use super::asked::application_id;
 use super::output::Output;
-use super::view::not_empty;
+use super::printable::one_line;
+use super::view::{ViewArgs, not_empty};
 use clap::Args;
+use hintd_client::AdminClient;
+use hintd_client::wire::v1;
+use tonic::Status;
 
 /// Which rows.
 #[derive(Debug, Clone, Args)]
@@ -35,6 +39,36 @@ impl FilterArgs {
         }
     }
 
+    /// Whether what an empty list was narrowed by is known at all: else it is misspelt, more often than not. A list that is watched
+    /// may wait for it.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` with what is not there, or where the daemon does not say.
+    pub(super) async fn check_known(&self, admin: &mut AdminClient, total: u64, view: &ViewArgs) -> Result<(), Status> {
+        if total > 0 || view.is_watched() {
+            return Ok(());
+        }
+        if let Some(application) = &self.application
+            && !knows_application(admin, application).await?
+        {
+            return Err(Status::not_found(format!(
+                "application {application} is not known: it never asked for hints, or is over and longer ago than records go back"
+            )));
+        }
+        let Some(host) = &self.host else { return Ok(()) };
+        let asked = v1::NodesRequest { host_contains: host.clone(), limit: 1 };
+        if admin.nodes(asked).await?.into_inner().total > 0 {
+            return Ok(());
+        }
+        let all = admin.nodes(v1::NodesRequest::default()).await?.into_inner().nodes;
+        let hosts: Vec<String> = all.into_iter().map(|node| one_line(&node.host).into_owned()).collect();
+        Err(Status::not_found(format!(
+            "--host {}: no node has it in its name{}",
+            one_line(host),
+            near("node", host, &hosts)
+        )))
+    }
+
     fn empty_text(&self, what: &str, more: &[(&str, bool)]) -> Option<String> {
         let texts = [("--application", &self.application), ("--queue", &self.queue), ("--host", &self.host)];
         let texts = texts.iter().filter_map(|(option, text)| Some(format!("{option} {}", text.as_ref()?)));
@@ -44,9 +78,50 @@ impl FilterArgs {
     }
 }
 
+/// Whether it has asked, as far as that is kept.
+async fn knows_application(admin: &mut AdminClient, id: &str) -> Result<bool, Status> {
+    let asked = v1::ListApplicationsRequest { application_id: id.to_owned(), limit: 1, ..Default::default() };
+    if admin.list_applications(asked).await?.into_inner().total > 0 {
+        return Ok(true);
+    }
+    let asked = v1::ListDecisionsRequest { application_id: id.to_owned(), limit: 1, ..Default::default() };
+    Ok(admin.list_decisions(asked).await?.into_inner().total > 0)
+}
+
+/// Names given where there is none of the name that was asked for.
+const NEAR_NAMED: usize = 5;
+
+/// Those that have the text in their names, or some that there are, to be said after what there is not. `kind`: of one, as the list's
+/// command has it with an `s`.
+pub(super) fn near(kind: &str, asked: &str, names: &[String]) -> String {
+    let asked = asked.to_lowercase();
+    let with: Vec<&String> = names.iter().filter(|name| name.to_lowercase().contains(&asked)).collect();
+    let (those, named) = match with.as_slice() {
+        [] => ("there are".to_owned(), names.iter().collect()),
+        _ => (format!("{kind}s that have it in their names"), with),
+    };
+    let shown = named.iter().take(NEAR_NAMED).map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    match named.len().saturating_sub(NEAR_NAMED) {
+        _ if named.is_empty() => format!("; no {kind} is known"),
+        0 => format!("; {those}: {shown}"),
+        more => format!("; {those}: {shown} and {more} more (hintctl {kind}s)"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_that_is_none_is_refused_with_those_that_have_its_name_in_theirs_or_with_some_that_there_are() {
+        let ids: Vec<String> = (1..=8).map(|at| format!("edge-{at}--core")).collect();
+        assert_eq!(near("link", "EDGE-3", &ids), "; links that have it in their names: edge-3--core");
+        let many = near("link", "core", &ids);
+        assert!(many.ends_with("edge-4--core, edge-5--core and 3 more (hintctl links)"), "{many}");
+        let others = near("link", "spine", &ids);
+        assert!(others.starts_with("; there are: edge-1--core, "), "{others}");
+        assert_eq!(near("node", "spine", &[]), "; no node is known");
+    }
 
     #[test]
     fn what_an_empty_list_was_narrowed_by_is_said() {

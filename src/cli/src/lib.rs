@@ -47,9 +47,11 @@ pub mod log_level;
 mod moments;
 pub mod network;
 mod new_file;
+pub mod nodes;
 pub mod operate;
 pub mod output;
 pub mod page;
+mod pager;
 mod pages;
 pub mod place;
 pub mod plan;
@@ -59,6 +61,7 @@ pub mod policy;
 pub mod predicted;
 pub mod printable;
 pub mod racks;
+mod readiness;
 mod realised;
 pub mod replay;
 pub mod replicas;
@@ -72,7 +75,6 @@ pub mod shell;
 pub mod simulate;
 pub mod solve;
 mod sorting;
-mod standing;
 mod summary;
 pub mod top;
 pub mod topology;
@@ -98,6 +100,12 @@ struct Cli {
     /// One JSON document on standard output
     #[arg(long, global = true, help_heading = connect::GLOBAL)]
     json: bool,
+    /// Print text that is longer than the terminal as it is, without a pager (HINTCTL_PAGER, PAGER, or less)
+    #[arg(long, global = true, help_heading = connect::GLOBAL)]
+    no_pager: bool,
+    /// Whether what wants a look is in color
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t, help_heading = connect::GLOBAL)]
+    color: colors::When,
     #[command(flatten)]
     daemon: DaemonArgs,
     #[command(subcommand)]
@@ -181,8 +189,8 @@ enum Command {
     Top(top::TopArgs),
     /// A one-time address of the operator's page, for a browser on the daemon's machine
     Page(page::PageArgs),
-    /// Nodes as the daemon knows them
-    Nodes(operate::NodesArgs),
+    /// Nodes as the daemon knows them: all, those in a state, or all of one
+    Nodes(nodes::NodesArgs),
     /// Links: capacity, load both ways, who uses them
     Links(links::LinksArgs),
     /// Round trips as agents measured them: between racks, or of one host
@@ -231,7 +239,7 @@ pub fn main() -> ExitCode {
     let cli = match parsed.and_then(|mut found| Cli::from_arg_matches_mut(&mut found)) {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print(); // a closed terminal hears nothing
+            say(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
@@ -244,6 +252,19 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Help, or what was wrong with the arguments. Help is as long as other texts and paged as they are; its own arguments are not known.
+fn say(error: &clap::Error) {
+    let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
+    if is_help && !std::env::args_os().any(|arg| arg == "--no-pager") {
+        let help = error.render();
+        let painted = if colors::wanted() { help.ansi().to_string() } else { help.to_string() };
+        if pager::shows(&help.to_string(), &painted) {
+            return;
+        }
+    }
+    let _ = error.print(); // a closed terminal hears nothing
+}
+
 /// Options take "-1" for their value, to say why it is none, and not for another option.
 fn with_negative_numbers(command: clap::Command) -> clap::Command {
     let takes = |arg: clap::Arg| match arg.get_long().is_some() && arg.get_action().takes_values() {
@@ -254,8 +275,11 @@ fn with_negative_numbers(command: clap::Command) -> clap::Command {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
-    let Cli { json, daemon, command } = cli;
-    let output = Output::new(json);
+    let Cli { json, no_pager, color, daemon, command } = cli;
+    colors::choose(color);
+    // What goes on while it is read is not held up by who reads it.
+    let goes_on = matches!(command, Command::Demo(_) | Command::Emulate(_) | Command::Bench(_) | Command::Watch(_));
+    let output = Output::new(json).paged(!no_pager && !goes_on);
     match command {
         Command::Demo(args) => demo::run(args, output),
         Command::Emulate(args) => emulation::run(&args, &daemon, output),
@@ -286,7 +310,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::LogLevel(args) => log_level::run(&args, &daemon, output),
         Command::Top(args) => top::run(&args, &daemon, output),
         Command::Page(args) => page::run(&args, &daemon, output),
-        Command::Nodes(args) => operate::nodes(&args, &daemon, output),
+        Command::Nodes(args) => nodes::nodes(&args, &daemon, output),
         Command::Links(args) => links::links(&args, &daemon, output),
         Command::Latency(args) => latency::run(&args, &daemon, output),
         Command::Network(command) => network::run(&command, &daemon, output),
@@ -341,7 +365,7 @@ mod tests {
         let command = root.find_subcommand_mut("nodes").unwrap();
         let help = command.render_help().to_string();
         let (own, global) = help.split_once("\nGlobal options:\n").unwrap();
-        for option in ["--json", "--context", "--address", "--admin-socket", "--secret-file"] {
+        for option in ["--json", "--no-pager", "--color", "--context", "--address", "--admin-socket", "--secret-file"] {
             assert!(global.contains(option) && !own.contains(&format!("{option} ")), "{option}: {help}");
         }
         assert!(own.contains("--sort") && own.contains("--limit"), "{help}");

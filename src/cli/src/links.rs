@@ -8,6 +8,7 @@ mod words;
 
 use super::connect::DaemonArgs;
 use super::failure::Failure;
+use super::filter::near;
 use super::moments;
 use super::output::{self, Output};
 use super::sorting::{Cell, Column, SortArgs};
@@ -104,9 +105,6 @@ pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     args.view.show(daemon, output, ask, text).map(drop)
 }
 
-/// Links named where there is none of the name that was asked for.
-const NEAR_NAMED: usize = 5;
-
 /// The daemon names one that may have been meant; where there is none, those that have the text in their names, or some that there
 /// are.
 async fn with_near(mut admin: AdminClient, refused: Status, asked: &str) -> Status {
@@ -117,22 +115,7 @@ async fn with_near(mut admin: AdminClient, refused: Status, asked: &str) -> Stat
         return refused;
     };
     let ids: Vec<String> = all.into_inner().links.into_iter().map(|link| link.id).collect();
-    Status::not_found(format!("{}{}", refused.message(), near(asked, &ids)))
-}
-
-fn near(asked: &str, ids: &[String]) -> String {
-    let asked = asked.to_lowercase();
-    let with: Vec<&String> = ids.iter().filter(|id| id.to_lowercase().contains(&asked)).collect();
-    let (those, named) = match with.as_slice() {
-        [] => ("there are", ids.iter().collect()),
-        _ => ("links that have it in their names", with),
-    };
-    let shown = named.iter().take(NEAR_NAMED).map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
-    match named.len().saturating_sub(NEAR_NAMED) {
-        _ if named.is_empty() => "; no link is known".to_owned(),
-        0 => format!("; {those}: {shown}"),
-        more => format!("; {those}: {shown} and {more} more (hintctl links)"),
-    }
+    Status::not_found(format!("{}{}", refused.message(), near("link", asked, &ids)))
 }
 
 const LINK_COLUMNS: &[Column<v1::LinkView>] = &[
@@ -615,16 +598,6 @@ mod tests {
         let wide = shown(80, true);
         assert!(wide.contains("_0007 582 MB b>a") && wide.contains("_0009 1 kB b>a"), "{wide}");
         assert!(!wide.contains(" more"), "{wide}");
-    }
-
-    #[test]
-    fn a_link_that_is_none_is_refused_with_those_that_have_its_name_in_theirs_or_with_some_that_there_are() {
-        let ids: Vec<String> = (1..=8).map(|at| format!("edge-{at}--core")).collect();
-        assert_eq!(near("EDGE-3", &ids), "; links that have it in their names: edge-3--core");
-        let many = near("core", &ids);
-        assert!(many.ends_with("edge-4--core, edge-5--core and 3 more (hintctl links)"), "{many}");
-        assert!(near("spine", &ids).starts_with("; there are: edge-1--core, "), "{}", near("spine", &ids));
-        assert_eq!(near("spine", &[]), "; no link is known");
     }
 
     #[test]

@@ -31,8 +31,9 @@ const QUEUES_NAMED: usize = 20;
     withheld or refused, with the reason; shadow: would have been hinted, in a queue whose mode is that; off, likewise; late:\n\
     the answer was made after the request's deadline, or its caller had hung up, so that YARN never saw it.\n\
     followed: how many of the hinted containers came to their host, 3/12; `awaited`: containers that were not seen yet; -: no hints,\n\
-    or too long ago. -o wide has the moment of each, in UTC, as the daemon's log has it; the expected gain and what was realised\n\
-    of it, by bytes; and how long finding it took, without its commit."
+    or too long ago. -o wide has the moment of each, in UTC, as the daemon's log has it; the expected gain (of the time until\n\
+    the busiest link is done, or of what the policy places by); the share of bytes that was saved, which is no time, and - where they\n\
+    are fewer than a block of HDFS; and how long finding it took, without its commit."
 )]
 pub struct DecisionsArgs {
     #[command(flatten)]
@@ -84,7 +85,7 @@ pub struct ApplicationsArgs {
 /// `hintctl decisions`.
 ///
 /// # Errors
-/// [`Failure`] where no daemon answers.
+/// [`Failure`] where no daemon answers, or what the list is narrowed by is known nowhere.
 pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let [application, queue, host] = args.filter.texts();
     let limit = args.filter.limit;
@@ -106,8 +107,9 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
         ..v1::ListDecisionsRequest::default()
     };
     let ask = async |mut admin: hintd_client::AdminClient| {
-        let found = admin.list_decisions(asked.clone()).await;
-        order.answer(found, |found| (&mut found.decisions, found.total))
+        let found = admin.list_decisions(asked.clone()).await?;
+        args.filter.check_known(&mut admin, found.get_ref().total, &args.view).await?;
+        order.answer(Ok(found), |found| (&mut found.decisions, found.total))
     };
     let text = |answer: &_, wide| {
         let table = decisions_text(answer, wide || order.is_wide(&DECISION_HEADER));
@@ -124,7 +126,7 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
 /// `hintctl leases`.
 ///
 /// # Errors
-/// [`Failure`] where no daemon answers.
+/// As [`decisions`].
 pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let [application, queue, host] = args.filter.texts();
     let limit = args.filter.limit;
@@ -132,8 +134,9 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
     check_queue(&queue, daemon)?;
     let asked = v1::ListLeasesRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
-        let found = admin.list_leases(asked.clone()).await;
-        order.answer(found, |found| (&mut found.leases, found.total))
+        let found = admin.list_leases(asked.clone()).await?;
+        args.filter.check_known(&mut admin, found.get_ref().total, &args.view).await?;
+        order.answer(Ok(found), |found| (&mut found.leases, found.total))
     };
     let text = |answer: &_, wide| leases_text(answer, wide || order.is_wide(&LEASE_HEADER));
     let found = args.view.show(daemon, output, ask, text)?;
@@ -145,7 +148,7 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
 /// `hintctl applications`.
 ///
 /// # Errors
-/// [`Failure`] where no daemon answers.
+/// As [`decisions`].
 pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let [application, queue, host] = args.filter.texts();
     let limit = args.filter.limit;
@@ -153,8 +156,9 @@ pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output
     check_queue(&queue, daemon)?;
     let asked = v1::ListApplicationsRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
-        let found = admin.list_applications(asked.clone()).await;
-        order.answer(found, |found| (&mut found.applications, found.total))
+        let found = admin.list_applications(asked.clone()).await?;
+        args.filter.check_known(&mut admin, found.get_ref().total, &args.view).await?;
+        order.answer(Ok(found), |found| (&mut found.applications, found.total))
     };
     let text = |answer: &_, wide| applications_text(answer, wide || order.is_wide(&APPLICATION_HEADER));
     let found = args.view.show(daemon, output, ask, text)?;
@@ -239,8 +243,8 @@ const DECISION_COLUMNS: &[Column<v1::DecisionView>] = &[
     ("containers", |row| row.containers.into()),
     ("hinted", |row| row.hinted.into()),
     ("followed", |row| row.followed.as_ref().map(followed_share).into()),
-    ("gain", |row| row.expected_gain.into()),
-    ("realised", |row| row.followed.as_ref().and_then(|of| of.realised_gain).into()),
+    ("expected-gain|gain", |row| row.expected_gain.into()),
+    ("bytes-saved|realised", |row| row.followed.as_ref().and_then(|of| of.realised_gain).into()),
     ("took", |row| (row.elapsed_ms > 0.0).then_some(row.elapsed_ms).into()),
 ];
 const LEASE_COLUMNS: &[Column<v1::LeaseView>] = &[
@@ -307,8 +311,8 @@ pub(super) fn decisions_text(answer: &v1::ListDecisionsResponse, wide: bool) -> 
             "hosts",
             "containers",
             "hinted",
-            "gain",
-            "realised",
+            "expected gain",
+            "bytes saved",
             "took",
         ];
         output::table(header, 12, decisions.iter().map(wide_decision))
@@ -348,7 +352,7 @@ fn followed_share(of: &v1::Followed) -> f64 {
 }
 
 fn ago(ms: u64) -> String {
-    output::seconds(ms as f64 / 1e3)
+    output::age(ms)
 }
 
 /// Since it last asked; `>46.9 s` where that was before the daemon's start and is not kept.

@@ -1,4 +1,4 @@
-//! What operators ask a running daemon: status, nodes, reload, snapshot, calibrate.
+//! What operators ask a running daemon: status, reload, snapshot, calibrate.
 
 use super::adherence;
 use super::connect::{DaemonArgs, GATHERED_BYTES, block_on, gather};
@@ -9,39 +9,20 @@ use super::new_file::ReplaceArg;
 use super::output::{self, Output};
 use super::plan::kept;
 use super::printable::one_line;
+use super::readiness;
 use super::servers;
-use super::sorting::{Column, SortArgs};
-use super::standing;
-use super::view::{ViewArgs, not_empty};
+use super::view::ViewArgs;
 use clap::Args;
+<<<<<<< HEAD
 use hintd::findings::cluster::restart_keys;
 use hintd::findings::hints::refused_since_start;
 use hintd_client::wire::{v1, yarn};
+=======
+use hintd_client::wire::v1;
+>>>>>>> c6a38c60b613176dc36c7aba79fd537503b1ecfe
 use serde_json::json;
+use std::cell::RefCell;
 use std::path::PathBuf;
-
-/// Which nodes.
-#[derive(Debug, Args)]
-#[command(
-    override_usage = "hintctl nodes [OPTIONS]\n       hintctl nodes [OPTIONS] [HOST]",
-    after_help = "Examples:\n  hintctl nodes\n  hintctl nodes rack7 --limit 20\n  hintctl nodes --sort -used\n  \
-    hintctl --json nodes | jq '.nodes[] | select(.state != \"RUNNING\")'"
-)]
-pub struct NodesArgs {
-    /// Only hosts whose names contain this
-    #[arg(value_name = "HOST", value_parser = not_empty, conflicts_with = "host")]
-    name: Option<String>,
-    /// The same
-    #[arg(long, value_parser = not_empty)]
-    host: Option<String>,
-    /// Show at most LIMIT, by name or as sorted; 0: all
-    #[arg(long, default_value_t = 0)]
-    limit: u32,
-    #[command(flatten)]
-    sort: SortArgs,
-    #[command(flatten)]
-    view: ViewArgs,
-}
 
 /// Where the snapshot goes.
 #[derive(Debug, Args)]
@@ -91,128 +72,19 @@ pub struct StatusArgs {
 /// # Errors
 /// [`Failure`] where no daemon answers, or it is not ready, unless only that it is live was asked.
 pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let ask = async |mut admin: hintd_client::AdminClient| admin.status(v1::StatusRequest {}).await;
-    let status = args.view.show(daemon, output, ask, status_text)?;
+    let log_level = RefCell::new(None);
+    let ask = async |mut admin: hintd_client::AdminClient| {
+        // Of a process whose logs are not the daemon's, or of version 0.1.0, none is known.
+        let level = admin.log_level(v1::LogLevelRequest::default()).await.ok();
+        log_level.replace(level.map(|level| one_line(&level.into_inner().level).into_owned()));
+        admin.status(v1::StatusRequest {}).await
+    };
+    let text = |status: &_, wide| status_text(status, log_level.borrow().as_deref(), wide);
+    let status = args.view.show(daemon, output, ask, text)?;
     match status.ready || args.live {
         true => Ok(()),
         false => Err(Failure::work(format!("not ready: {}", one_line(&status.not_ready_reason)))),
     }
-}
-
-/// `hintctl nodes`.
-///
-/// # Errors
-/// [`Failure`] where no daemon answers.
-pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
-    let order = args.sort.of(NODE_COLUMNS, args.limit)?;
-    let request = v1::NodesRequest {
-        host_contains: args.name.clone().or(args.host.clone()).unwrap_or_default(),
-        limit: order.asks(),
-    };
-    let ask = async |mut admin: hintd_client::AdminClient| {
-        order.answer(admin.nodes(request.clone()).await, |found| (&mut found.nodes, found.total.into()))
-    };
-    let part = &request.host_contains;
-    let text = |answer: &v1::NodesResponse, wide| match (answer.total, part.as_str()) {
-        (0, part) if !part.is_empty() => format!("no host has \"{}\" in its name", one_line(part)),
-        _ => nodes_text(answer, wide || order.is_wide(&NODE_HEADER)),
-    };
-    args.view.show(daemon, output, ask, text).map(drop)
-}
-
-const NODE_COLUMNS: &[Column<v1::NodeView>] = &[
-    ("host", |node| (&*node.host).into()),
-    ("rack", |node| (&*node.rack).into()),
-    ("state", |node| (&*node.state).into()),
-    ("class", |node| (&*node.machine_class).into()),
-    ("labels", |node| (&*node.labels.join(" ")).into()),
-    ("MB|memory", |node| memory(&node.total).into()),
-    ("used", |node| memory(&node.used).into()),
-    ("leased", |node| memory(&node.leased).into()),
-    ("free", |node| free_memory(node).into()),
-    ("vcores", |node| vcores(&node.total).into()),
-    ("vcores-used", |node| vcores(&node.used).into()),
-    ("vcores-leased", |node| vcores(&node.leased).into()),
-    ("containers", |node| node.containers.into()),
-    ("heard", |node| node.age_ms.into()),
-];
-
-const NODE_HEADER: [&str; 8] = ["host", "rack", "state", "MB", "used", "leased", "containers", "heard"];
-
-fn memory(size: &Option<yarn::ResourceProto>) -> f64 {
-    size.as_ref().map_or(0, yarn::ResourceProto::memory) as f64
-}
-
-fn free_memory(node: &v1::NodeView) -> f64 {
-    memory(&node.total) - memory(&node.used) - memory(&node.leased)
-}
-
-fn vcores(size: &Option<yarn::ResourceProto>) -> Option<f64> {
-    size.as_ref().map(|size| f64::from(size.virtual_cores()))
-}
-
-fn nodes_text(answer: &v1::NodesResponse, wide: bool) -> String {
-    let of = |size: &Option<yarn::ResourceProto>| size.clone().unwrap_or_default();
-    let row = |node: &v1::NodeView| {
-        [
-            node.host.clone(),
-            node.rack.clone(),
-            node.state.clone(),
-            of(&node.total).memory().to_string(),
-            of(&node.used).memory().to_string(),
-            of(&node.leased).memory().to_string(),
-            node.containers.to_string(),
-            node.age_ms.map_or_else(|| "-".to_owned(), |age| output::seconds(age as f64 / 1e3)),
-        ]
-    };
-    let table = if wide {
-        let rows = answer.nodes.iter().map(|node| {
-            let [host, rack, state, total, used, leased, containers, heard] = row(node);
-            let cores = |size| of(size).virtual_cores().to_string();
-            let [cores, cores_used, cores_leased] = [&node.total, &node.used, &node.leased].map(cores);
-            let (class, labels) = (node.machine_class.clone(), node.labels.join(" "));
-            let free = free_memory(node).to_string();
-            [
-                host,
-                rack,
-                state,
-                class,
-                labels,
-                total,
-                used,
-                leased,
-                free,
-                cores,
-                cores_used,
-                cores_leased,
-                containers,
-                heard,
-            ]
-        });
-        let [host, rack, state, total, used, leased, containers, heard] = NODE_HEADER;
-        let cores = ["vcores", "vcores used", "vcores leased"];
-        let [cores, cores_used, cores_leased] = cores;
-        let header = [
-            host,
-            rack,
-            state,
-            "class",
-            "labels",
-            total,
-            used,
-            leased,
-            "free",
-            cores,
-            cores_used,
-            cores_leased,
-            containers,
-            heard,
-        ];
-        output::table(header, 5, rows)
-    } else {
-        output::table(NODE_HEADER, 3, answer.nodes.iter().map(row))
-    };
-    format!("{table}\n{} of {} nodes", answer.nodes.len(), answer.total)
 }
 
 /// `hintctl reload`.
@@ -282,9 +154,9 @@ pub fn calibrate(args: &CalibrateArgs, daemon: &DaemonArgs, output: Output) -> R
     })
 }
 
-fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
-    let ready = standing::named(status);
-    let ms = |ms: u64| output::seconds(ms as f64 / 1e3);
+fn status_text(status: &v1::StatusResponse, log_level: Option<&str>, wide: bool) -> String {
+    let ready = readiness::named(status);
+    let ms = output::age;
     let mut lines = vec![output::pairs(&[
         ("hintd", format!("{}, {ready}, up {}", status.version, ms(status.uptime_ms))),
         (
@@ -296,10 +168,26 @@ fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
             ),
         ),
         ("instance", status.instance_id.clone()),
+<<<<<<< HEAD
         ("configuration", configuration_text(status)),
+=======
+        ("configuration", format!("{} (generation {})", status.config_file, status.config_generation)),
+        ("log level", log_level.unwrap_or("not the daemon's to tell").to_owned()),
+>>>>>>> c6a38c60b613176dc36c7aba79fd537503b1ecfe
         ("snapshot", format!("version {}, {} old", status.snapshot_version, ms(status.snapshot_age_ms))),
-        ("nodes", format!("{} of {} usable, in {} racks", status.nodes_usable, status.nodes, status.racks)),
-        ("data", format!("{} datasets, {} blocks", status.datasets, status.blocks)),
+        (
+            "nodes",
+            format!(
+                "{} of {} usable, in {}",
+                status.nodes_usable,
+                status.nodes,
+                output::count(status.racks.into(), "rack")
+            ),
+        ),
+        (
+            "data",
+            format!("{}, {}", output::count(status.datasets.into(), "dataset"), output::count(status.blocks, "block")),
+        ),
         (
             "links",
             format!("{}, {} down{}", status.links, status.links_down, named_down(&status.down, status.links_down)),
@@ -308,8 +196,11 @@ fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
         (
             "applications",
             format!(
-                "{} attempts asked for hints and are not over, with {} leases; nodes report containers of {} applications",
-                status.attempts, status.leases, status.applications
+                "{} asked for hints and {} not over, with {}; nodes report containers of {}",
+                output::count(status.attempts, "attempt"),
+                if status.attempts == 1 { "is" } else { "are" },
+                output::count(status.leases, "lease"),
+                output::count(status.applications.into(), "application")
             ),
         ),
         ("dispatch", dispatch_text(status)),
@@ -386,7 +277,7 @@ fn sources_table(status: &v1::StatusResponse) -> String {
 fn refused_text(status: &v1::StatusResponse) -> String {
     let rows = status.refused.iter().map(|client| {
         let v1::RefusedClient { kind, name, reason, requests, since_ms } = client;
-        let last = format!("{} ago", output::seconds(*since_ms as f64 / 1e3));
+        let last = format!("{} ago", output::age(*since_ms));
         [format!("{kind} {name}"), reason.clone(), requests.to_string(), last]
     });
     let all = refused_since_start(&status.refused_by_reason);
@@ -407,7 +298,8 @@ fn dispatch_text(status: &v1::StatusResponse) -> String {
         ["dispatch_offers", "dispatch_launches", "dispatch_not_yet", "dispatch_late"].map(counter);
     let waiting = status.waiting_tasks;
     format!(
-        "{waiting} tasks wait; {launches} launched of {offers} offers, {not_yet} told to wait, {late} waited too long"
+        "{} waiting; {launches} launched of {offers} offers, {not_yet} told to wait, {late} waited too long",
+        output::count(waiting, "task")
     )
 }
 
@@ -415,8 +307,11 @@ fn flows_text(flows: &v1::FlowCounts, watchers: &[v1::WatcherView]) -> String {
     let installs = watchers.iter().any(|watcher| watcher.installs && watcher.attached);
     let nobody = if flows.installed > 0 && !installs { "; no controller is there to install them" } else { "" };
     format!(
-        "of {} jobs: {} host pairs with a route, {} by default forwarding, {} cut off{nobody}",
-        flows.jobs, flows.installed, flows.default_forwarding, flows.cut
+        "of {}: {} with a route, {} by default forwarding, {} cut off{nobody}",
+        output::count(flows.jobs, "job"),
+        output::count(flows.installed, "host pair"),
+        flows.default_forwarding,
+        flows.cut
     )
 }
 
@@ -434,7 +329,7 @@ fn watchers_table(watchers: &[v1::WatcherView]) -> String {
             watcher.routes.to_string(),
             watcher.sent.to_string(),
             if watcher.installs { watcher.acknowledged.to_string() } else { "-".to_owned() },
-            output::seconds(watcher.since_ms as f64 / 1e3),
+            output::age(watcher.since_ms),
         ]
     });
     output::table(["watcher", "", "state", "refused", "routes", "sent", "acknowledged", "watches for"], 4, rows)

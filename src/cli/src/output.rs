@@ -1,10 +1,12 @@
 //! Where a command's words go: one JSON document or tables on standard output, progress on standard error.
 
+pub use hintd::findings::count;
 pub use hintd::findings::quantities::{age, bytes, digits, percent, rate, seconds, whole_time};
 
 use super::colors;
 use super::failure::Failure;
 use super::layout;
+use super::pager;
 use super::printable::{one_line, one_line_strings, printable, printable_json};
 use super::width;
 use hintd_client::view;
@@ -64,13 +66,29 @@ pub fn list(columns: usize, is_wide: bool, make: impl FnOnce() -> String) -> Str
 #[derive(Debug, Clone, Copy)]
 pub struct Output {
     json: bool,
+    /// Documents are YAML.
+    in_yaml: bool,
+    /// Texts that are longer than the terminal go through a pager.
+    paged: bool,
 }
 
 impl Output {
     /// JSON for scripts, or text for people.
     #[must_use]
     pub const fn new(json: bool) -> Self {
-        Self { json }
+        Self { json, in_yaml: false, paged: false }
+    }
+
+    /// YAML for scripts.
+    #[must_use]
+    pub const fn yaml() -> Self {
+        Self { json: true, in_yaml: true, paged: false }
+    }
+
+    /// The same with a pager for texts that are longer than the terminal, or without.
+    #[must_use]
+    pub const fn paged(self, paged: bool) -> Self {
+        Self { paged, ..self }
     }
 
     /// Whether a script reads.
@@ -123,7 +141,7 @@ impl Output {
     /// # Errors
     /// As [`Output::result`].
     pub fn line(self, line: &str) -> Result<(), Failure> {
-        if self.json { Ok(()) } else { self.text(|| line.to_owned()) }
+        if self.json { Ok(()) } else { self.paged(false).text(|| line.to_owned()) }
     }
 
     /// A list for people, of which `is_wide` has all, however wide it is.
@@ -160,22 +178,17 @@ impl Output {
         self.as_it_is(&format!("{text}\n{}", file()))
     }
 
-    /// One JSON document.
+    /// One document: JSON, or YAML with its keys in alphabetical order.
     ///
     /// # Errors
     /// As [`Output::result`].
     pub fn document(self, document: &impl Serialize) -> Result<(), Failure> {
+        if self.in_yaml {
+            let mut text = String::new();
+            yaml(&sorted(document)?, 0, &mut text);
+            return print(&printable_json(&text));
+        }
         let text = serde_json::to_string_pretty(document).map_err(|error| Failure::Work(error.into()))?;
-        print(&printable_json(&text))
-    }
-
-    /// One document as YAML, its keys in alphabetical order.
-    ///
-    /// # Errors
-    /// As [`Output::result`].
-    pub fn yaml(self, document: &impl Serialize) -> Result<(), Failure> {
-        let mut text = String::new();
-        yaml(&sorted(document)?, 0, &mut text);
         print(&printable_json(&text))
     }
 
@@ -198,7 +211,9 @@ impl Output {
     }
 
     fn as_it_is(self, text: &str) -> Result<(), Failure> {
-        print(&colors::painted(&printable(text), colors::wanted()))
+        let text = printable(text);
+        let painted = colors::painted(&text, colors::wanted());
+        if self.paged && pager::shows(&text, &painted) { Ok(()) } else { print(&painted) }
     }
 }
 

@@ -20,8 +20,13 @@ const HINTCTL_ENVIRONMENT: &[Row] = &[
     ("HINTD_ADMIN_SOCKET", "The daemon's admin socket where --admin-socket is not given."),
     ("HINTD_SECRET_FILE", "The file with what makes later calls the same client's where --secret-file is not given."),
     ("HINTD_TOKEN", "The attempt's token where --token is not given."),
+    (
+        "HINTCTL_PAGER",
+        "What shows text that is longer than the terminal, in place of PAGER; empty or cat: nothing does.",
+    ),
+    ("PAGER", "The same, for all programs [default: less, with LESS=FRX where LESS is not set]."),
     ("NO_COLOR", "If set and not empty: no colors. There are none either where standard output is no terminal."),
-    ("TERM", "dumb: no colors."),
+    ("TERM", "dumb: no colors and no pager."),
     ("XDG_STATE_HOME", "Where hintctl/secret is kept [default: ~/.local/state]."),
     ("XDG_CONFIG_HOME", "Where hintd/contexts.toml is kept [default: ~/.config]."),
 ];

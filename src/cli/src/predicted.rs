@@ -34,7 +34,7 @@ fn row(group: &str, place: &v1::PredictedPlace) -> [String; 6] {
 }
 
 fn basis(place: &v1::PredictedPlace) -> String {
-    let age = place.age_ms.map_or_else(|| "an unknown time".to_owned(), |ms| output::seconds(ms as f64 / 1e3));
+    let age = place.age_ms.map_or_else(|| "an unknown time".to_owned(), output::age);
     let basis = match place.basis.as_str() {
         "hosts" => format!("measured {age} before"),
         "racks" => format!("between their racks, measured {age} before"),

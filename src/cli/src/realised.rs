@@ -1,4 +1,5 @@
-//! What a decision's hints were to gain and what came of that, in words: of one job only bytes are known, never time.
+//! What a decision's hints were to gain and what came of that, in words. They are two quantities: what is expected is time, or whatever
+//! the policy places by; what is realised is bytes, for of one job nobody can tell the time.
 
 use super::output;
 use hintd_client::wire::v1;
@@ -10,7 +11,18 @@ const TIME: &str = "whether the job ended sooner nobody can tell of one job: hin
 /// Costs that are compared, and their words.
 const COSTS: [(&str, &str); 2] = [("cross_rack_bytes", "between racks"), ("remote_bytes", "of input from other hosts")];
 
-/// Two lines; `None`: there are no hints that could gain anything, or none that YARN was told of.
+/// Below one block of HDFS (128 MiB, `dfs.blocksize` as Hadoop ships it) a share says nothing: where a single task came to decides it.
+const ENOUGH_BYTES: f64 = 134_217_728.0;
+
+/// What `expected_gain` is a share of.
+pub(super) fn objective(set: &v1::HintSet) -> String {
+    match set.terms.as_ref().is_some_and(|terms| terms.parts.contains_key("busiest_link_s")) {
+        true => "of the time until its busiest link is done".to_owned(),
+        false => format!("of what {} places by", set.policy),
+    }
+}
+
+/// Three lines; `None`: there are no hints that could gain anything, or none that YARN was told of.
 pub(super) fn text(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> Option<String> {
     if set.hints.is_empty() || set.mode() != v1::Mode::On {
         return None;
@@ -19,23 +31,20 @@ pub(super) fn text(set: &v1::HintSet, outcome: Option<&v1::DecisionOutcome>) -> 
         None => "realised gain not known: what became of its containers is not kept, or was never seen".to_owned(),
         Some(outcome) if !outcome.settled => {
             let awaited: u64 = outcome.hints.iter().map(|hint| hint.open).sum();
-            format!(
-                "realised gain not known yet: {awaited} containers are awaited; it is worked out once all were seen"
-            )
+            let are = if awaited == 1 { "is" } else { "are" };
+            let awaited = output::count(awaited, "container");
+            format!("realised gain not known yet: {awaited} {are} awaited; it is worked out once all were seen")
         }
         Some(outcome) => realised(outcome),
     };
-    Some(format!("gain: {}; {realised}\n{TIME}", expected(set)))
+    Some(format!("{}\n{realised}\n{TIME}", expected(set)))
 }
 
 fn expected(set: &v1::HintSet) -> String {
-    let Some(gain) = set.expected_gain else { return "expected gain not known".to_owned() };
-    let busiest = set.terms.as_ref().is_some_and(|terms| terms.parts.contains_key("busiest_link_s"));
-    let of = match busiest {
-        true => "of the time until its busiest link is done".to_owned(),
-        false => format!("by what {} places by", set.policy),
-    };
-    format!("{} % were expected ({of})", output::digits(gain * 100.0))
+    match set.expected_gain {
+        None => "expected gain not known".to_owned(),
+        Some(gain) => format!("expected gain: {} % {}", output::digits(gain * 100.0), objective(set)),
+    }
 }
 
 fn realised(outcome: &v1::DecisionOutcome) -> String {
@@ -46,7 +55,7 @@ fn realised(outcome: &v1::DecisionOutcome) -> String {
     let compared: Vec<String> = compared.collect();
     match compared.as_slice() {
         [] => "realised gain not known: its bytes are not known, or not all of its containers were seen".to_owned(),
-        compared => format!("realised, by bytes: {}", compared.join("; ")),
+        compared => format!("realised gain, of bytes and not of time: {}", compared.join("; ")),
     }
 }
 
@@ -56,7 +65,11 @@ fn cost(found: &v1::TermOutcome, words: &str) -> String {
     let by_yarn = match found.default_placement {
         None => "what YARN alone makes of it is not known".to_owned(),
         Some(default) if default < 1.0 && found.realised < 1.0 => "as by YARN alone".to_owned(),
+        Some(default) if default.max(found.realised) < ENOUGH_BYTES => {
+            format!("where YARN alone has {} (too few bytes to tell: less than a block)", output::bytes(default))
+        }
         Some(default) if default < 1.0 => "where YARN alone has none".to_owned(),
+        Some(default) if default < ENOUGH_BYTES => format!("where YARN alone has {}", output::bytes(default)),
         Some(default) => {
             let saved = (default - found.realised) / default;
             let share = match saved < 0.0 {
@@ -103,14 +116,32 @@ mod tests {
         let said = text(&set(), Some(&settled(terms))).unwrap();
         assert!(
             said.starts_with(
-                "gain: 73.3 % were expected (of the time until its busiest link is done); realised, by bytes: 1.5 GB between racks, \
-                 where YARN alone has 3 GB (50 % saved), 1 GB as hinted; 4 GB of input from other hosts, where YARN alone has 2 GB \
-                 (100 % more), 0 B as hinted\nwhether the job ended sooner"
+                "expected gain: 73.3 % of the time until its busiest link is done\nrealised gain, of bytes and not of time: 1.5 GB \
+                 between racks, where YARN alone has 3 GB (50 % saved), 1 GB as hinted; 4 GB of input from other hosts, where YARN \
+                 alone has 2 GB (100 % more), 0 B as hinted\nwhether the job ended sooner"
             ),
             "{said}"
         );
-        let none = text(&set(), Some(&settled(vec![term("remote_bytes", 0.0, 5e6, Some(0.0))]))).unwrap();
-        assert!(none.contains("5 MB of input from other hosts, where YARN alone has none, 0 B as hinted"), "{none}");
+        let none = text(&set(), Some(&settled(vec![term("remote_bytes", 0.0, 5e9, Some(0.0))]))).unwrap();
+        assert!(none.contains("5 GB of input from other hosts, where YARN alone has none, 0 B as hinted"), "{none}");
+    }
+
+    #[test]
+    fn of_less_than_a_block_no_share_is_said() {
+        let said = |realised: f64, default: f64| {
+            text(&set(), Some(&settled(vec![term("cross_rack_bytes", 0.0, realised, Some(default))]))).unwrap()
+        };
+        let few = said(67.0, 50.0);
+        assert!(
+            few.contains("67 B between racks, where YARN alone has 50 B (too few bytes to tell: less than a block)"),
+            "{few}"
+        );
+        assert!(!few.contains("more,") && !few.contains("more)"), "{few}");
+        assert!(said(134_217_727.0, 0.0).contains("too few bytes to tell"));
+        let grew = said(2e9, 67.0);
+        assert!(grew.contains("2 GB between racks, where YARN alone has 67 B, 0 B as hinted"), "{grew}");
+        let enough = said(134_217_728.0, 134_217_728.0 * 2.0);
+        assert!(enough.contains("(50 % saved)"), "{enough}");
     }
 
     #[test]
@@ -126,6 +157,8 @@ mod tests {
         assert_eq!(text(&v1::HintSet { hints: vec![], ..set() }, None), None);
         assert_eq!(text(&v1::HintSet { mode: v1::Mode::Shadow.into(), ..set() }, None), None);
         let other = v1::HintSet { expected_gain: None, ..set() };
-        assert!(text(&other, None).unwrap().starts_with("gain: expected gain not known; "));
+        assert!(text(&other, None).unwrap().starts_with("expected gain not known\nrealised gain not known: "));
+        let by_cost = v1::HintSet { terms: None, ..set() };
+        assert!(text(&by_cost, None).unwrap().starts_with("expected gain: 73.3 % of what joint places by\n"));
     }
 }

@@ -42,7 +42,7 @@ fn state(server: &v1::ServerView) -> String {
 }
 
 fn ms(ms: u64) -> String {
-    output::seconds(ms as f64 / 1e3)
+    output::age(ms)
 }
 
 #[cfg(test)]

@@ -48,7 +48,10 @@ pub(super) fn sentences(set: &v1::HintSet, outcome: Outcome<'_>) -> String {
     if !outcome.late.is_empty() {
         let would = match leads {
             0 => "It had no hints.".to_owned(),
-            leads => format!("It would have been: {} containers, {}; {}.", leads, places(&hinted), why(set)),
+            leads => {
+                let leads = output::count(leads.into(), "container");
+                format!("It would have been: {leads}, {}; {}.", places(&hinted), why(set))
+            }
         };
         return too_late(set, &would, outcome);
     }
@@ -74,8 +77,9 @@ pub(super) fn sentences(set: &v1::HintSet, outcome: Outcome<'_>) -> String {
 fn containers(count: u64, mode: v1::Mode) -> String {
     match (mode, count) {
         (v1::Mode::Shadow, 1) => "1 container would have been hinted (shadow)".to_owned(),
-        (v1::Mode::Shadow, _) => format!("{count} containers would have been hinted (shadow)"),
+        (v1::Mode::Shadow, _) => format!("{} would have been hinted (shadow)", output::count(count, "container")),
         (_, 1) => "1 container is hinted".to_owned(),
+        (_, _) if count == 1 => "1 container is hinted".to_owned(),
         _ => format!("{count} containers are hinted"),
     }
 }
@@ -153,7 +157,7 @@ fn places(hints: &[v1::Hint]) -> String {
     match rest.len() {
         0 => named.join(", "),
         1 => format!("{} and {more} on another host", named.join(", ")),
-        others => format!("{} and {more} on {others} other hosts", named.join(", ")),
+        others => format!("{} and {more} on {}", named.join(", "), output::count(others as u64, "other host")),
     }
 }
 

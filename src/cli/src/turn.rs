@@ -44,7 +44,7 @@ fn shuffle_text(turn: &v1::ShuffleTurnView) -> String {
 pub(super) fn turn_cell(turn: &v1::ShuffleTurnView) -> String {
     let waited = match turn.held {
         0 => String::new(),
-        _ => format!(", held for {}", output::seconds(turn.waited_ms as f64 / 1e3)),
+        _ => format!(", held for {}", output::age(turn.waited_ms)),
     };
     match turn.at_most {
         Some(0) => format!("behind {}{waited}", turn.before),

@@ -44,6 +44,8 @@ enum PlainFormat {
     Table,
     /// For scripts, as --json
     Json,
+    /// For scripts
+    Yaml,
 }
 
 /// How what is no list is shown: as lists take it.
@@ -63,7 +65,10 @@ impl PlainViewArgs {
         match (self.format, output.is_json()) {
             (None, _) | (Some(PlainFormat::Table), false) => Ok(output),
             (Some(PlainFormat::Json), _) => Ok(Output::new(true)),
-            (Some(PlainFormat::Table), true) => Err(Failure::Input("--json and -o name different formats".to_owned())),
+            (Some(PlainFormat::Yaml), false) => Ok(Output::yaml()),
+            (Some(PlainFormat::Table | PlainFormat::Yaml), true) => {
+                Err(Failure::Input("--json and -o name different formats".to_owned()))
+            }
         }
     }
 }
@@ -97,6 +102,11 @@ impl ViewArgs {
         }
     }
 
+    /// Whether it is shown again and again: what is not there yet may come.
+    pub(super) const fn is_watched(&self) -> bool {
+        self.watch.is_some()
+    }
+
     /// Asks the daemon and shows the answer; again and again, where that is wanted. Returns the last answer.
     ///
     /// # Errors
@@ -121,7 +131,7 @@ impl ViewArgs {
                 match format {
                     Format::Table | Format::Wide => output.list(is_wide, || text(&answer))?,
                     Format::Json => output.document(&output::sorted(&answer)?)?,
-                    Format::Yaml => output.yaml(&answer)?,
+                    Format::Yaml => Output::yaml().document(&answer)?,
                 }
                 return Ok(answer);
             };
@@ -201,6 +211,8 @@ mod tests {
         assert_eq!([asked(json, false), asked(json, true)], [Some(true), Some(true)]);
         let table = Some(PlainFormat::Table);
         assert_eq!([asked(table, false), asked(table, true)], [Some(false), None]);
+        let yaml = Some(PlainFormat::Yaml);
+        assert_eq!([asked(yaml, false), asked(yaml, true)], [Some(true), None], "a document, and no JSON");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A configuration that is put together, with the reason of each line.
 
+use super::super::printable::one_line;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -74,6 +75,12 @@ impl Draft {
             "# Made from {}. What is not said here has its default (config/hintd.toml).\n",
             folder.display().to_string().escape_debug()
         );
+        if !self.notes.is_empty() {
+            text += "#\n# What needs a look:\n";
+        }
+        for note in &self.notes {
+            let _ = writeln!(text, "# - {}", one_line(note)); // a stranger's value makes no lines
+        }
         for Section { name, lines, hints } in &self.sections {
             let _ = write!(text, "\n[{name}]\n"); // a String takes all
             for line in lines {

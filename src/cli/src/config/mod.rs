@@ -28,7 +28,7 @@ pub enum ConfigCommand {
         Reads core-site.xml, hdfs-site.xml, yarn-site.xml, mapred-site.xml and capacity-scheduler.xml where they are there, and\n\
         spark-defaults.conf for where Spark's history server is, and writes what hintd needs of them: addresses of ResourceManagers, NameNodes and\n\
         history servers, and YARN's sizes. Each line names the property that it comes\n\
-        from. What needs a look, such as delays that defeat hints, is said on standard error. Nobody is asked over the network. The result is checked\n\
+        from. What needs a look, such as delays that defeat hints, is said on standard error and in comments at its top. Nobody is asked over the network. The result is checked\n\
         as the daemon would; all that it does not say has hintd's defaults."
     )]
     FromHadoop(FromHadoopArgs),

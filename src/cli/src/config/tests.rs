@@ -109,6 +109,9 @@ fn a_cluster_with_two_of_each_is_read_whole() {
         ["[resource_manager] urls are https: name ca_file", "[name_node] user is not in Hadoop's files", "kerberos"];
     assert!(notes.len() == 3 && notes.iter().zip(said).all(|(note, said)| note.contains(said)), "{notes:#?}");
     let text = from_hadoop::draft(&Properties::read(dir.path()).unwrap()).text(dir.path());
+    let (head, _) = text.split_once("\n[").unwrap();
+    let told: Vec<&str> = head.lines().filter_map(|line| line.strip_prefix("# - ")).collect();
+    assert_eq!(told, notes, "they go with the file, above its sections: {head}");
     for hint in [
         "# ca_file = \"/etc/hintd/ca.pem\"  ",
         "# user = \"hdfs\"  ",

@@ -7,7 +7,7 @@ mod story;
 mod summary;
 
 use super::failure::Failure;
-use super::output::Output;
+use super::output::{self, Output};
 use super::policy;
 use super::worth::Glance;
 use crate::emulate::hdfs::Namespace;
@@ -123,7 +123,9 @@ pub fn run(args: DemoArgs, output: Output) -> Result<(), Failure> {
     match finished.problems().first() {
         None => Ok(()),
         Some(first) => {
-            Err(Failure::work(format!("{} promises were broken; the first: {first}", finished.problems().len())))
+            let broken = finished.problems().len() as u64;
+            let were = if broken == 1 { "was" } else { "were" };
+            Err(Failure::work(format!("{} {were} broken; the first: {first}", output::count(broken, "promise"))))
         }
     }
 }

@@ -475,7 +475,7 @@ pub(super) fn hosts_line(hosts: &[(String, u32)], width: usize) -> String {
     for (at, (host, count)) in hosts.iter().enumerate() {
         let item = if *count == 1 { host.clone() } else { format!("{host} x{count}") };
         let rest = hosts.len() - at;
-        let more = format!(" and {rest} more hosts");
+        let more = format!(" and {}", output::count(rest as u64, "more host"));
         let gap = usize::from(at > 0);
         if line.len() + gap + item.len() + if rest > 1 { more.len() } else { 0 } > width {
             line.push_str(&more);

@@ -72,7 +72,7 @@ fn rtt(us: u64) -> String {
 }
 
 fn age(ms: u64) -> String {
-    format!("{} ago", output::seconds(ms as f64 / 1e3))
+    format!("{} ago", output::age(ms))
 }
 
 fn racks_text(answer: &v1::LatencyResponse, list: bool) -> String {
@@ -96,10 +96,7 @@ fn racks_text(answer: &v1::LatencyResponse, list: bool) -> String {
             racks.iter().map(|row| ((row.a.as_str(), row.b.as_str()), row)).collect();
         let cell = |a: &str, b: &str| {
             let row = known.get(&if a <= b { (a, b) } else { (b, a) });
-            row.map_or_else(
-                || "-".to_owned(),
-                |row| format!("{} ({})", rtt(row.rtt_us), output::seconds(row.age_ms as f64 / 1e3)),
-            )
+            row.map_or_else(|| "-".to_owned(), |row| format!("{} ({})", rtt(row.rtt_us), output::age(row.age_ms)))
         };
         let lines = names.iter().map(|a| {
             let cells = names.iter().map(|b| cell(a, b));

@@ -21,7 +21,7 @@ pub(super) fn text(answer: &v1::LatencyResponse) -> String {
     let rows = slow_peers.iter().take(SHOWN).map(|row| {
         let ms = |ms: Option<f64>| ms.map_or_else(|| "-".to_owned(), |ms| format!("{} ms", output::digits(ms)));
         let others = row.slowdown_of_host.map_or_else(|| "-".to_owned(), times);
-        let since = output::seconds(row.age_ms as f64 / 1e3);
+        let since = output::age(row.age_ms);
         [
             row.slow.clone(),
             row.reporter.clone(),

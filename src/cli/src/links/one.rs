@@ -70,7 +70,11 @@ pub(super) fn link_text(link: &v1::LinkView) -> String {
             ),
             false => String::new(),
         };
-        format!("{from} to {to}: {} ({share} %), {pairs} task pairs{wrong}", marked_load(source, rate))
+        format!(
+            "{from} to {to}: {} ({share} %), {}{wrong}",
+            marked_load(source, rate),
+            output::count(pairs, "task pair")
+        )
     };
     let [down, back] = [link.a_to_b_modelled_bits_per_s, link.b_to_a_modelled_bits_per_s];
     let mut rows = vec![
@@ -164,7 +168,7 @@ fn carried_in_words(carried: &v1::CarriedRoutes) -> String {
 }
 
 fn routes(number: u64) -> String {
-    format!("{number} route{}", if number == 1 { "" } else { "s" })
+    output::count(number, "route")
 }
 
 fn paths_now(of: &v1::CarriedApplication) -> String {

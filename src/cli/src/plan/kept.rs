@@ -226,7 +226,7 @@ pub(super) fn list(daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
                 plan.origin.clone(),
                 plan.jobs.to_string(),
                 plan.racks.to_string(),
-                output::seconds(plan.age_ms as f64 / 1e3),
+                output::age(plan.age_ms),
                 horizon(plan),
                 left(plan),
             ]
@@ -250,7 +250,7 @@ fn horizon(plan: &v1::PlanView) -> String {
 
 /// What is left of the horizon, by the daemon's clock.
 fn left(plan: &v1::PlanView) -> String {
-    if plan.expired { "expired".to_owned() } else { output::seconds(plan.left_ms as f64 / 1e3) }
+    if plan.expired { "expired".to_owned() } else { output::age(plan.left_ms) }
 }
 
 /// The plan in force in a line, for `hintctl status`.
@@ -278,10 +278,7 @@ fn tell(plan: &v1::PlanView, output: Output) -> Result<(), Failure> {
     output.sorted_answer(plan, |plan| {
         let mut lines = vec![output::pairs(&[
             ("plan", format!("{}, {}", plan.name, state(plan))),
-            (
-                "made by",
-                format!("{} ({}), {} ago", plan.policy, plan.objective, output::seconds(plan.age_ms as f64 / 1e3)),
-            ),
+            ("made by", format!("{} ({}), {} ago", plan.policy, plan.objective, output::age(plan.age_ms))),
             ("jobs", format!("{}, {} heavy, on {} racks", plan.jobs, plan.heavy, plan.racks)),
             ("horizon", format!("{}, left: {}", horizon(plan), left(plan))),
             ("makespan", output::seconds(plan.makespan_s)),

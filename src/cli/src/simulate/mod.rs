@@ -65,7 +65,8 @@ pub struct SimulateArgs {
     /// Policies to compare, the first being what the others are measured against
     #[arg(long, value_name = "A,B,...", required = true, value_delimiter = ',')]
     policy: Vec<String>,
-    /// Who allocates containers: the policy itself, or a capacity scheduler that gets its hints
+    /// Who allocates containers: the policy itself, as papers compare schedulers, or YARN's scheduler, which it advises; `deployed` is
+    /// what a cluster gets
     #[arg(long, value_enum, default_value_t = AuthorityArg::Policy)]
     authority: AuthorityArg,
     /// A parameter of a policy, as in its [policies.NAME] of the configuration; repeatable
@@ -220,11 +221,11 @@ pub struct SettingArgs {
 /// Who allocates containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AuthorityArg {
-    /// The policy is the scheduler
+    /// The policy is the scheduler and allocates all containers itself: compares policies
     Policy,
-    /// A capacity scheduler is, and the policy's hints stand in the asks
+    /// YARN's capacity scheduler is, and all of the policy's hints stand in the asks, whatever they gain
     Hints,
-    /// The same scheduler, with stock applications, the ResourceManager's processor and the daemon's engine, guard and
+    /// hintd as a cluster would run it: the same scheduler, with stock applications, the ResourceManager's processor and the daemon's engine, guard and
     /// all; for `capacity` and policies that place
     Deployed,
     /// `policy` and `hints`, one run each

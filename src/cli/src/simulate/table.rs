@@ -3,7 +3,7 @@
 use super::super::output::{bytes, digits, pairs, table};
 use super::hold::describe as describe_hold;
 use super::inputs::Cluster;
-use super::matrix::{Plan, Runs};
+use super::matrix::{Case, Plan, Runs};
 use hintd_engine::plans::input_homes::{PATIENCE_MAX, PATIENCE_MIN};
 use hintd_model::units::Micros;
 use hintd_policy::baselines::capacity;
@@ -81,11 +81,15 @@ pub(super) fn text(plan: &Plan<'_>, cluster: &Cluster, runs: &Runs) -> String {
     }
     parts.push(more(&rows));
     parts.extend(circuits(&rows));
-    let placing = plan.cases.iter().filter(|case| case.authority != Authority::Deployed);
-    let placing = placing
-        .map(|case| &plan.policies[case.policy])
-        .filter(|policy| policy.is_asked() && policy.name != capacity::NAME);
-    parts.extend(not_as_deployed(&placing.map(|policy| policy.name).collect::<BTreeSet<_>>()));
+    let places = |case: &&Case| {
+        let policy = &plan.policies[case.policy];
+        policy.is_asked() && policy.name != capacity::NAME
+    };
+    let placing = |meant: Authority| {
+        let cases = plan.cases.iter().filter(|case| case.authority == meant).filter(places);
+        cases.map(|case| plan.policies[case.policy].name).collect()
+    };
+    parts.extend(not_as_deployed(&placing(Authority::Policy), &placing(Authority::Hints)));
     parts.join("\n\n")
 }
 
@@ -130,25 +134,38 @@ fn assumptions(plan: &Plan<'_>, cluster: &Cluster) -> String {
 fn authorities(plan: &Plan<'_>) -> Vec<String> {
     let run: BTreeSet<Authority> = plan.cases.iter().map(|case| case.authority).collect();
     let who = |authority: &Authority| match authority {
-        Authority::Policy => "each policy is the scheduler itself, as in its paper",
-        Authority::Hints => "YARN's capacity scheduler, and asks that carry a policy's hints whatever they are worth",
+        Authority::Policy => "each policy is the scheduler and allocates containers itself, as papers compare them",
+        Authority::Hints => {
+            "YARN's capacity scheduler allocates, and every ask carries the policy's hints, whatever they gain"
+        }
         Authority::Deployed => {
-            "YARN's capacity scheduler, stock applications, the ResourceManager's processor and hintd's engine"
+            "YARN's capacity scheduler allocates; stock applications, the ResourceManager's processor and hintd's engine, as in a cluster"
         }
     };
     run.iter().map(|authority| format!("{}: {}", authority.as_str(), who(authority))).collect()
 }
 
-/// What figures of policies that place for hintd are not, where they were run otherwise.
-fn not_as_deployed(placing: &BTreeSet<&str>) -> Option<String> {
-    let names = placing.iter().copied().collect::<Vec<_>>().join(", ");
-    (!placing.is_empty()).then(|| {
+/// What was simulated of policies that place for hintd, where that is not hintd as a cluster would run it, and how to get that.
+fn not_as_deployed(scheduling: &BTreeSet<&str>, hinting: &BTreeSet<&str>) -> Option<String> {
+    let named = |names: &BTreeSet<&str>| names.iter().copied().collect::<Vec<_>>().join(", ");
+    let scheduling = (!scheduling.is_empty()).then(|| {
         format!(
-            "These are no figures of hintd as it is deployed ({names}): nothing keeps hints back that gain nothing, and no map waits \
-             for a host of its blocks, so that hints may do worse here than no hints. --authority deployed shows what a cluster \
-             with stock applications gets."
+            "{}: simulated as a scheduler that allocates all containers itself (--authority policy, the default), which compares \
+             policies. hintd allocates nothing, it advises YARN.",
+            named(scheduling)
         )
-    })
+    });
+    let hinting = (!hinting.is_empty()).then(|| {
+        format!(
+            "{}: simulated with all of its hints in the asks (--authority hints). hintd keeps back hints that gain nothing, and maps \
+             wait for hosts of their blocks.",
+            named(hinting)
+        )
+    });
+    let said: Vec<String> = scheduling.into_iter().chain(hinting).collect();
+    let deployed =
+        "For what a cluster gets from hintd add --authority deployed; hintctl worth compares that with YARN alone.";
+    (!said.is_empty()).then(|| format!("{}\n{deployed}", said.join("\n")))
 }
 
 fn settings(settings: &SimSettings) -> String {
@@ -367,6 +384,24 @@ mod tests {
         {
             assert!(said[line].contains(part), "{part}: {said:?}");
         }
+    }
+
+    #[test]
+    fn who_reads_figures_is_told_what_was_simulated_and_how_to_get_what_a_cluster_would() {
+        let names = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+        assert_eq!(not_as_deployed(&names(&[]), &names(&[])), None, "as deployed, or of no policy of hintd's");
+        let said = not_as_deployed(&names(&["joint", "nas"]), &names(&[])).unwrap();
+        assert!(
+            said.starts_with("joint, nas: simulated as a scheduler that allocates all containers itself"),
+            "{said}"
+        );
+        assert!(
+            said.lines().last().unwrap().contains("add --authority deployed") && !said.contains("in the asks"),
+            "{said}"
+        );
+        let both = not_as_deployed(&names(&["joint"]), &names(&["joint"])).unwrap();
+        assert_eq!(both.lines().count(), 3, "{both}");
+        assert!(both.contains("\njoint: simulated with all of its hints in the asks (--authority hints)"), "{both}");
     }
 
     #[test]

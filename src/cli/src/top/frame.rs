@@ -4,7 +4,7 @@ use super::super::links::{
     Called, Sends, above_measured, busier, busier_load, busiest, is_measured, largest, measured_now, no_users, part,
     share, unknown, unknown_part, user_text, whose,
 };
-use super::super::standing;
+use super::super::readiness;
 use super::Sort;
 use hintd_client::view;
 use hintd_client::wire::v1;
@@ -166,7 +166,7 @@ impl Frame {
             ready: status.ready,
             not_ready_reason: status.not_ready_reason.clone(),
             degraded: status.degraded.clone(),
-            standing: standing::counted(status),
+            standing: readiness::counted(status),
             uptime_ms: status.uptime_ms,
             interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
             nodes: status.nodes,

@@ -30,6 +30,8 @@ use tonic::Status;
 
 /// How long one look may take: what takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Rows of each table of one frame, unless told otherwise.
+const ROWS: usize = 10;
 /// Users named of each link, by which an application's busiest link is found.
 const USERS: u32 = 8;
 
@@ -52,9 +54,9 @@ pub struct TopArgs {
     /// Seconds between two looks, 0.1 to 3600
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = screen::seconds)]
     every: f64,
-    /// Rows of each table at most; live, the others are scrolled to
-    #[arg(long, default_value_t = 10)]
-    rows: usize,
+    /// Rows of each table at most; live, the others are scrolled to [default: 10 of one frame; live, as many as have room]
+    #[arg(long)]
+    rows: Option<usize>,
     /// What comes first
     #[arg(long, value_enum, default_value_t = Sort::Load)]
     sort: Sort,
@@ -103,7 +105,7 @@ pub fn run(args: &TopArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Fa
         match once {
             true => {
                 tokio::time::sleep(Duration::from_secs_f64(args.every)).await;
-                let frame = Frame::of(&first, &look(&admin, &socket).await?, args.sort, args.rows);
+                let frame = Frame::of(&first, &look(&admin, &socket).await?, args.sort, args.rows.unwrap_or(ROWS));
                 output.result(&frame, || text::lines(&frame, width::in_force()).join("\n"))
             }
             false => {
@@ -165,7 +167,11 @@ impl Live for Shown<'_> {
     fn lines(&mut self, room: (usize, usize)) -> Vec<String> {
         let before = self.before.as_ref().unwrap_or(&self.now);
         // All rows: which are shown is the tables' own matter, which lay out no others.
-        self.panes.lines(&Frame::of(before, &self.now, self.sort, usize::MAX), room, self.args.rows)
+        self.panes.lines(
+            &Frame::of(before, &self.now, self.sort, usize::MAX),
+            room,
+            self.args.rows.unwrap_or(usize::MAX),
+        )
     }
 
     async fn look(&mut self) -> Result<(), Failure> {

@@ -70,8 +70,8 @@ pub(super) fn lines(frame: &Frame, width: usize) -> Vec<String> {
 pub(super) fn head(frame: &Frame, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = standing(frame).iter().flat_map(|line| output::wrapped(line, width)).collect();
     if frame.links_down > 0 {
-        let s = if frame.links_down == 1 { "" } else { "s" };
-        let down = format!("{} link{s} DOWN{}", frame.links_down, named_down(&frame.down, frame.links_down));
+        let links = output::count(frame.links_down.into(), "link");
+        let down = format!("{links} DOWN{}", named_down(&frame.down, frame.links_down));
         lines.extend(output::wrapped(&down, width));
     }
     lines
@@ -153,9 +153,10 @@ fn first_that_fits(width: usize, tables: &[&dyn Fn() -> String]) -> String {
 fn standing(frame: &Frame) -> [String; 4] {
     let Frame { version, nodes, nodes_usable, racks, rates, .. } = frame;
     [
-        format!("hintd {version}, {}, up {}", frame.standing, output::seconds(frame.uptime_ms as f64 / 1e3)),
+        format!("hintd {version}, {}, up {}", frame.standing, output::age(frame.uptime_ms)),
         format!(
-            "nodes {nodes_usable} of {nodes} usable in {racks} racks; memory {}; CPU {} %",
+            "nodes {nodes_usable} of {nodes} usable in {}; memory {}; CPU {} %",
+            output::count(u64::from(*racks), "rack"),
             output::bytes(frame.resident_bytes as f64),
             digits(frame.cpu_cores * 100.0)
         ),
@@ -167,8 +168,10 @@ fn standing(frame: &Frame) -> [String; 4] {
             digits(rates.withheld),
         ),
         format!(
-            "{} tasks wait; {} leases; {} decisions watched",
-            frame.waiting_tasks, frame.leases, frame.decisions_watched
+            "{} waiting; {}; {} watched",
+            output::count(frame.waiting_tasks, "task"),
+            output::count(frame.leases, "lease"),
+            output::count(frame.decisions_watched, "decision")
         ),
     ]
 }

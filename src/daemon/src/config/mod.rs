@@ -99,14 +99,24 @@ impl Config {
         let name = path.display().to_string();
         let text = regular_file::read_text(path, CONFIG_BYTES);
         let text = text.map_err(|source| ConfigError::Read { path: name.clone(), source })?;
-        let mut config = Self::from_text(&text, &name)?;
-        if let Some(network) = &config.network {
-            let (source, mark) = network.load(&name).map_err(Problems)?;
-            config.options.settings.network = Some(source);
-            // Another content of the file is another value of its key.
-            config.keys.push(("network.file".to_owned(), mark));
+        let (read, network) = parse::config(&text, &name);
+        let network = network.map(|network| network.load(&name)).transpose();
+        match (read, network) {
+            (Ok(config), Ok(None)) => Ok(config),
+            (Ok(mut config), Ok(Some((source, mark)))) => {
+                config.options.settings.network = Some(source);
+                // Another content of the file is another value of its key.
+                config.keys.push(("network.file".to_owned(), mark));
+                Ok(config)
+            }
+            (read, network) => {
+                let mut all = read.err().map(|problems| problems.0).unwrap_or_default();
+                all.extend(network.err().unwrap_or_default());
+                // By line, and those of another file after its own.
+                all.sort_by_key(|problem| (problem.file != name, problem.line));
+                Err(Problems(all).into())
+            }
         }
-        Ok(config)
     }
 
     /// The network file, where one is named.
@@ -120,7 +130,7 @@ impl Config {
     /// # Errors
     /// [`Problems`]: all of them.
     pub fn from_text(text: &str, file: &str) -> Result<Self, Problems> {
-        parse::config(text, file)
+        parse::config(text, file).0
     }
 
     /// Keys that the file sets, and keys that it could set in the sections it has.

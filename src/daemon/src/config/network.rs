@@ -15,22 +15,25 @@ pub(super) struct Named {
     line: usize,
 }
 
-/// Reads the section; `controller`: one is named as well.
+/// Reads the section; `controller`: one is named as well. `None`: no file is named, or none that could be read.
 pub(super) fn read(root: &mut Section<'_>, reader: &mut Reader<'_>, controller: bool) -> Option<Named> {
     let mut section = root.section(reader, "network");
     let path = section.get(reader, "file", String::new());
     let place = section.place("file");
+    let mut is_named = !path.is_empty();
     if !path.is_empty() && controller {
         let message = format!("\"{path}\" and sdn.ryu.url both say what the network is: leave one out");
         reader.problem(place, &section.key("file"), message);
+        is_named = false;
     }
     let ending = Path::new(&path).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
     if !path.is_empty() && !["toml", "json"].contains(&ending) {
         let message = format!("\"{path}\" ends neither in .toml nor in .json, which says how it is written");
         reader.problem(place, &section.key("file"), message);
+        is_named = false;
     }
     section.finish(reader);
-    (!path.is_empty()).then(|| Named { path, line: reader.line(place) })
+    is_named.then(|| Named { path, line: reader.line(place) })
 }
 
 impl Named {
@@ -95,6 +98,27 @@ mod tests {
         std::fs::write(&network, FILE.replace("10Gbit", "10GB")).unwrap();
         let wrong = load().err().unwrap();
         assert!(wrong.contains("network.toml:3: racks.\"*\".uplink: \"10GB\""), "{wrong}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_said_with_all_else_that_is_wrong() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, network) = (folder.path().join("hintd.toml"), folder.path().join("network.toml"));
+        let text = format!("[placer]\nqueue = 0\n[network]\nfile = {network:?}\n[plan]\nkept = 0\n");
+        std::fs::write(&config, &text).unwrap();
+        let problems = || Config::load(&config).err().unwrap().to_string();
+        let said = problems();
+        let keys: Vec<&str> = said.lines().filter_map(|line| line.split(": ").nth(1)).collect();
+        assert_eq!(keys, ["placer.queue", "network.file", "plan.kept"], "by their lines: {said}");
+        // And what is wrong in the file itself comes last.
+        std::fs::write(&network, FILE.replace("10Gbit", "10GB")).unwrap();
+        let said = problems();
+        assert!(said.contains("plan.kept") && said.lines().last().unwrap().contains("network.toml:3: racks"), "{said}");
+        // A file that can't be the one that is meant is not looked for.
+        std::fs::write(&config, text.replace("network.toml", "network.yaml")).unwrap();
+        assert_eq!(problems().matches("network.file").count(), 1, "{}", problems());
+        std::fs::write(&config, "this is no TOML").unwrap();
+        assert!(problems().contains("hintd.toml:1"), "{}", problems());
     }
 
     #[test]

@@ -25,8 +25,8 @@ use toml::de::{DeTable, DeValue};
 /// Spans beyond a year are typos.
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
-/// Reads a whole file.
-pub(super) fn config(text: &str, file: &str) -> Result<Config, Problems> {
+/// Reads a whole file. The network file that it names is to be read in any case: it may be wrong as well.
+pub(super) fn config(text: &str, file: &str) -> (Result<Config, Problems>, Option<network::Named>) {
     let mut reader = Reader::new(file, text);
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
@@ -38,11 +38,11 @@ pub(super) fn config(text: &str, file: &str) -> Result<Config, Problems> {
     }
     if !errors.is_empty() {
         // What follows a syntax error is guesswork; its problems would mislead.
-        return Err(Problems(reader.into_problems()));
+        return (Err(Problems(reader.into_problems())), None);
     }
     let config = read(table, file, &mut reader);
-    let problems = reader.into_problems();
-    if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
+    let (problems, network) = (reader.into_problems(), config.network.clone());
+    (if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }, network)
 }
 
 /// Reads every section; problems are left with the reader, and then what comes out is not to be used.

@@ -167,11 +167,22 @@ impl<'i> Section<'i> {
 
     /// Any key of a kind; the default where it is absent or wrong (and then a problem is noted).
     pub(super) fn get<T: Key>(&mut self, reader: &mut Reader<'_>, name: &'static str, default: T) -> T {
+        self.get_or(reader, name, default, |message, _| message)
+    }
+
+    /// The same; `wrong` has the last word on what is said of a value that can't be read.
+    fn get_or<T: Key>(
+        &mut self,
+        reader: &mut Reader<'_>,
+        name: &'static str,
+        default: T,
+        wrong: impl FnOnce(String, &DeValue<'_>) -> String,
+    ) -> T {
         let key = self.key(name);
         reader.asked.push(key.clone());
         let Some((at, value)) = self.take(name) else { return default };
         read::<T>(&value).unwrap_or_else(|message| {
-            reader.problem(at, &key, message);
+            reader.problem(at, &key, wrong(message, &value));
             default
         })
     }
@@ -185,13 +196,18 @@ impl<'i> Section<'i> {
         bounds: std::ops::RangeInclusive<T>,
     ) -> T {
         let at = self.table.get(name).map_or(self.at, |value| value.span().start);
-        let value = self.get(reader, name, default.clone());
+        let (low, high) = (bounds.start().show(), bounds.end().show());
+        let outside = |value: &str| format!("{value} is outside {low} to {high}");
+        // What its type can't hold is outside as well, and nobody asks for the type's own range.
+        let wrong = |message: String, value: &DeValue<'_>| match value.as_integer() {
+            Some(number) if T::IS_WHOLE => outside(number.as_str()),
+            _ => message,
+        };
+        let value = self.get_or(reader, name, default.clone(), wrong);
         if bounds.contains(&value) {
             return value;
         }
-        let (low, high) = bounds.into_inner();
-        let message = format!("{} is outside {} to {}", value.show(), low.show(), high.show());
-        reader.problem(at, &self.key(name), message);
+        reader.problem(at, &self.key(name), outside(&value.show()));
         default
     }
 
@@ -224,6 +240,9 @@ fn read<T: Key>(value: &DeValue<'_>) -> Result<T, String> {
 
 /// A value with bounds, printable for the message.
 pub(super) trait Bound {
+    /// Whether any whole number could be meant for it.
+    const IS_WHOLE: bool = false;
+
     fn show(&self) -> String;
 }
 
@@ -255,6 +274,8 @@ impl Key for u64 {
 }
 
 impl Bound for u64 {
+    const IS_WHOLE: bool = true;
+
     fn show(&self) -> String {
         self.to_string()
     }
@@ -274,6 +295,8 @@ impl Key for u32 {
 }
 
 impl Bound for u32 {
+    const IS_WHOLE: bool = true;
+
     fn show(&self) -> String {
         self.to_string()
     }
@@ -286,6 +309,8 @@ impl Key for usize {
 }
 
 impl Bound for usize {
+    const IS_WHOLE: bool = true;
+
     fn show(&self) -> String {
         self.to_string()
     }
@@ -375,6 +400,8 @@ pub(super) fn show_duration(span: Duration) -> String {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
     #[test]
     fn durations_need_a_unit_and_print_as_they_are_written() {
         for text in ["0s", "2ms", "30s", "10m", "24h", "1500ms"] {
@@ -384,6 +411,25 @@ mod tests {
             assert_eq!(duration(text), None, "{text}");
         }
     }
+
+    #[test]
+    fn a_number_is_outside_its_keys_bounds_whatever_its_type_can_hold() {
+        fn said<T: Key + PartialOrd + Bound>(value: &str, default: T, bounds: std::ops::RangeInclusive<T>) -> String {
+            let text = format!("key = {value}");
+            let (table, _) = DeTable::parse_recoverable(&text);
+            let mut reader = Reader::new("f", &text);
+            Section::root(table).bounded(&mut reader, "key", default, bounds);
+            reader.into_problems().into_iter().map(|problem| problem.message).collect()
+        }
+        for value in ["0", "-1", "5000000000", "99999999999999999999"] {
+            let all = [said(value, 7_u64, 1..=9), said(value, 7_u32, 1..=9), said(value, 7_usize, 1..=9)];
+            assert_eq!(all, [(); 3].map(|()| format!("{value} is outside 1 to 9")));
+        }
+        assert_eq!(said("8", 7_u64, 1..=9), "");
+        assert_eq!(said("1.5", 7_u64, 1..=9), "a whole number is wanted, and this is the number 1.5");
+        assert!(said("1", SECOND, SECOND..=SECOND).contains("needs a unit"));
+    }
+
     #[test]
     fn a_password_in_a_value_of_any_kind_is_left_out() {
         fn said<T: Key>(value: &str) -> String {

@@ -17,7 +17,9 @@ pub fn rate(bits_per_s: f64) -> String {
 /// Seconds, in the unit that reads best: `340 us`, `2.1 ms`, `1.5 s`.
 #[must_use]
 pub fn seconds(seconds: f64) -> String {
-    if seconds > 0.0 && seconds < 1e-6 {
+    if seconds == 0.0 {
+        "0 s".to_owned()
+    } else if seconds > 0.0 && seconds < 1e-6 {
         "<1 us".to_owned() // an estimate: no clock of this program tells less
     } else if seconds >= 1.0 {
         format!("{} s", digits(seconds))
@@ -28,10 +30,10 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-/// For how long something has been so, from milliseconds.
+/// For how long something has been so, from milliseconds: `1.2 s`; `<1 ms` of what has only just begun.
 #[must_use]
 pub fn age(ms: u64) -> String {
-    seconds(ms as f64 / 1e3)
+    if ms == 0 { "<1 ms".to_owned() } else { seconds(ms as f64 / 1e3) }
 }
 
 /// A time that was set, in the greatest unit of which it is two or more: `60 s`, `30 min`, `12 h`, `7 d`.
@@ -101,13 +103,14 @@ mod tests {
         assert_eq!([bytes(0.0), bytes(999.0), bytes(1234567.0)], ["0 B", "999 B", "1.23 MB"]);
         assert_eq!(bytes(999_999.0), "1 MB");
         assert_eq!(rate(1e10), "10 Gbit/s");
-        assert_eq!([seconds(0.0), seconds(0.0123), seconds(2.5)], ["0 us", "12.3 ms", "2.5 s"]);
+        assert_eq!([seconds(0.0), seconds(0.0123), seconds(2.5)], ["0 s", "12.3 ms", "2.5 s"]);
         assert_eq!(digits(100.0), "100");
         assert_eq!([digits(-0.0), digits(-1e-9), digits(-0.5)], ["0", "0", "-0.5"]);
         assert_eq!([percent(-0.003), percent(-0.006), percent(0.126)], ["0 %", "-1 %", "13 %"]);
         assert_eq!([bytes(0.477), bytes(1.0), rate(0.2)], ["<1 B", "1 B", "<1 bit/s"]);
         assert_eq!([bytes(45.7), bytes(999.4), rate(12.25)], ["46 B", "999 B", "12 bit/s"]);
         assert_eq!([seconds(6.33e-8), seconds(1e-6)], ["<1 us", "1 us"]);
+        assert_eq!([age(0), age(1), age(1_500)], ["<1 ms", "1 ms", "1.5 s"]);
         let times = [60_000, 90_000, 1_800_000, 43_200_000, 604_800_000].map(whole_time);
         assert_eq!(times, ["60 s", "90 s", "30 min", "12 h", "7 d"]);
     }

@@ -271,6 +271,15 @@ pub fn check_filter(filter: &str) -> Result<Targets, LogError> {
             let near = near.unwrap_or_default();
             return Err(wrong(format!("\"{directive}\": hintd has no module \"hintd::{own}\"{near}")));
         }
+        // The same without `hintd::`, and another of its crates: what decides logs nothing.
+        let root = module.split("::").next().unwrap_or_default();
+        if MODULES.contains(&root) {
+            return Err(wrong(format!("\"{directive}\": did you mean \"hintd::{module}\"?")));
+        }
+        if root != "hintd" && root.starts_with("hintd") {
+            let modules = MODULES.join(", ");
+            return Err(wrong(format!("\"{directive}\": only hintd's own modules log, as hintd::MODULE: {modules}")));
+        }
         let level = match level {
             "" => LevelFilter::TRACE,
             level => level.parse().map_err(|error| wrong(format!("\"{directive}\": {error}")))?,
@@ -493,6 +502,10 @@ mod tests {
         let said = check_filter("info,hintd::stroe=debug").unwrap_err().to_string();
         assert!(said.contains("no module \"hintd::stroe\"; did you mean \"hintd::store\"?"), "{said}");
         assert!(check_filter("hintd::store::group=debug,hintd=info,tonic=warn").is_ok());
+        let said = check_filter("info,store::group=debug").unwrap_err().to_string();
+        assert!(said.contains("did you mean \"hintd::store::group\"?"), "{said}");
+        let said = check_filter("hintd_engine=debug").unwrap_err().to_string();
+        assert!(said.contains("only hintd's own modules log, as hintd::MODULE: config, "), "{said}");
         // All that lib.rs declares are known.
         let declared = include_str!("../lib.rs").lines().filter_map(|line| line.strip_prefix("pub mod "));
         let declared: Vec<&str> = declared.map(|name| name.trim_end_matches(';')).collect();

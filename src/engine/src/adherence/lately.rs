@@ -1,7 +1,7 @@
 //! What was counted of the last hour, and how many containers of each decision came to their host: few bytes a decision, so that
 //! lists have it for longer than all of its outcome is kept.
 
-use super::tally::{GroupTally, Miss, Tally, TallyKey, Term};
+use super::tally::{GroupTally, Miss, Tally, TallyKey, Term, TermSums};
 use hintd_model::units::{DecisionId, Micros, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -16,6 +16,10 @@ const GROUPS_MAX: usize = 16;
 const OTHER_GROUPS: &str = "(other)";
 /// Settled decisions whose counts are kept: about 2 MB.
 const COUNTS_KEPT: usize = 20_000;
+
+/// Bytes below which a decision's share of saved ones says nothing: of less than one block of HDFS (128 MiB, as Hadoop ships it)
+/// where a single task came to decides it.
+const ENOUGH_BYTES: f64 = 134_217_728.0;
 
 /// Of a decision's hinted containers, those that came to their host.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +36,8 @@ pub struct Followed {
     pub settled: bool,
     /// The most frequent reason of those that are not on their host, once it is settled.
     pub why: Option<Miss>,
-    /// Share of the default placement's bytes that where they came saved: of those between racks, where it has none of those of
-    /// input from other hosts. Once it is settled, and only where all of them were seen.
+    /// Share of the default placement's bytes that where they came saved: of those between racks, where these are too few of those
+    /// of input from other hosts. Once it is settled, and only where all of them were seen.
     pub realised_gain: Option<f64>,
 }
 
@@ -51,7 +55,9 @@ impl Followed {
             why: why.max_by_key(|why| outcomes.missed(*why)),
             realised_gain: [Term::CrossRackBytes, Term::RemoteBytes]
                 .into_iter()
-                .find_map(|term| tally.term(term).realised_gain()),
+                .map(|term| tally.term(term))
+                .filter(|sums| sums.default >= ENOUGH_BYTES)
+                .find_map(TermSums::realised_gain),
         }
     }
 }

@@ -21,7 +21,7 @@ function Decided({ caption, rows, name, filter, application = true }) {
     ['Hinted', (row) => row.hinted, 'n', (row) => row.hinted],
     ['Followed', followed, 'n', (row) => row.followed && row.followed.on_host / Math.max(1, row.followed.hinted)],
     ['No room', (row) => row.without_room, 'n', (row) => row.without_room],
-    ['Expected gain', (row) => percent(row.expected_gain), 'n', (row) => row.expected_gain],
+    ['Expected gain (time, or its policy’s cost)', (row) => percent(row.expected_gain), 'n', (row) => row.expected_gain],
   ].filter(Boolean)} />`;
 }
 
@@ -103,7 +103,7 @@ function Found({ found }) {
   }
   const withheld = found.withheld;
   return html`<${Facts} rows=${[...asked,
-    ['Mode', found.mode], ['Expected gain', percent(found.expected_gain)], ['Search', `${words(found.ended)}, ${found.steps} steps, ${number(found.elapsed_ms)} ms`],
+    ['Mode', found.mode], ['Expected gain', expected(found)], ['Search', `${words(found.ended)}, ${found.steps} steps, ${number(found.elapsed_ms)} ms`],
     found.without_room > 0 && ['Without room', String(found.without_room), 'warn'],
     found.degraded.length > 0 && ['Did without', found.degraded.map(words).join(', '), 'warn'],
   ]} />
@@ -123,6 +123,13 @@ function Found({ found }) {
     <${Table} caption="How old its sources were" by=${(row) => row.source} rows=${found.ages} columns=${[
     ['Source', (row) => words(row.source)], ['Heard before', (row) => span(row.age_ms), 'n'], ['Fresh', (row) => (row.age_ms == null ? 'never received' : row.stale ? 'too old' : 'fresh')],
   ]} />`;
+}
+
+/** What was expected, and of which quantity: bytes are what is realised. */
+function expected(found) {
+  if (found.expected_gain == null) return percent(found.expected_gain);
+  const isTime = found.cost?.['part.busiest_link_s'] != null;
+  return `${percent(found.expected_gain)} ${isTime ? 'of the time until its busiest link is done' : `of what ${found.policy} places by`}`;
 }
 
 /** `l1 (edge-1 to core-1)`; a rack's uplinks count as one. */

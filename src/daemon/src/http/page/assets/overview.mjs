@@ -80,9 +80,9 @@ export function Worth({ status }) {
     ['Elsewhere', (row) => row.elsewhere, 'n'],
     ['Never', (row) => row.never, 'n'],
     ['Saved of', (row) => (saved(row) ? term(saved(row)) : '–')],
-    ['Expected gain', (row) => percent(gain(row, 'expected_gain')), 'n'],
-    ['Realised gain', (row) => percent(gain(row, 'realised_gain')), 'n'],
-    ['Gain if followed', (row) => percent(gain(row, 'had_followed')), 'n'],
+    ['Bytes saved, expected', (row) => percent(gain(row, 'expected_gain')), 'n'],
+    ['Bytes saved, realised', (row) => percent(gain(row, 'realised_gain')), 'n'],
+    ['Bytes saved, if followed', (row) => percent(gain(row, 'had_followed')), 'n'],
   ]} />
     <${Table} caption="Completion times of hinted applications ÷ held-out ones" empty="no queue holds applications out (worth.holdout)."
       by=${(row) => row.name} rows=${status.holdout} columns=${[
