@@ -97,6 +97,7 @@ fn request(number: usize, count: u32) -> HintRequest {
         when_full: WhenFull::Advise,
         am_host: None,
         asks: Vec::new(),
+        survivors: Vec::new(),
     }
 }
 

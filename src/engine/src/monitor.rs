@@ -2,9 +2,10 @@
 
 use super::decision::RememberedRequest;
 use super::settings::EngineSettings;
-use hintd_model::cluster::{Gang, GroupEdge, HintRequest, Model, NodeState, WhenFull};
+use hintd_model::cluster::{Gang, GroupEdge, HintRequest, Model, NodeState, SurvivorEdge, Way, WhenFull};
 use hintd_model::units::{Bytes, GroupIdx, HostName, NodeIdx, RequestId, Timestamp};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What stands between a request's id and what was placed anew of it.
 const REPLACE: &str = "/replace/";
@@ -72,8 +73,15 @@ pub(crate) fn replacement_request(
     });
     let edges = request.edges.iter().filter_map(|edge| {
         let (&from, &to) = (position.get(&edge.from.at())?, position.get(&edge.to.at())?);
-        Some(GroupEdge { from, to, bytes: share_of(edge, request, hit), ..*edge })
+        Some(GroupEdge { from, to, bytes: Parts::of(edge, request, hit).between, ..*edge })
     });
+    let edges = edges.collect();
+    let kept = request.survivors.iter().filter_map(|edge| {
+        let group = *position.get(&edge.group.at())?;
+        let bytes = part(edge.bytes, hit[&edge.group.at()], request.groups[edge.group.at()].count);
+        Some(SurvivorEdge { group, bytes, ..edge.clone() })
+    });
+    let survivors = kept.chain(request.edges.iter().flat_map(|edge| to_survivors(edge, request, hit, &position)));
     let mut constraints = request.constraints.clone();
     if !constraints.avoid_hosts.contains(host) {
         constraints.avoid_hosts.push(host.clone());
@@ -81,7 +89,8 @@ pub(crate) fn replacement_request(
     HintRequest {
         id: id.expect("there are more numbers than answers"),
         groups: groups.collect(),
-        edges: edges.collect(),
+        edges,
+        survivors: survivors.collect(),
         constraints,
         gang: Gang::UpTo,
         when_full: WhenFull::Advise, // there is nobody to fail to
@@ -91,11 +100,56 @@ pub(crate) fn replacement_request(
     }
 }
 
-/// The sender's share of an edge's bytes that the hit containers stand for.
-fn share_of(edge: &GroupEdge, request: &HintRequest, hit: &BTreeMap<usize, u32>) -> Bytes {
-    let all = u128::from(request.groups[edge.from.at()].count.max(1));
-    let part = u128::from(hit[&edge.from.at()]).min(all);
-    Bytes(u64::try_from(u128::from(edge.bytes.0) * part / all).expect("a part is not more than the whole"))
+/// How an edge's bytes divide where some containers of its groups are placed anew and the others stay: each pair of a sender
+/// and a receiver has as much.
+struct Parts {
+    /// Among those that are placed anew.
+    between: Bytes,
+    /// To those, from those that stay.
+    into: Bytes,
+    /// From those, to those that stay.
+    out: Bytes,
+}
+
+impl Parts {
+    fn of(edge: &GroupEdge, request: &HintRequest, hit: &BTreeMap<usize, u32>) -> Self {
+        let [from, to] = [edge.from.at(), edge.to.at()].map(|at| {
+            let all = request.groups[at].count;
+            (hit.get(&at).copied().unwrap_or(0).min(all), all)
+        });
+        let sent = part(edge.bytes, from.0, from.1);
+        let between = part(sent, to.0, to.1);
+        let got = part(edge.bytes, to.0, to.1);
+        Self { between, into: Bytes(got.0.saturating_sub(between.0)), out: Bytes(sent.0 - between.0) }
+    }
+}
+
+/// Traffic of groups that are placed anew with containers of the same request that stay.
+fn to_survivors(
+    edge: &GroupEdge,
+    request: &HintRequest,
+    hit: &BTreeMap<usize, u32>,
+    position: &BTreeMap<usize, GroupIdx>,
+) -> impl Iterator<Item = SurvivorEdge> {
+    let parts = Parts::of(edge, request, hit);
+    let one = |at: usize, other: usize, way, bytes| {
+        let group = *position.get(&at)?;
+        let with = Arc::clone(&request.groups[other].name);
+        (bytes > Bytes::ZERO).then_some(SurvivorEdge { group, with, way, bytes })
+    };
+    let (from, to) = (edge.from.at(), edge.to.at());
+    let both = if from == to {
+        [one(to, from, Way::Both, parts.into), None]
+    } else {
+        [one(to, from, Way::In, parts.into), one(from, to, Way::Out, parts.out)]
+    };
+    both.into_iter().flatten()
+}
+
+/// `some` of `all` containers' part.
+fn part(bytes: Bytes, some: u32, all: u32) -> Bytes {
+    let part = u128::from(bytes.0) * u128::from(some.min(all)) / u128::from(all.max(1));
+    Bytes(u64::try_from(part).expect("a part is not more than the whole"))
 }
 
 #[cfg(test)]
@@ -103,7 +157,6 @@ mod tests {
     use super::*;
     use crate::testing::request;
     use hintd_model::cluster::EdgePattern;
-    use std::sync::Arc;
 
     #[test]
     fn only_what_was_hit_is_placed_anew_and_not_there() {
@@ -125,10 +178,22 @@ mod tests {
             again.groups.iter().map(|group| (&*group.name, group.count)).collect::<Vec<_>>(),
             [("map", 2), ("reduce", 1)]
         );
-        assert_eq!(again.edges, [GroupEdge { bytes: Bytes(200), ..edge(0, 1) }]);
         assert_eq!(
-            (again.gang, again.am_host, &again.constraints.avoid_hosts[..]),
-            (Gang::UpTo, None, &["h1".into()][..])
+            again.edges,
+            [GroupEdge { bytes: Bytes(50), ..edge(0, 1) }],
+            "of 32 pairs two are placed anew whole"
+        );
+        let survivor = |group, with: &str, way, bytes| SurvivorEdge {
+            group: GroupIdx(group),
+            with: with.into(),
+            way,
+            bytes: Bytes(bytes),
+        };
+        let of_maps = [survivor(1, "map", Way::In, 150), survivor(0, "reduce", Way::Out, 150)];
+        assert_eq!(again.survivors, [&of_maps[..], &[survivor(1, "side", Way::In, 200)]].concat());
+        assert_eq!(
+            (again.gang, &again.am_host, &again.constraints.avoid_hosts[..]),
+            (Gang::UpTo, &None, &["h1".into()][..])
         );
         let twice = replacement_request(
             &Arc::new(request("job/replace/h1/1", &[("map", 1)])),
@@ -137,5 +202,20 @@ mod tests {
             |_| false,
         );
         assert_eq!(twice.id, "job/replace/h2/1".into(), "ids do not grow");
+        let half = replacement_request(&Arc::new(again), &BTreeMap::from([(0, 1)]), &"h2".into(), |_| false);
+        assert_eq!(half.edges, [], "of the reduces of this request none is lost");
+        let kept = [survivor(0, "reduce", Way::Out, 75), survivor(0, "reduce", Way::Out, 25)];
+        assert_eq!(half.survivors, kept, "what was lost twice keeps its share");
+    }
+
+    #[test]
+    fn workers_that_exchange_are_placed_by_those_that_stay() {
+        let mut original = request("job", &[("worker", 4)]);
+        let (from, to, pattern) = (GroupIdx(0), GroupIdx(0), EdgePattern::AllToAll);
+        original.edges = vec![GroupEdge { from, to, pattern, bytes: Bytes(1600) }];
+        let again = replacement_request(&Arc::new(original), &BTreeMap::from([(0, 1)]), &"h1".into(), |_| false);
+        assert_eq!(again.edges[0].bytes, Bytes(100));
+        let both = SurvivorEdge { group: GroupIdx(0), with: "worker".into(), way: Way::Both, bytes: Bytes(300) };
+        assert_eq!(again.survivors, [both]);
     }
 }

@@ -48,6 +48,7 @@ pub(crate) fn request(id: &str, groups: &[(&str, u32)]) -> HintRequest {
         when_full: WhenFull::Advise,
         am_host: None,
         asks: Vec::new(),
+        survivors: Vec::new(),
     }
 }
 

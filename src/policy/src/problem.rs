@@ -3,7 +3,7 @@
 use crate::IndexedFlows;
 use crate::load::load_ppm;
 use crate::terms::rack_rates::RackRates;
-use hintd_model::cluster::{EdgePattern, Gang, Overlay, Resource, Snapshot};
+use hintd_model::cluster::{EdgePattern, Gang, Overlay, Resource, Snapshot, Way};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx, RackIdx, SchedulerKey};
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
@@ -171,16 +171,17 @@ pub struct EdgeProblem {
     pub bytes: Bytes,
 }
 
-/// An all-to-all edge whose senders are there already: each container of the group gets an equal part of what each node
-/// sends.
+/// An all-to-all edge of a group with containers that are there already: each container of the group gets an equal part of
+/// what each node sends, or sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrivedSenders {
-    /// Receiver.
+    /// The group.
     pub to: GroupIdx,
-    /// What each node sends to all containers of the problem's group together, ascending by node.
+    /// What each node sends to all containers of the problem's group together, or gets of them, ascending by node.
     pub from: Vec<(NodeIdx, Bytes)>,
-    /// The group sends as much to each node: containers of one kind, of which some run already.
-    pub mutual: bool,
+    /// Which way. Both: containers of one kind, of which some run already. Out: receivers that stay where they are while
+    /// senders are placed anew.
+    pub way: Way,
 }
 
 /// Receivers that were asked for before others of their group, and what senders that are there already send to them: each

@@ -164,6 +164,7 @@ pub(crate) fn shuffle(application: u32, talks: bool) -> HintRequest {
         when_full: WhenFull::Advise,
         am_host: None,
         asks: Vec::new(),
+        survivors: Vec::new(),
     }
 }
 

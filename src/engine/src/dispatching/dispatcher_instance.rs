@@ -550,6 +550,7 @@ fn late_request(group: &Group, now: Timestamp) -> HintRequest {
         id: format!("{}{LATE}{}/{}", request.id, group.told.group, now.as_millis()).as_str().into(),
         groups: vec![TaskGroup { count: group.waiting, input_paths: paths(&asked.input_paths), ..asked.clone() }],
         edges: Vec::new(),
+        survivors: Vec::new(),
         input_paths: paths(&request.input_paths),
         recurring_key: None, // what it ran like before is not to be looked up for a part of it
         ..request.without_asks()

@@ -73,7 +73,7 @@ pub(crate) fn compile<'a>(
     for edge in edges.iter_mut().filter(|edge| edge.from == edge.to) {
         edge.bytes = sources.among[edge.from.at()].unwrap_or(edge.bytes);
     }
-    let senders_known = edges.is_empty() && sources.containers > 0;
+    let senders_known = edges.is_empty() && request.survivors.is_empty() && sources.containers > 0;
     notes.extend(senders_known.then_some(if sources.assumed { EDGES_ASSUMED } else { EDGES_FROM_HISTORY }));
     let learnt = sources.learnt(request, history, edges.len());
     degraded.no_edges = edges.is_empty() && sources.containers == 0;
@@ -315,7 +315,7 @@ pub(crate) fn edges(
     history: Option<&crate::history::JobHistory>,
     notes: &mut Vec<&'static str>,
 ) -> Result<Vec<EdgeProblem>, Refusal> {
-    if !request.edges.is_empty() {
+    if !request.edges.is_empty() || !request.survivors.is_empty() {
         let edges = request.edges.iter();
         return Ok(edges.map(|e| EdgeProblem { from: e.from, to: e.to, pattern: e.pattern, bytes: e.bytes }).collect());
     }

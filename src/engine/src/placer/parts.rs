@@ -28,10 +28,7 @@ impl Whole {
 
     /// As the request says, and as is known of what the attempt was given: containers that `came`, and leases that it holds.
     pub(super) fn of(group: &TaskGroup, came: BTreeMap<NodeIdx, u32>, held: &[HeldContainers]) -> Self {
-        let mut earlier = came;
-        for held in held.iter().filter(|held| held.group == group.name && held.awaited > 0) {
-            *earlier.entry(held.node).or_default() += held.awaited;
-        }
+        let earlier = with_leased(came, &group.name, held);
         let placed = earlier.values().fold(0_u32, |sum, &count| sum.saturating_add(count));
         Self { earlier, open: group.whole.saturating_sub(placed).max(group.count) }
     }
@@ -52,6 +49,18 @@ impl Whole {
         let earlier = u64::try_from(earlier).unwrap_or(u64::MAX);
         [Bytes(earlier), Bytes(known - earlier)]
     }
+}
+
+/// Where containers of a group came, and where room is leased to those that will come.
+pub(super) fn with_leased(
+    mut came: BTreeMap<NodeIdx, u32>,
+    group: &str,
+    held: &[HeldContainers],
+) -> BTreeMap<NodeIdx, u32> {
+    for held in held.iter().filter(|held| *held.group == *group && held.awaited > 0) {
+        *came.entry(held.node).or_default() += held.awaited;
+    }
+    came
 }
 
 /// Whether a group is asked for in parts.

@@ -12,11 +12,11 @@
 //! Receivers may be asked for in parts, as where they are held until it is their turn. Those that were asked for before get
 //! their part where they are, those that are asked for now and later share the rest: see `parts`.
 
-use super::parts::Whole;
+use super::parts::{Whole, with_leased};
 use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::history::{EdgeHistory, JobHistory};
-use hintd_model::cluster::{HintRequest, NodeState, TaskGroup};
+use hintd_model::cluster::{HintRequest, NodeState, TaskGroup, Way};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
 use hintd_policy::problem::{ArrivedSenders, EarlierReceivers, KnownJob, is_reduce};
 use std::collections::BTreeMap;
@@ -61,7 +61,8 @@ impl Sources {
         let groups = request.groups.len();
         let mut sources = Self { receives: vec![false; groups], among: vec![None; groups], ..Self::default() };
         sources.scattered = history.map(|job| scattered(generation, request, job)).unwrap_or_default();
-        if !request.edges.is_empty() {
+        sources.join_survivors(generation, request);
+        if !request.edges.is_empty() || !request.survivors.is_empty() {
             return sources;
         }
         let asked = |name: &str| request.groups.iter().any(|group| *group.name == *name);
@@ -108,10 +109,38 @@ impl Sources {
         sources
     }
 
+    /// What a request that places lost containers anew has to do with those that stay: they came, or are leased room.
+    fn join_survivors(&mut self, generation: &Generation, request: &HintRequest) {
+        let held = generation.held.get(&request.attempt).map_or(&[][..], |held| &**held);
+        let mut groups: BTreeMap<&str, BTreeMap<NodeIdx, u32>> = BTreeMap::new();
+        for edge in &request.survivors {
+            self.receives[edge.group.at()] |= edge.way != Way::Out;
+            let came = match edge.way {
+                Way::In => whereabouts(generation, request, &edge.with),
+                Way::Out | Way::Both => running(generation, request, &edge.with),
+            };
+            let there = with_leased(came, &edge.with, held);
+            if there.is_empty() {
+                continue;
+            }
+            self.senders.push(ArrivedSenders { to: edge.group, from: parts(&there, edge.bytes), way: edge.way });
+            self.edges += 1;
+            let known = groups.entry(&edge.with).or_default();
+            for (node, count) in there {
+                let known = known.entry(node).or_default();
+                *known = (*known).max(count);
+            }
+        }
+        for (&node, &count) in groups.values().flatten() {
+            *self.nodes.entry(node).or_default() += count;
+            self.containers += u64::from(count);
+        }
+    }
+
     /// What senders that `came` send to a group: to those of it that were asked for before, and to those that have no place.
     fn send(&mut self, (at, whole): (usize, &Whole), came: &BTreeMap<NodeIdx, u32>, bytes: Bytes) {
         let [earlier, open] = whole.divide(bytes, came.values().map(|&count| u64::from(count)).sum());
-        self.senders.push(ArrivedSenders { to: GroupIdx::new(at), from: parts(came, open), mutual: false });
+        self.senders.push(ArrivedSenders { to: GroupIdx::new(at), from: parts(came, open), way: Way::In });
         if !whole.earlier.is_empty() {
             let on = whole.earlier.iter().map(|(&node, &count)| (node, count)).collect();
             self.earlier.push(EarlierReceivers { from: parts(came, earlier), on });
@@ -154,7 +183,7 @@ impl Sources {
         self.among[at] = Some(of_pairs(new, new.saturating_sub(1)));
         if old > 0 {
             let from = parts(here, of_pairs(old, new));
-            self.senders.push(ArrivedSenders { to: GroupIdx::new(at), from, mutual: true });
+            self.senders.push(ArrivedSenders { to: GroupIdx::new(at), from, way: Way::Both });
             self.edges += 1;
         }
     }
@@ -166,7 +195,8 @@ impl Sources {
         history: Option<&JobHistory>,
         between: usize,
     ) -> Option<LearnedFrom> {
-        let job = history.filter(|job| request.edges.is_empty() && !job.edges.is_empty())?;
+        let asked = !request.edges.is_empty() || !request.survivors.is_empty();
+        let job = history.filter(|job| !asked && !job.edges.is_empty())?;
         let (runs, last) = job.learnt.map_or((job.runs, job.updated), |learnt| (learnt.runs, learnt.last));
         let edges = u32::try_from(between).unwrap_or(u32::MAX).saturating_add(self.edges);
         Some(LearnedFrom { key: request.recurring_key.clone()?, runs, last, edges, sources: self.containers })

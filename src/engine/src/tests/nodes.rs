@@ -1,10 +1,11 @@
 //! Silent nodes: stale, lost, back; what is placed anew, once.
 
+use super::guard::{by_rack, cluster};
 use super::harness::{EngineHarness, container, maps, running};
 use crate::testing::{attempt, request};
 use crate::{CommitOutcome, Counter, Effect, FollowBody, Refusal, TaskWhat};
-use hintd_model::cluster::{Change, NodeState};
-use hintd_model::units::{HostName, Micros};
+use hintd_model::cluster::{Change, EdgePattern, GroupEdge, NodeState, Way};
+use hintd_model::units::{Bytes, GroupIdx, HostName, Micros};
 
 fn state(harness: &EngineHarness, host: &str) -> NodeState {
     let snapshot = harness.engine.current_snapshot();
@@ -80,6 +81,46 @@ fn tasks_of_a_lost_node_are_placed_anew_once_and_nothing_else_is() {
     }
     harness.pass(Micros(0));
     assert_eq!((harness.count(Counter::NodesLost), harness.replaced().len()), (2, 1), "once is enough");
+}
+
+/// Maps are in the first rack and the reduces in the others, one of which is lost: uplinks are ten times narrower than nodes.
+#[test]
+fn what_is_placed_anew_goes_to_where_those_that_stay_send() {
+    for (policy, sender, lost) in [("joint", 0, 1), ("cross_layer", 0, 1), ("joint", 1, 0)] {
+        let (mut harness, hosts) = cluster(policy);
+        harness.placer.guard = None;
+        let mut job = request("job", &[("map", 6), ("reduce", 2)]);
+        let (from, to, pattern) = (GroupIdx(sender), GroupIdx(lost), EdgePattern::AllToAll);
+        job.edges = vec![GroupEdge { from, to, pattern, bytes: Bytes(150_000_000) }];
+        // One of the other group is on a host that is lost, its other ones in racks with nothing else of the job.
+        let stay = job.groups[sender as usize].name.clone();
+        let goes = job.groups[lost as usize].name.clone();
+        harness.ask(job.clone());
+        let mut id = 1;
+        let mut came = |harness: &mut EngineHarness, group: &str, host: &str| {
+            id += 1;
+            let container = container(attempt(1, 1), id);
+            harness.event(attempt(1, 1), group, TaskWhat::Allocated { host: host.into(), container, lease: None });
+        };
+        for at in 0..job.groups[sender as usize].count as usize {
+            came(&mut harness, &stay, &hosts[at % 2]);
+        }
+        for at in 0..job.groups[lost as usize].count as usize {
+            came(&mut harness, &goes, &hosts[2 + at % 4]);
+        }
+        harness.publish();
+        harness.change(Change::Gone(hosts[2].as_str().into()));
+        harness.publish();
+        let again = harness.replaced().pop().unwrap();
+        assert_eq!((again.groups.len(), &again.groups[0].name), (1, &goes), "{policy}: {again:?}");
+        assert_eq!(again.edges, []);
+        let [survivors] = &again.survivors[..] else { panic!("{:?}", again.survivors) };
+        assert_eq!((&survivors.with, survivors.way), (&stay, Way::In));
+        let answer = harness.ask((*again).clone());
+        let asked = again.groups[0].count;
+        assert_eq!(by_rack(&answer, &hosts), [asked, 0, 0], "{policy}: beside those that send to it");
+        assert!(answer.decision.learnt.is_none());
+    }
 }
 
 #[test]

@@ -23,7 +23,9 @@ pub use model::{
     ReportedContainer,
 };
 pub use node::{LabelBits, NodeState, NodeStatics, Registration};
-pub use request::{Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, TaskGroup, WhenFull};
+pub use request::{
+    Ask, Constraints, EdgePattern, Gang, GroupEdge, HintRequest, SurvivorEdge, TaskGroup, Way, WhenFull,
+};
 pub use resource::{Calculator, NamedResource, Overlay, Resource, ResourceKinds, SizeError, SizeRules};
 pub use shards::{Sharded, Shards};
 pub use snapshot::{Application, Applications, Container, LastHeard, LinkLoad, Snapshot, Source};

@@ -40,6 +40,34 @@ pub struct HintRequest {
     pub am_host: Option<HostName>,
     /// The ask table as it came; the replacement table is made from it.
     pub asks: Vec<Ask>,
+    /// Of a request that places lost containers anew: their traffic with those of the original request that stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub survivors: Vec<SurvivorEdge>,
+}
+
+/// Traffic of a group that is placed anew with containers that stay where they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SurvivorEdge {
+    /// The group, by its place in the request.
+    pub group: GroupIdx,
+    /// Group of those that stay, by its name in the original request; it may be the same one.
+    pub with: Arc<str>,
+    /// Which way it goes.
+    pub way: Way,
+    /// All bytes of the edge, of one way.
+    pub bytes: Bytes,
+}
+
+/// Which way a group's traffic with containers that are there already goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// To the group.
+    In,
+    /// From the group.
+    Out,
+    /// As much either way: containers of one kind.
+    Both,
 }
 
 /// One row of YARN's ask table.
@@ -194,6 +222,7 @@ impl HintRequest {
             when_full: self.when_full,
             am_host: self.am_host.clone(),
             asks: Vec::new(),
+            survivors: self.survivors.clone(),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::problem::{ArrivedSenders, EdgeProblem};
 use crate::sample::{Sample, cluster};
 use crate::terms::link_time::link_time;
 use crate::{check, evaluate};
-use hintd_model::cluster::{EdgePattern, Resource};
+use hintd_model::cluster::{EdgePattern, Resource, Way};
 use hintd_model::network::build::{TreeSpec, tree};
 use hintd_model::units::{BitsPerSec, Bytes, GroupIdx, Micros, Timestamp};
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn arrived(by_node: &[u64]) -> ArrivedSenders {
     ArrivedSenders {
         to: GroupIdx(0),
         from: from.map(|(at, &mb)| (NodeIdx::new(at), Bytes(mb * MB))).collect(),
-        mutual: false,
+        way: Way::In,
     }
 }
 
@@ -311,7 +311,7 @@ fn executors_that_come_later_go_where_those_that_run_already_are() {
     for (here, wanted) in [([0, 0, 9, 9, 0, 0], [0, 2, 0]), ([0, 0, 0, 0, 0, 18], [0, 0, 2])] {
         let mut problem = executors(&sample, 2);
         problem.edges[0].bytes = Bytes(9 * MB);
-        problem.senders.push(ArrivedSenders { mutual: true, ..arrived(&here) });
+        problem.senders.push(ArrivedSenders { way: Way::Both, ..arrived(&here) });
         let placement = placed(&problem);
         assert_eq!(by_rack(&problem, &placement), wanted);
         // What goes back to those that run is on the links as what comes from them.

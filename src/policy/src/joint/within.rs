@@ -5,6 +5,7 @@ use super::readers::{Candidate, first_with_room};
 use super::room;
 use crate::PlaceProblem;
 use crate::placement_builder::PlacementBuilder;
+use hintd_model::cluster::Way;
 use hintd_model::units::RackIdx;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,7 @@ const EACH_WIDTH: usize = 4;
 /// Whether containers of the group send to each other, or to such as run already and send to them.
 pub(super) fn talks(problem: &PlaceProblem<'_>, group: usize) -> bool {
     let itself = problem.edges.iter().any(|edge| edge.from == edge.to && edge.to.at() == group);
-    itself || problem.senders.iter().any(|senders| senders.mutual && senders.to.at() == group)
+    itself || problem.senders.iter().any(|senders| senders.way == Way::Both && senders.to.at() == group)
 }
 
 /// Numbers of racks to try; none where no group talks within itself.

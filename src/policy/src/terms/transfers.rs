@@ -3,7 +3,7 @@
 use super::{GroupPlaces, all_to_all_within, one_to_one, used_racks};
 use crate::place::Placement;
 use crate::problem::{ArrivedSenders, EarlierReceivers, EdgeProblem, InputBlock, PlaceProblem};
-use hintd_model::cluster::EdgePattern;
+use hintd_model::cluster::{EdgePattern, Way};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ fn input(problem: &PlaceProblem<'_>, blocks: &[InputBlock], places: &GroupPlaces
 /// From containers that are there already.
 pub(super) fn arrived(problem: &PlaceProblem<'_>, groups: &[GroupPlaces]) -> Vec<Transfer> {
     let mut out = Vec::new();
-    for ArrivedSenders { to, from, mutual } in &problem.senders {
+    for ArrivedSenders { to, from, way } in &problem.senders {
         let places = &groups[to.at()];
         let all: f64 = from.iter().map(|(_, bytes)| bytes.as_f64()).sum();
         if all <= 0.0 || places.total <= 0.0 {
@@ -76,10 +76,12 @@ pub(super) fn arrived(problem: &PlaceProblem<'_>, groups: &[GroupPlaces]) -> Vec
         let bytes = all * placed(problem, to.at(), places);
         let there: Side = from.iter().map(|&(node, part)| (node, part.as_f64() / all)).collect();
         let new = shares(places.nodes.iter());
-        if *mutual {
+        if *way != Way::In {
             out.push(Transfer { from: new.clone(), to: there.clone(), bytes });
         }
-        out.push(Transfer { from: there, to: new, bytes });
+        if *way != Way::Out {
+            out.push(Transfer { from: there, to: new, bytes });
+        }
     }
     out
 }

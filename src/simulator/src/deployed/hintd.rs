@@ -298,6 +298,7 @@ impl Hintd {
             when_full: WhenFull::Advise,
             am_host: None,
             asks: Vec::new(),
+            survivors: Vec::new(),
         }
     }
 }

@@ -48,6 +48,7 @@ fn checked(wire: &v1::RequestHintsRequest, limits: &RequestLimits) -> Result<Hin
         when_full: when_full(wire.when_full)?,
         am_host: optional(text("am_host", &wire.am_host, limits)?).map(HostName),
         asks,
+        survivors: Vec::new(),
     })
 }
 

@@ -226,6 +226,7 @@ impl RequestDocument {
             when_full: self.when_full,
             am_host: self.am_host.as_deref().map(Into::into),
             asks,
+            survivors: Vec::new(),
         })
     }
 
