@@ -13,13 +13,9 @@ use super::readiness;
 use super::servers;
 use super::view::ViewArgs;
 use clap::Args;
-<<<<<<< HEAD
 use hintd::findings::cluster::restart_keys;
 use hintd::findings::hints::refused_since_start;
-use hintd_client::wire::{v1, yarn};
-=======
 use hintd_client::wire::v1;
->>>>>>> c6a38c60b613176dc36c7aba79fd537503b1ecfe
 use serde_json::json;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -168,12 +164,8 @@ fn status_text(status: &v1::StatusResponse, log_level: Option<&str>, wide: bool)
             ),
         ),
         ("instance", status.instance_id.clone()),
-<<<<<<< HEAD
         ("configuration", configuration_text(status)),
-=======
-        ("configuration", format!("{} (generation {})", status.config_file, status.config_generation)),
         ("log level", log_level.unwrap_or("not the daemon's to tell").to_owned()),
->>>>>>> c6a38c60b613176dc36c7aba79fd537503b1ecfe
         ("snapshot", format!("version {}, {} old", status.snapshot_version, ms(status.snapshot_age_ms))),
         (
             "nodes",
