@@ -1,5 +1,7 @@
 //! Both algorithms against a third that shares nothing with them, and rounds against starts from nothing.
 
+mod linear;
+
 use super::*;
 use proptest::prelude::*;
 use rand::SeedableRng as _;
@@ -89,11 +91,11 @@ fn send(arcs: &mut [(usize, usize, i64, i64)], way: &[usize]) -> (i64, i128) {
     (flow, i128::from(flow) * i128::from(cost))
 }
 
-/// A small problem, with negative costs, arcs that begin where they end, parallel ones, and supplies that need not be met.
-fn drawn(seed: u64) -> MinCostProblem {
+/// A problem of at most so many nodes and arcs, with negative costs, arcs that begin where they end, parallel ones, and supplies that need not be met.
+fn drawn(seed: u64, most_nodes: u32, most_arcs: u32) -> MinCostProblem {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut problem = MinCostProblem::new();
-    let nodes = random.random_range(1..=9);
+    let nodes = random.random_range(1..=most_nodes);
     let balanced = random.random_bool(0.7);
     let mut left = 0;
     for node in 0..nodes {
@@ -103,7 +105,7 @@ fn drawn(seed: u64) -> MinCostProblem {
         problem.add_node(supply).unwrap();
     }
     let lowest = if random.random_bool(0.5) { -9 } else { 0 };
-    for _ in 0..random.random_range(0..=30) {
+    for _ in 0..random.random_range(0..=most_arcs) {
         let end = |random: &mut ChaCha8Rng| NodeId(random.random_range(0..nodes));
         let (from, to) = (end(&mut random), end(&mut random));
         let cost = random.random_range(lowest..=20);
@@ -156,7 +158,7 @@ fn is_best(problem: &MinCostProblem, found: &MinCostFlow) {
 #[test]
 fn both_algorithms_find_the_best_of_small_problems() {
     for seed in 0..4_000 {
-        let problem = drawn(seed);
+        let problem = drawn(seed, 9, 30);
         is_best(&problem, &Simplex::new().solve(&problem, &mut never()).unwrap());
         is_best(&problem, &scaling::solve(&problem, &mut never()).unwrap());
     }
