@@ -260,7 +260,7 @@ fn explained_text(explained: &v1::ExplainResponse, set: &v1::HintSet, shown: Sho
     let mut lines = vec![answers::text_with(set, detail)];
     lines.extend(explained.baseline_places.as_ref().and_then(|found| baseline_text(found, shown.rows())));
     if let Some(performance) = &explained.performance {
-        lines.push(format!("\n{}", predicted::text(performance)));
+        lines.push(format!("\n{}", predicted::text(performance, &set.hints)));
     }
     if !explained.moves.is_empty() {
         lines.push(format!("\n{}", predicted::moves_text(&explained.moves)));

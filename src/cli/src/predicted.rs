@@ -3,8 +3,8 @@
 use super::output;
 use hintd_client::wire::v1;
 
-/// A row for each host with containers, and for each that they could have gone to instead.
-pub fn text(predicted: &v1::PredictedPerformance) -> String {
+/// A row for each host with containers, with the confidence of its hint, and for each that they could have gone to instead.
+pub fn text(predicted: &v1::PredictedPerformance, hints: &[v1::Hint]) -> String {
     let v1::PredictedPerformance { curve, root_host, root_group, groups } = predicted;
     let root = match root_group.as_str() {
         "" => "where the application runs already".to_owned(),
@@ -12,9 +12,9 @@ pub fn text(predicted: &v1::PredictedPerformance) -> String {
     };
     let rows = groups.iter().flat_map(|group| {
         let places = group.placed.iter().chain(&group.alternatives);
-        places.map(|place| row(&group.group, place)).collect::<Vec<_>>()
+        places.map(|place| row(&group.group, place, hints)).collect::<Vec<_>>()
     });
-    let table = output::table(["group", "host", "round trip", "", "containers", "performance"], 4, rows);
+    let table = output::table(["group", "host", "round trip", "", "containers", "performance", "confidence"], 4, rows);
     let none = groups.iter().filter(|group| !group.placed.is_empty() && group.alternatives.is_empty());
     let none: Vec<&str> = none.map(|group| group.group.as_str()).collect();
     let none = match none.join(", ") {
@@ -24,13 +24,15 @@ pub fn text(predicted: &v1::PredictedPerformance) -> String {
     format!("predicted performance by curve {curve}, of the best there is; root on {root_host}, {root}\n{table}{none}")
 }
 
-fn row(group: &str, place: &v1::PredictedPlace) -> [String; 6] {
-    let containers = match place.count {
-        0 => "or else".to_owned(),
-        count => count.to_string(),
+fn row(group: &str, place: &v1::PredictedPlace, hints: &[v1::Hint]) -> [String; 7] {
+    let (containers, hint) = match place.count {
+        0 => ("or else".to_owned(), None),
+        count => (count.to_string(), hints.iter().find(|hint| hint.group == group && hint.host == place.host)),
     };
     let performance = format!("{:.1} %", place.performance * 100.0);
-    [group.to_owned(), place.host.clone(), format!("{} µs", place.rtt_us), basis(place), containers, performance]
+    let confidence = hint.map_or_else(String::new, |hint| format!("{:.2}", hint.confidence));
+    let rtt = format!("{} µs", place.rtt_us);
+    [group.to_owned(), place.host.clone(), rtt, basis(place), containers, performance, confidence]
 }
 
 fn basis(place: &v1::PredictedPlace) -> String {
@@ -99,7 +101,17 @@ mod tests {
             root_group: "ps".into(),
             groups: vec![workers, full],
         };
-        let said = text(&predicted);
+        let hint = |host: &str, confidence| v1::Hint {
+            group: "worker".into(),
+            host: host.into(),
+            confidence,
+            ..v1::Hint::default()
+        };
+        let hints = [hint("n1", 0.871), hint("n2", 0.45), hint("n3", 0.33)];
+        let said = text(&predicted, &hints);
+        let row = |host: &str| said.lines().find(|line| line.split_whitespace().nth(1) == Some(host)).unwrap();
+        assert!(row("n1").trim_end().ends_with("0.87") && row("n2").trim_end().ends_with("0.45"), "{said}");
+        assert!(!said.contains("0.33"), "no hint is of an alternative\n{said}");
         for words in [
             "by curve memcached",
             "root on n9, of group ps",
@@ -115,6 +127,6 @@ mod tests {
             assert!(said.contains(words), "{words} is not in\n{said}");
         }
         let ran = v1::PredictedPerformance { root_host: "n9".into(), ..v1::PredictedPerformance::default() };
-        assert!(text(&ran).contains("root on n9, where the application runs already"));
+        assert!(text(&ran, &[]).contains("root on n9, where the application runs already"));
     }
 }

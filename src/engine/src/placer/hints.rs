@@ -1,13 +1,15 @@
 //! A placement in columns to hints in names, with next best hosts, racks and confidence.
 
-use super::PlacerSettings;
 use super::compile::Compiled;
 use super::wait::WaitAdvice;
+use super::{PlacerSettings, nowhere};
 use crate::decision::{AgeOf, ExclusionNamed, Hint};
 use hintd_model::cluster::{Resource, Source};
-use hintd_model::units::{HostName, NodeIdx, RackPath, SchedulerKey, Timestamp};
+use hintd_model::units::{HostName, Micros, NodeIdx, RackPath, SchedulerKey, Timestamp};
 use hintd_policy::fallbacks::Fallbacks;
-use hintd_policy::{Placement, Share};
+use hintd_policy::place::readable;
+use hintd_policy::{Placement, Policy, Share};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Hints and the rows that the commit leases, position by position the same containers.
@@ -82,6 +84,35 @@ impl Hints {
         }
     }
 
+    /// Lowers confidence by the age of the latency to the root that each hint's performance was predicted by, where the policy
+    /// reads any: by [`trust`], so by half where nobody measured. On the root's own host nothing is to be measured.
+    pub(crate) fn weigh_latency(
+        &mut self,
+        compiled: &Compiled<'_>,
+        policy: &dyn Policy,
+        settings: &PlacerSettings,
+        now: Timestamp,
+    ) {
+        let place = policy.as_place().filter(|place| place.reads_latency());
+        let Some((place, predicts)) = place.and_then(|place| Some((place, place.as_predict()?))) else { return };
+        let problem = readable(place, &compiled.problem);
+        let mut hinted = nowhere(&problem);
+        self.rows.iter().for_each(|row| hinted.groups[row.group].push(Share { node: row.node, count: row.count }));
+        let Some(found) = predicts.predict(&problem, &hinted, 0) else { return };
+        // Predictions have ages as of the snapshot.
+        let (limit, later) = (settings.max_age.of(Source::Latency), now.since(problem.snapshot.taken_at));
+        let mut factors = BTreeMap::new();
+        for (group, found) in found.groups.iter().enumerate() {
+            factors.extend(found.placed.iter().map(|place| {
+                let age = place.latency.age.map(|age| Micros(age.0.saturating_add(later.0)));
+                ((group, place.node), trust(age, limit))
+            }));
+        }
+        for (hint, row) in self.hints.iter_mut().zip(&self.rows).filter(|(_, row)| row.node != found.root) {
+            hint.confidence *= factors.get(&(row.group, row.node)).copied().unwrap_or(1.0);
+        }
+    }
+
     fn push(&mut self, compiled: &Compiled<'_>, at: usize, of: LikeContainers, fallbacks: &[NodeIdx], lease: bool) {
         let LikeContainers { first_index, count, node } = of;
         let (snapshot, group) = (compiled.problem.snapshot, &compiled.problem.groups[at]);
@@ -130,23 +161,25 @@ pub(crate) struct AnswerContext {
 /// Confidence of a waiting container's hint, against a placed one's.
 const WAITING: f64 = 0.5;
 
-/// How far the hints can be trusted, 0..1: the product over the sources that the request leans on (heartbeats
-/// always, topology always, blocks where it reads input) of
-/// - 1 − ¼ · age ÷ limit, where the source is younger than its limit;
-/// - ½, where it is older, or was never heard;
-///
-/// times 0.9 where nobody said who talks to whom.
+/// How far what is of this age can be trusted:
+/// - 1 − ¼ · age ÷ limit, where it is younger than the limit;
+/// - ½, where it is older, or was never heard.
+fn trust(age: Option<Micros>, limit: Micros) -> f64 {
+    match age {
+        Some(age) if age <= limit => 1.0 - 0.25 * age.as_f64() / limit.as_f64().max(1.0),
+        _ => 0.5,
+    }
+}
+
+/// How far the hints can be trusted, 0..1: the product of [`trust`] over the sources that the request leans on (heartbeats
+/// always, topology always, blocks where it reads input), times 0.9 where nobody said who talks to whom. Latency counts host
+/// by host: [`Hints::weigh_latency`].
 pub(crate) fn confidence(compiled: &Compiled<'_>, settings: &PlacerSettings, now: Timestamp) -> f64 {
     let problem = &compiled.problem;
     let reads = problem.degraded.no_blocks || problem.groups.iter().any(|group| !group.input.is_empty());
     let leans = [(Source::Heartbeats, true), (Source::Topology, true), (Source::Blocks, reads)];
-    let factor = |source| {
-        let limit = settings.max_age.of(source);
-        match problem.snapshot.heard.at(source).map(|at| now.since(at)) {
-            Some(age) if age <= limit => 1.0 - 0.25 * age.as_f64() / limit.as_f64().max(1.0),
-            _ => 0.5,
-        }
-    };
+    let age = |source| problem.snapshot.heard.at(source).map(|at| now.since(at));
+    let factor = |source| trust(age(source), settings.max_age.of(source));
     let product: f64 = leans.into_iter().filter(|(_, leans)| *leans).map(|(source, _)| factor(source)).product();
     product * if problem.degraded.no_edges { 0.9 } else { 1.0 }
 }

@@ -404,7 +404,8 @@ impl<'a> ProposalContext<'a> {
         let on = self.chosen.mode == Mode::On;
         let lease = on && !gang_waits;
         let lay = Layout { generation, compiled: &compiled, placement, beside, lease, gang_waits };
-        let hints = lay.hints(request.when_full, settings, now, &mut draft);
+        let mut hints = lay.hints(request.when_full, settings, now, &mut draft);
+        hints.weigh_latency(&compiled, self.chosen.policy, settings, now);
         draft.blocked = blocked::of(&compiled, placement, gang_waits);
         if on {
             draft.asks = replacement_asks(request, &hints);

@@ -4,7 +4,9 @@ use super::harness::{EngineHarness, START, container, hosts, maps, registration,
 use crate::decision::ExclusionNamed;
 use crate::testing::{attempt, request};
 use crate::{Refusal, TaskWhat};
-use hintd_model::cluster::{Change, EdgePattern, Gang, GroupEdge, NamedBlock, NamedDataset, NamedResource, Source};
+use hintd_model::cluster::{
+    Change, EdgePattern, Gang, GroupEdge, Measured, NamedBlock, NamedDataset, NamedResource, Source,
+};
 use hintd_model::units::{Bytes, GroupIdx, Micros};
 use hintd_policy::Reason;
 use std::sync::Arc;
@@ -313,6 +315,42 @@ fn confidence_falls_with_age_and_missing_sources() {
     assert!(preview.degraded.contains(&"old_heartbeats".to_owned()));
     let age = preview.ages.iter().find(|age| age.source == Source::Heartbeats).unwrap();
     assert_eq!((age.age, age.stale), (Some(Micros::from_secs(11)), true));
+}
+
+/// Four containers fit on each of eight nodes, two a rack: the root's own, one that is measured, its neighbor and others.
+#[test]
+fn confidence_falls_with_the_age_of_the_latency_that_a_host_was_chosen_by() {
+    let mut harness = EngineHarness::with_nodes(8, 4096);
+    let an_hour = Micros::from_secs(3_600);
+    (harness.settings.stale_after, harness.settings.lost_after) = (an_hour, an_hour);
+    harness.engine.reload(harness.settings.clone(), harness.now);
+    harness.places_by("nomora");
+    let rtts = [30; 16].into_iter().collect();
+    harness.change(Change::Latency(Measured { from: "h0".into(), to: "h2".into(), path: 0, rtts, at: harness.now }));
+    harness.publish();
+    let mut asked = maps("a", 32);
+    asked.am_host = Some("h0".into());
+    let asked = Arc::new(asked);
+    // Against those on the root's own host, of which nobody has to measure anything.
+    let confidence = |harness: &EngineHarness| {
+        let hints = harness.propose(&asked).unwrap().preview().hints;
+        let of = |host: &str| hints.iter().find(|hint| hint.host.as_str() == host).unwrap().confidence;
+        ["h1", "h2", "h3", "h4"].map(|host| of(host) / of("h0"))
+    };
+    let is = |found: [f64; 4], expected: [f64; 4]| {
+        let off = found.iter().zip(expected).map(|(found, expected)| (found - expected).abs()).fold(0.0, f64::max);
+        assert!(off < 1e-9, "{found:?}, expected {expected:?}");
+    };
+    is(confidence(&harness), [0.5, 1.0, 1.0, 0.5]); // of h3 the racks are known, of h1 and h4 nothing but the distance
+    harness.now = START.plus(Micros::from_secs(30));
+    is(confidence(&harness), [0.5, 0.875, 0.875, 0.5]);
+    harness.publish();
+    is(confidence(&harness), [0.5, 0.875, 0.875, 0.5]);
+    harness.now = START.plus(Micros::from_secs(61));
+    is(confidence(&harness), [0.5; 4]);
+    // A policy that reads no latency is none the less sure for want of it.
+    harness.places_by("spread");
+    is(confidence(&harness), [1.0; 4]);
 }
 
 #[test]

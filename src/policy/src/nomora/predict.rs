@@ -10,7 +10,7 @@ impl Asked<'_, '_> {
     /// See [`crate::Predict::predict`].
     pub(super) fn predict(&self, placement: &Placement, alternatives: usize) -> Option<Prediction> {
         let (root, root_group) = self.root_in(placement)?;
-        let left = filled(self.problem, placement);
+        let left = (alternatives > 0).then(|| filled(self.problem, placement));
         let group = |(group, shares): (usize, &Vec<Share>)| {
             let others = shares.iter().enumerate().map(|(at, share)| {
                 let is_root = root_group == Some(group) && at == 0;
@@ -18,7 +18,9 @@ impl Asked<'_, '_> {
             });
             GroupPrediction {
                 placed: others.filter(|place| place.count > 0).collect(),
-                alternatives: self.alternatives(root, (group, shares), &left, alternatives),
+                alternatives: left
+                    .as_ref()
+                    .map_or_else(Vec::new, |left| self.alternatives(root, (group, shares), left, alternatives)),
             }
         };
         let groups = placement.groups.iter().enumerate().map(group).collect();
