@@ -2,8 +2,9 @@
 //!
 //! # Code map
 //! - `series`: synthetic latency of all pairs of machines over time. `workload`: jobs, of the Google trace where it is there.
-//! - `run`: rounds of one policy over the jobs. `quality`: Figure 5, performance of jobs. `time`: Figures 6 and 8.
+//! - `run`: rounds of one policy over the jobs; `baselines`: those of the two policies that it is held against. `quality`: Figure 5, performance of jobs. `time`: Figures 6 and 8.
 
+mod baselines;
 mod quality;
 mod run;
 mod series;

@@ -15,7 +15,7 @@ pub const QUALITY: Experiment = Experiment {
     paper: "003 (Popescu and Moore), §6.1",
     figure: "Figure 5: average application performance (area under 1 − CDF) by policy",
     settings,
-    quick_s: 20,
+    quick_s: 30,
     full_s: 3_600,
     rows: &rows_of,
 };
@@ -25,14 +25,16 @@ fn settings(scale: Scale) -> Vec<(String, String)> {
 }
 
 /// As the paper names them, and what is beyond it.
-const SYSTEMS: [(&str, System); 7] = [
-    ("random", System::Random),
-    ("spread", System::Spread),
+const SYSTEMS: [(&str, System); 9] = [
+    ("random", System::RANDOM),
+    ("spread", System::SPREAD),
     ("nomora (105, 110)", System::nomora(105, 110)),
     ("nomora (110, 115)", System::nomora(110, 115)),
     ("nomora (105, 110), preemption, β = time run", System::nomora(105, 110).with_moves(1.0)),
     ("nomora (105, 110), preemption, β = 0", System::nomora(105, 110).with_moves(0.0)),
     ("nomora (1000, 1000), root and workers together", System::nomora(1_000, 1_000).together()),
+    ("preemption, β = time run, moved tasks begin anew", System::nomora(105, 110).with_moves(1.0).anew()),
+    ("preemption, β = 0, moved tasks begin anew", System::nomora(105, 110).with_moves(0.0).anew()),
 ];
 
 const RANDOM: usize = 0;
@@ -42,6 +44,8 @@ const WIDER: usize = 3;
 const BETA: usize = 4;
 const FREE: usize = 5;
 const TOGETHER: usize = 6;
+const BETA_ANEW: usize = 7;
+const FREE_ANEW: usize = 8;
 
 /// One value for each seed.
 fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, ReproduceError> {
@@ -68,6 +72,12 @@ fn rows_of(_: &'static str, context: &RunContext<'_>) -> Result<Vec<Row>, Reprod
     let paper = [47.2, 46.8, 60.2, 51.85, 59.0, 89.6];
     for ((at, (name, _)), paper) in SYSTEMS.iter().enumerate().zip(paper) {
         rows.push(Row::at_least(&format!("{name}: area"), paper, "%", area(at))?.beside());
+    }
+    // What the paper's moves would come to if they were not free.
+    for at in [BETA_ANEW, FREE_ANEW] {
+        let name = SYSTEMS[at].0;
+        rows.push(Row::without_figure(&format!("{name}: area less what was lost"), "%", area(at))?);
+        rows.push(Row::without_figure(&format!("{name}: tasks' time lost"), "%", values(at, |run| run.lost))?);
     }
     for at in [NOMORA, WIDER, BETA, FREE, TOGETHER] {
         let name = SYSTEMS[at].0;
@@ -108,5 +118,18 @@ mod tests {
         let (still, moves) = (of(System::nomora(105, 110)), of(System::nomora(105, 110).with_moves(0.0)));
         assert_eq!(still.moved, 0.0);
         assert!(moves.moved > 0.0 && still.performance.len() == moves.performance.len());
+    }
+
+    #[test]
+    fn a_move_costs_what_the_task_has_done_where_it_begins_anew() {
+        let [free, paid, rarely] = [FREE, FREE_ANEW, BETA_ANEW].map(|at| {
+            let found = run_for(SYSTEMS[at].1, Scale::Quick, 1, SPAN_S).unwrap();
+            println!("{}: {:.1} %, lost {:.2} %", SYSTEMS[at].0, found.area(), found.lost);
+            found
+        });
+        assert!(free.lost == 0.0 && free.moved > 0.0);
+        assert!(paid.lost > 1.0 && paid.area() < free.area(), "{} {} {}", paid.lost, paid.area(), free.area());
+        // Who counts what a task has run moves few, and young ones.
+        assert!(rarely.lost < paid.lost, "{} {}", rarely.lost, paid.lost);
     }
 }

@@ -1,5 +1,6 @@
 //! Rounds of one policy over the jobs of a run, and how jobs perform by where their tasks are.
 
+use super::baselines::{self, Costs, Open};
 use super::series::Series;
 use super::workload::{Job, Machines, Workload, times, workload};
 use crate::reproduce::Scale;
@@ -13,54 +14,76 @@ use hintd_policy::nomora::round::{
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Instant;
 
 /// How tasks are placed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum System {
-    /// Anywhere with a free slot.
-    Random,
-    /// To the machine with fewest tasks.
-    Spread,
+    /// By costs that know no latency.
+    Baseline(Costs),
     /// By the latency to the root.
     Nomora {
         model: CostModel,
         /// Whether running tasks may move.
         moves: bool,
+        /// Whether a task that moves, or loses its slot, begins anew: what it has done is lost.
+        anew: bool,
         /// Places drawn for a root; 1: anywhere, and the others a round later, as the paper.
         choices: u32,
     },
 }
 
 impl System {
+    /// Anywhere with a free slot.
+    pub(super) const RANDOM: Self = Self::Baseline(Costs::Fixed);
+
+    /// To the machine with fewest tasks.
+    pub(super) const SPREAD: Self = Self::Baseline(Costs::Load);
+
     pub(super) const fn nomora(p_m: u32, p_r: u32) -> Self {
         let model = CostModel { p_m, p_r, omega: 1.0, gamma: 1_001, beta: 1.0 };
-        Self::Nomora { model, moves: false, choices: 1 }
+        Self::Nomora { model, moves: false, anew: false, choices: 1 }
     }
 
     pub(super) const fn with_moves(self, beta: f64) -> Self {
         match self {
-            Self::Nomora { model, choices, .. } => {
-                Self::Nomora { model: CostModel { beta, ..model }, moves: true, choices }
+            Self::Nomora { model, anew, choices, .. } => {
+                Self::Nomora { model: CostModel { beta, ..model }, moves: true, anew, choices }
             }
+            other => other,
+        }
+    }
+
+    pub(super) const fn anew(self) -> Self {
+        match self {
+            Self::Nomora { model, moves, choices, .. } => Self::Nomora { model, moves, anew: true, choices },
             other => other,
         }
     }
 
     pub(super) const fn together(self) -> Self {
         match self {
-            Self::Nomora { model, moves, .. } => Self::Nomora { model, moves, choices: 8 },
+            Self::Nomora { model, moves, anew, .. } => Self::Nomora { model, moves, anew, choices: 8 },
             other => other,
         }
     }
 }
 
+/// A round in which tasks may move.
+#[derive(Debug, Clone, Copy)]
+struct Moves {
+    /// See [`System::Nomora`].
+    anew: bool,
+}
+
 /// What came of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Outcome {
-    /// Of each job that ran, 0 to 1.
+    /// Of each job that ran, 0 to 1; less the part of its tasks' time whose work was lost.
     pub(super) performance: Vec<f64>,
+    /// Of all time that tasks ran, per cent whose work was lost.
+    pub(super) lost: f64,
     /// Of running tasks, per cent that moved in a round that could move them, mean.
     pub(super) moved: f64,
     /// Tasks that lost their slot.
@@ -97,6 +120,13 @@ struct Running {
     count: u32,
 }
 
+impl Running {
+    /// Of all of them.
+    fn ran_s(&self, now: u64) -> u64 {
+        u64::from(self.count) * now.saturating_sub(self.since_s)
+    }
+}
+
 /// Tasks that wait together.
 #[derive(Debug, Clone, Copy)]
 struct Queued {
@@ -108,17 +138,40 @@ struct Queued {
 struct LiveJob<'w> {
     curve: &'w Curve,
     arrived_s: u64,
+    /// What each task runs when nothing is lost.
+    runs_s: u64,
     root: Option<u32>,
     waiting: Vec<Queued>,
     running: Vec<Running>,
     sum: f64,
     looks: u32,
+    /// Seconds of tasks that ended, moved or lost their slot.
+    ran_s: u64,
+    /// Of these, whose work was lost.
+    lost_s: u64,
 }
 
 impl<'w> LiveJob<'w> {
     fn new(job: &Job, curve: &'w Curve) -> Self {
         let waiting = vec![Queued { since_s: job.arrives_s, left_s: job.runs_s, count: job.tasks - 1 }];
-        Self { curve, arrived_s: job.arrives_s, root: None, waiting, running: vec![], sum: 0.0, looks: 0 }
+        Self {
+            curve,
+            arrived_s: job.arrives_s,
+            runs_s: job.runs_s,
+            root: None,
+            waiting,
+            running: vec![],
+            sum: 0.0,
+            looks: 0,
+            ran_s: 0,
+            lost_s: 0,
+        }
+    }
+
+    /// Its mean over all looks, less what was lost.
+    fn performance(&self) -> f64 {
+        let kept = 1.0 - self.lost_s as f64 / self.ran_s.max(1) as f64;
+        self.sum / f64::from(self.looks) * kept
     }
 
     fn waits(&self) -> u32 {
@@ -150,6 +203,8 @@ struct Cluster<'w> {
     waits: Waits,
     timing: Timing,
     moved: Vec<f64>,
+    /// Seconds of all tasks, and of these whose work was lost.
+    ran_s: [u64; 2],
 }
 
 /// A run of a seed; the same jobs and latencies for every system.
@@ -159,7 +214,7 @@ pub(super) fn run(system: System, scale: Scale, seed: u64) -> Result<Outcome, Fa
 
 /// The same for so many seconds.
 pub(super) fn run_for(system: System, scale: Scale, seed: u64, span_s: u64) -> Result<Outcome, Failure> {
-    drive(system, scale, seed, span_s, |cluster| cluster.finish())
+    drive(system, scale, seed, span_s, |cluster| cluster.finish(span_s))
 }
 
 /// How long the rounds of the same run take on this machine.
@@ -192,6 +247,7 @@ fn drive<T>(
         waits: Waits::default(),
         timing: Timing::default(),
         moved: Vec::new(),
+        ran_s: [0; 2],
     };
     let moves = matches!(system, System::Nomora { moves: true, .. });
     let (mut next, mut now) = (0, 0);
@@ -231,6 +287,7 @@ impl Cluster<'_> {
             job.running.retain(|running| {
                 if running.ends_s <= now {
                     free[running.machine as usize] += running.count;
+                    job.ran_s += running.ran_s(now);
                 }
                 running.ends_s > now
             });
@@ -240,13 +297,17 @@ impl Cluster<'_> {
                 over.push(at);
             }
         }
-        over.into_iter().for_each(|at| self.leave(at));
+        over.into_iter().for_each(|at| self.leave(at, now));
         true
     }
 
-    fn leave(&mut self, at: usize) {
-        if let Some(job) = self.jobs.remove(&at).filter(|job| job.looks > 0) {
-            self.outcome.performance.push(job.sum / f64::from(job.looks));
+    fn leave(&mut self, at: usize, now: u64) {
+        let Some(mut job) = self.jobs.remove(&at) else { return };
+        job.ran_s += job.running.iter().map(|running| running.ran_s(now)).sum::<u64>();
+        self.ran_s[0] += job.ran_s;
+        self.ran_s[1] += job.lost_s;
+        if job.looks > 0 {
+            self.outcome.performance.push(job.performance());
         }
     }
 
@@ -274,74 +335,55 @@ impl Cluster<'_> {
     /// Whether another round is due at once.
     fn round(&mut self, system: System, series: &Series, now: u64, tick: bool) -> Result<bool, Failure> {
         match system {
-            System::Random => {
-                let mut open: Vec<u32> = (0..self.machines.count).filter(|at| self.free[*at as usize] > 0).collect();
-                self.one_by_one(now, series, |random, free| {
-                    while !open.is_empty() {
-                        let at = random.random_range(0..open.len());
-                        if free[open[at] as usize] > 0 {
-                            return Some(open[at]);
-                        }
-                        open.swap_remove(at);
-                    }
-                    None
-                });
-                Ok(false)
+            System::Baseline(costs) => self.by_baseline(costs, series, now),
+            System::Nomora { model, moves, anew, choices } => {
+                let moves = (moves && tick).then_some(Moves { anew });
+                self.by_flow(&model, (moves, choices), series, now)
             }
-            System::Spread => {
-                let seed: u32 = self.random.random_range(0..u32::MAX);
-                let key = |at: u32, free: u32| (Reverse(free), (at ^ seed).wrapping_mul(0x9e37_79b1), at);
-                let mut open: BTreeSet<_> = (0..).zip(&self.free).map(|(at, free)| key(at, *free)).collect();
-                self.one_by_one(now, series, |_, free| {
-                    let (_, _, at) = open.pop_first()?;
-                    let left = free[at as usize];
-                    open.insert(key(at, left.saturating_sub(1)));
-                    (left > 0).then_some(at)
-                });
-                Ok(false)
-            }
-            System::Nomora { model, moves, choices } => self.by_flow(&model, (moves && tick, choices), series, now),
         }
     }
 
-    /// Places all that waits, root first, where `choose` says.
-    fn one_by_one(
-        &mut self,
-        now: u64,
-        series: &Series,
-        mut choose: impl FnMut(&mut ChaCha8Rng, &[u32]) -> Option<u32>,
-    ) {
+    /// Places all that waits, a job's root and its other tasks in one round: neither looks at the other.
+    fn by_baseline(&mut self, costs: Costs, series: &Series, now: u64) -> Result<bool, Failure> {
         let mut jobs: Vec<usize> =
             self.jobs.iter().filter(|(_, job)| !job.waiting.is_empty()).map(|(at, _)| *at).collect();
         jobs.sort_by_key(|at| (self.jobs[at].arrived_s, *at));
-        for at in jobs {
+        let waits = |since: u64| now.saturating_sub(since);
+        let waiting = |at: &usize| {
+            let job = &self.jobs[at];
+            let tasks = job.waiting.iter().map(|it| Waiting { wait_s: waits(it.since_s), count: it.count });
+            let root = job.root.is_none().then(|| Waiting { wait_s: waits(job.arrived_s), count: 1 });
+            root.into_iter().chain(tasks).collect()
+        };
+        let waiting: Vec<Vec<Waiting>> = jobs.iter().map(waiting).collect();
+        let slots = self.slots;
+        let open = (0..).zip(&self.free).filter(|(_, free)| **free > 0);
+        let open: Vec<Open> = open.map(|(machine, &free)| Open { machine, tasks: slots - free, free }).collect();
+        let placed = baselines::solve(costs, &waiting, &open, &mut self.random)?;
+        for (at, placed) in jobs.into_iter().zip(placed) {
+            placed.iter().for_each(|machine| self.free[*machine as usize] -= 1);
             let Some(job) = self.jobs.get_mut(&at) else { continue };
+            let mut placed = placed.into_iter();
             if job.root.is_none() {
-                let Some(machine) = choose(&mut self.random, &self.free) else { return };
-                self.free[machine as usize] -= 1;
-                job.root = Some(machine);
+                job.root = placed.next();
             }
-            let mut machines = Vec::new();
-            while machines.len() < job.waits() as usize {
-                let Some(machine) = choose(&mut self.random, &self.free) else { break };
-                self.free[machine as usize] -= 1;
-                machines.push((machine, 1));
-            }
+            let machines: Vec<(u32, u32)> = placed.map(|machine| (machine, 1)).collect();
             start(job, &machines, now, (&mut self.ends, &mut self.waits));
             if job.looks == 0 {
                 job.look(&series.at(now));
             }
         }
+        Ok(false)
     }
 
     fn by_flow(
         &mut self,
         model: &CostModel,
-        (moves, choices): (bool, u32),
+        (moving, choices): (Option<Moves>, u32),
         series: &Series,
         now: u64,
     ) -> Result<bool, Failure> {
-        let latency = series.at(now);
+        let (latency, moves) = (series.at(now), moving.is_some());
         if choices > 1 {
             self.roots_together(model, choices, &latency);
         }
@@ -380,7 +422,7 @@ impl Cluster<'_> {
             asked.push(at);
         }
         let answer = solve(&round, model, &|_| true)?;
-        self.apply(&asked, &roots, &answer, &machines, (moves, now));
+        self.apply(&asked, &roots, &answer, &machines, (moving, now));
         for at in asked {
             if let Some(job) = self.jobs.get_mut(&at).filter(|job| job.looks == 0) {
                 job.look(&latency);
@@ -425,28 +467,35 @@ impl Cluster<'_> {
         roots: &[usize],
         answer: &RoundAnswer,
         machines: &[Machine],
-        (moves, now): (bool, u64),
+        (moving, now): (Option<Moves>, u64),
     ) {
         let node = |position: u32| machines[position as usize].node.0;
         let (mut ran, mut moved) = (0_u64, 0_u64);
         // All that moves goes before anything comes: a slot may change hands.
         for (at, JobAnswer { running, .. }) in asked.iter().zip(&answer.jobs) {
-            let Some(job) = self.jobs.get_mut(at).filter(|_| moves) else { continue };
+            let Some((job, Moves { anew })) = self.jobs.get_mut(at).zip(moving) else { continue };
             let mut after = Vec::with_capacity(job.running.len());
             for (tasks, found) in job.running.iter().zip(running) {
                 ran += u64::from(tasks.count);
                 self.free[tasks.machine as usize] += tasks.count - found.stay;
                 let parts = [(tasks.machine, found.stay)].into_iter().filter(|(_, count)| *count > 0);
                 after.extend(parts.map(|(machine, count)| Running { machine, count, ..*tasks }));
+                // Of a task that goes on what it ran is counted when it ends.
+                let (since_s, ends_s) = if anew { (now, now + job.runs_s) } else { (tasks.since_s, tasks.ends_s) };
+                let mut off = found.preempted;
                 for &(machine, count) in &found.moved {
                     moved += u64::from(count);
-                    after.push(Running { machine: node(machine), count, ..*tasks });
+                    off += if anew { count } else { 0 };
+                    after.push(Running { machine: node(machine), since_s, ends_s, count });
+                    self.ends.push(Reverse(ends_s));
                 }
                 if found.preempted > 0 {
                     self.outcome.preempted += u64::from(found.preempted);
-                    let left_s = tasks.ends_s - now;
-                    job.waiting.push(Queued { since_s: now, left_s, count: found.preempted });
+                    job.waiting.push(Queued { since_s: now, left_s: ends_s - now, count: found.preempted });
                 }
+                let ran_s = Running { count: off, ..*tasks }.ran_s(now);
+                job.ran_s += ran_s;
+                job.lost_s += if anew { ran_s } else { 0 };
             }
             job.running = after;
         }
@@ -468,7 +517,7 @@ impl Cluster<'_> {
                 start(job, &placed, now, (&mut self.ends, &mut self.waits));
             }
         }
-        if moves && ran > 0 {
+        if moving.is_some() && ran > 0 {
             self.moved.push(100.0 * moved as f64 / ran as f64);
         }
     }
@@ -484,9 +533,10 @@ impl Cluster<'_> {
         self.outcome.most_on_machine = self.outcome.most_on_machine.max(used.into_iter().max().unwrap_or(0));
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self, now: u64) -> Outcome {
         let live: Vec<usize> = self.jobs.keys().copied().collect();
-        live.into_iter().for_each(|at| self.leave(at));
+        live.into_iter().for_each(|at| self.leave(at, now));
+        self.outcome.lost = 100.0 * self.ran_s[1] as f64 / self.ran_s[0].max(1) as f64;
         self.outcome.waited_s = self.waits.sum_s as f64 / self.waits.tasks.max(1) as f64;
         self.outcome.moved = self.moved.iter().sum::<f64>() / self.moved.len().max(1) as f64;
         self.outcome
