@@ -56,7 +56,8 @@ fn show(pager: &str, text: &str) -> io::Result<ExitStatus> {
     command.envs(SETTINGS.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()));
     let mut child = command.stdin(Stdio::piped()).spawn()?;
     if let Some(mut pipe) = child.stdin.take() {
-        let _ = pipe.write_all(text.as_bytes()); // who has seen enough closes it
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let _ = write!(pipe, "{text}{end}"); // who has seen enough closes it
     }
     child.wait()
 }
