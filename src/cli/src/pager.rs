@@ -1,11 +1,11 @@
 //! Text that is longer than the terminal goes through a pager, as git's does: HINTCTL_PAGER, else PAGER, else `less`, which ends by
 //! itself where all of it has room, keeps colors, and leaves on the screen what it showed.
 
-use super::interrupt::Interrupts;
 use super::width;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::{Command, ExitStatus, Stdio};
+use tokio::signal::unix::{SignalKind, signal};
 
 const OWN_VARIABLE: &str = "HINTCTL_PAGER";
 const VARIABLE: &str = "PAGER";
@@ -42,12 +42,12 @@ fn is_longer(text: &str, (height, width): (usize, usize)) -> bool {
 fn run(pager: &str, text: &str) -> bool {
     let shown = || show(pager, text).is_ok_and(|status| !NOT_RUN.iter().any(|code| status.code() == Some(*code)));
     if tokio::runtime::Handle::try_current().is_ok() {
-        let _heard = Interrupts::hear();
+        let _heard = signal(SignalKind::interrupt());
         return shown();
     }
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return false };
     let _inside = runtime.enter();
-    let _heard = Interrupts::hear();
+    let _heard = signal(SignalKind::interrupt());
     shown()
 }
 
@@ -56,7 +56,8 @@ fn show(pager: &str, text: &str) -> io::Result<ExitStatus> {
     command.envs(SETTINGS.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()));
     let mut child = command.stdin(Stdio::piped()).spawn()?;
     if let Some(mut pipe) = child.stdin.take() {
-        let _ = pipe.write_all(text.as_bytes()); // who has seen enough closes it
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let _ = write!(pipe, "{text}{end}"); // who has seen enough closes it
     }
     child.wait()
 }
