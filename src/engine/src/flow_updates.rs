@@ -300,6 +300,12 @@ impl RouteHandler<'_> {
         self.tell(now);
     }
 
+    /// Whether somebody has a decision's answer: what nobody was told of sends nothing.
+    pub(crate) fn reached(&mut self, decision: DecisionId, reached: bool, now: Timestamp) {
+        self.flows.reached(decision, reached, (self.snapshot, self.settings));
+        self.tell(now);
+    }
+
     /// A node's tasks are gone, and what they sent.
     pub(crate) fn node_left(&mut self, node: NodeIdx) {
         self.flows.node_left(node, (self.snapshot, self.settings));

@@ -6,10 +6,10 @@ use crate::arrivals::Arrived;
 use crate::decision::RememberedRequest;
 use hintd_model::cluster::{ChainPair, EdgePattern, Flow, NodePair, Traffic};
 use hintd_model::units::{AttemptId, Bytes, DecisionId, GroupIdx, NodeIdx, RequestId, Timestamp};
-use hintd_policy::Share;
 use hintd_policy::dataflow;
 use hintd_policy::flow_index::JobSlot;
 use hintd_policy::problem::EdgeProblem;
+use hintd_policy::{ChosenRoute, Share};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ pub(super) struct Job {
     pub(super) edges: Arc<[EdgeProblem]>,
     /// Where each decision placed tasks, by group; the first is the job's own.
     pub(super) parts: BTreeMap<DecisionId, Vec<Vec<Share>>>,
+    /// Parts whose answer reached nobody: they send nothing. What they sent went over these routes.
+    pub(super) unheard: BTreeMap<DecisionId, RoutesHad>,
     /// Tasks that were placed at first, by group: edges' bytes are theirs.
     pub(super) placed: Vec<u64>,
     /// Tasks of these that came elsewhere.
@@ -45,6 +47,15 @@ pub(super) struct Job {
     pub(super) idle: Option<Timestamp>,
     /// Its entry in generations is another one.
     pub(super) stale: bool,
+}
+
+/// Routes that a part had before it was known that its answer reached nobody. The answer names them, so they are the first to
+/// be tried when somebody has it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RoutesHad {
+    pub(super) chosen: Vec<ChosenRoute>,
+    /// Those under chains.
+    pub(super) ways: Found,
 }
 
 /// Tasks that came to another node than the one hinted.
@@ -117,8 +128,12 @@ impl Sends {
 impl Job {
     /// Tasks by group, of all parts: where they came, else where they were placed.
     pub(super) fn shares(&self) -> Vec<Vec<Share>> {
+        self.shares_of(self.parts.values())
+    }
+
+    fn shares_of<'a>(&self, parts: impl Iterator<Item = &'a Vec<Vec<Share>>>) -> Vec<Vec<Share>> {
         let mut shares = vec![Vec::new(); self.groups.len()];
-        for part in self.parts.values() {
+        for part in parts {
             for (all, of) in shares.iter_mut().zip(part) {
                 all.extend(of.iter().copied());
             }
@@ -135,9 +150,15 @@ impl Job {
         placed.chain(self.moves.keys().map(|of| of.to))
     }
 
-    /// What all parts send: where tasks are missing, so are the bytes that they would send.
+    /// Whether nobody has an answer of it.
+    pub(super) fn is_unheard(&self) -> bool {
+        self.unheard.len() == self.parts.len() && !self.parts.is_empty()
+    }
+
+    /// What all parts send whose answer somebody has: where tasks are missing, so are the bytes that they would send.
     pub(super) fn reckon(&self) -> Sends {
-        let shares = self.shares();
+        let heard = self.parts.iter().filter(|(decision, _)| !self.unheard.contains_key(decision));
+        let shares = self.shares_of(heard.map(|(_, part)| part));
         let edges = self.present(&shares);
         let plain = chained::plain(&edges, &self.classes);
         let traffic = if plain.is_empty() { None } else { dataflow::traffic(&plain, &shares).ok() };

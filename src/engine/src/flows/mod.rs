@@ -2,7 +2,7 @@
 //!
 //! # Code map
 //! - `job`: one job's tasks and traffic; `registry`: jobs come and go, and with them pairs and first routes;
-//!   `came`: jobs follow their containers.
+//!   `came`: jobs follow their containers; `heard`: what nobody was told of sends nothing.
 //! - `pairs`: pairs with their routes, homes, carriers, and rules by switch.
 //! - `follow`: what a change of the network does; `work`: routes changed a bounded number at a time; `bucket`,
 //!   `damping`: how many, and which links new routes avoid; `names`: routes through another network or a restart.
@@ -23,6 +23,7 @@ mod chained;
 mod choose;
 mod damping;
 mod follow;
+mod heard;
 mod hinted;
 mod job;
 mod names;
@@ -141,7 +142,7 @@ impl Flows {
             };
             let mut known: BTreeMap<DecisionId, Arc<JobFlows>> =
                 self.view.jobs.drain(..).map(|known| (known.decision, known)).collect();
-            let jobs = self.jobs.iter().map(|entry| match known.remove(entry.0) {
+            let jobs = self.jobs.iter().filter(|(_, job)| !job.is_unheard()).map(|entry| match known.remove(entry.0) {
                 Some(same) if !entry.1.stale => same,
                 _ => job(entry),
             });

@@ -65,6 +65,7 @@ impl Flows {
             groups: new.groups,
             edges: new.edges,
             parts: BTreeMap::from([(new.decision, new.shares)]),
+            unheard: BTreeMap::new(),
             placed,
             moves: Moves::new(),
             before: new.came,
@@ -284,7 +285,9 @@ impl Flows {
     /// Of too many pairs the oldest decisions' go, the newest's last.
     pub(super) fn enforce_limit(&mut self, newest: DecisionId, at: (&Snapshot, &RouteSettings)) {
         while self.len() > at.1.pairs_max {
-            let Some(&oldest) = self.jobs.keys().find(|&&decision| decision != newest) else { return };
+            // One that nobody heard of has no pairs to leave.
+            let mut others = self.jobs.iter().filter(|(decision, job)| **decision != newest && !job.is_unheard());
+            let Some((&oldest, _)) = others.next() else { return };
             self.count(Counter::FlowsEvicted, 1);
             self.end(oldest, &Cause::new("pairs_max", oldest.to_string()), at);
         }
@@ -347,6 +350,7 @@ impl Flows {
             self.end(decision, &cause, at);
         } else if let Some(job) = self.jobs.get_mut(&host) {
             job.parts.remove(&decision);
+            job.unheard.remove(&decision);
             job.followed = None;
             self.job_of.remove(&decision);
             let sends = job.reckon();

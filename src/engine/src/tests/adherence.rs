@@ -100,7 +100,7 @@ fn how_many_are_followed_is_known_before_a_decision_is_settled_and_after_its_ans
 fn what_nobody_was_told_is_not_counted_until_a_repeat_fetches_it() {
     let mut harness = plain(2, 4096);
     let late = harness.ask(maps("a", 1));
-    harness.engine.answer_reached(late.decision.id, false);
+    harness.engine.answer_reached(late.decision.id, false, harness.now);
     let told = harness.ask(maps("b", 1));
     // A container on the late one's host is the other's, which somebody was told of; what is of no other decision is nobody's.
     let host = hosts(&late)[0].to_string();
@@ -117,9 +117,9 @@ fn what_nobody_was_told_is_not_counted_until_a_repeat_fetches_it() {
     assert_eq!(harness.count(Counter::HintsFollowed) + harness.count(Counter::HintsElsewhere), 1);
 
     let fetched = harness.ask(maps("c", 1));
-    harness.engine.answer_reached(fetched.decision.id, false);
+    harness.engine.answer_reached(fetched.decision.id, false, harness.now);
     assert_eq!(of(&harness, &fetched), (None, false));
-    harness.engine.answer_reached(fetched.decision.id, true);
+    harness.engine.answer_reached(fetched.decision.id, true, harness.now);
     assert_eq!(of(&harness, &fetched), (Some((1, 1, false)), true));
     harness.allocated(hosts(&fetched)[0].as_str(), container(ONE(), 4), None);
     harness.pass(Micros(1));

@@ -150,7 +150,7 @@ mod tests {
     /// Asks with so much time.
     fn ask(daemon: &Daemon, decision: DecisionId, time: Duration) -> Asked {
         let (daemon, deadline) = (daemon.clone(), Instant::now() + time);
-        let request = shuffle(1, false).into();
+        let request = shuffle(1, true).into();
         tokio::spawn(async move { daemon.request(request, 1, decision, deadline, RequestOptions::default()).await })
     }
 
@@ -217,9 +217,12 @@ mod tests {
         let answer = record.answered().unwrap();
         assert!(answer.decision.hints.iter().any(|hint| !hint.leases.is_empty()), "{:?}", answer.decision);
         assert!(record.replay(None).same);
+        let sending = || daemon.generation().flows.jobs.iter().filter(|job| job.decision == decision).count();
+        until(|| sending() == 0).await;
         let leases = daemon.engine_report().await.unwrap().counts.leases;
         let repeat = ask(daemon, daemon.next_decision(), SOON).await.unwrap().unwrap();
         assert_eq!((repeat.answer.decision.id, repeat.repeat.unwrap().len()), (decision, leases));
+        until(|| sending() == 1).await;
         assert_eq!(listed(daemon, decision).await, ("hinted".into(), String::new(), true, false));
         let explained = explanation(daemon, decision).await;
         assert_eq!((&*explained.late, explained.outcome.is_some()), ("", true));

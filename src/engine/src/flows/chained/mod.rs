@@ -135,7 +135,7 @@ impl Chained {
         routes.insert_on(&context.ways, talking.number, flow, wanted);
     }
 
-    fn way(&self, key: &ChainPair) -> Option<&WaypointRoute> {
+    pub(super) fn way(&self, key: &ChainPair) -> Option<&WaypointRoute> {
         self.routes.as_ref()?.route(self.known.get(key)?.number)
     }
 
@@ -334,6 +334,7 @@ impl Flows {
     /// Chains were declared anew, or the network is another one: what jobs send is matched again, and every pair gets a
     /// way. In the `same` network pairs keep the way that they have, where they may.
     pub(super) fn chained_anew(&mut self, same: bool, cause: &Cause, at: (&Snapshot, &RouteSettings)) {
+        self.forget_routes_had();
         let topology = &at.0.topology;
         let before = if same { self.chained.translated(topology.chains.as_deref()) } else { Found::new() };
         let chains = topology.chains.clone().filter(|_| topology.network.is_some());

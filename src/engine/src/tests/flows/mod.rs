@@ -3,6 +3,7 @@
 mod came;
 mod carried;
 pub(in crate::tests) mod controller;
+mod heard;
 mod lives;
 mod storm;
 mod watch;

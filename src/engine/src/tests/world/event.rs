@@ -113,6 +113,11 @@ pub(super) enum Event {
         other_body: bool,
         looked_up: bool,
     },
+    /// It turns out that nobody has an answer, or that a repeat fetched it.
+    Reached {
+        which: Pick,
+        reached: bool,
+    },
     /// What the engine wants placed anew is proposed.
     PlaceDue,
     /// A waiting proposal is committed, on whatever the ledger is by then.
@@ -213,7 +218,7 @@ pub(super) const APPS: u32 = 5;
 type Draw = fn(&mut ChaCha8Rng) -> Event;
 
 /// Events by how often they come.
-const WEIGHTS: [(u32, Draw); 41] = [
+const WEIGHTS: [(u32, Draw); 42] = [
     (2, |r| Event::Register {
         host: r.random(),
         mb: *[2048, 4096, 4096, 8192].choose(r).unwrap(),
@@ -248,6 +253,7 @@ const WEIGHTS: [(u32, Draw); 41] = [
     }),
     (12, |r| Event::Ask(ask(r))),
     (2, |r| Event::Repeat { which: r.random(), other_body: r.random_bool(0.2), looked_up: r.random() }),
+    (3, |r| Event::Reached { which: r.random(), reached: r.random() }),
     (3, |_| Event::PlaceDue),
     (14, |r| Event::Commit { which: r.random(), last: r.random_bool(0.2) }),
     (1, |r| Event::Preview { which: r.random() }),

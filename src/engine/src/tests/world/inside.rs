@@ -24,6 +24,7 @@ impl World {
             }
             Event::Ask(ask) => self.ask(ask),
             Event::Repeat { which, other_body, looked_up } => self.repeat(*which, *other_body, *looked_up),
+            Event::Reached { which, reached } => self.reached(*which, *reached),
             Event::PlaceDue => self.place_due(),
             Event::Commit { which, last } => self.commit(*which, *last),
             Event::Preview { which } => self.preview(*which),
@@ -180,6 +181,15 @@ impl World {
         } else if let Some(Ok(answer)) = self.engine.answer(&id, asked.digest) {
             self.answer_when_durable(&answer);
         }
+    }
+
+    /// What is known of an answer says nothing of its leases.
+    fn reached(&mut self, which: Pick, reached: bool) {
+        let Some(answer) = self.sent.values().nth(usize::from(which) % self.sent.len().max(1)) else { return };
+        let (decision, (leases, _)) = (answer.decision.id, self.fingerprint());
+        self.engine.answer_reached(decision, reached, self.now);
+        assert_eq!(self.fingerprint().0, leases, "it takes nothing and gives nothing back");
+        self.did(Call::Other, None, Reply::Nobody);
     }
 
     fn answer_when_durable(&mut self, answer: &Arc<crate::Answer>) {
