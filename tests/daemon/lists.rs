@@ -241,7 +241,8 @@ async fn a_bundle_has_what_the_daemon_says_and_replaces_nothing() {
     let _feed = world.cluster(1, 2, 8_192).await;
     let answer = world.hints(in_queue("r1", 1, 1, "etl")).await;
     let config = world.folder.path().join("hintd.toml");
-    std::fs::write(&config, "# hunter1\n[sdn.ryu]\nurl = \"http://ann:hunter2@ctl:8080\"\n").unwrap();
+    std::fs::write(&config, "# hunter1\n[sdn.ryu]\nurl = \"http://ann:hunter2@ctl:8080/?token=hunter3&a=b#hunter4\"\n")
+        .unwrap();
     let bundle = world.folder.path().join("bundle");
     let [folder, config] = [&bundle, &config].map(|path| path.to_str().unwrap().to_owned());
     let args = ["bundle", "-o", &folder, "--config", &config];
@@ -265,7 +266,10 @@ async fn a_bundle_has_what_the_daemon_says_and_replaces_nothing() {
         assert!(has("files", &file) != has("missing", &why), "{manifest}");
         all += &std::fs::read_to_string(bundle.join(&file)).unwrap_or_default();
     }
-    assert!(all.contains("r0n0") && all.contains("(left out)@ctl"), "{all}");
+    assert!(
+        all.contains("r0n0") && all.contains("(left out)@ctl:8080/?token=(left out)&a=(left out)#(left out)"),
+        "{all}"
+    );
     assert!(!all.contains("hunter") && !all.contains(&answer.token), "no secrets: {all}");
     let again = hintctl(&world, &args).await;
     assert!(again.status.code() == Some(2) && said(&again).contains("it is there already"), "{}", said(&again));

@@ -2,7 +2,7 @@
 
 use super::blocked::blocked_text;
 use super::printable::{one_line, one_line_strings};
-use hintd::config::without_users;
+use hintd::config::without_secrets;
 use hintd_client::ClientError;
 use hintd_client::status::refused_of;
 use hintd_client::wire::v1;
@@ -47,8 +47,8 @@ impl fmt::Display for Failure {
             Self::Work(error) => format!("{error:#}"),
             Self::Input(problem) => problem.clone(),
         };
-        // It names what was given, and a URL may have a password in it.
-        f.write_str(&without_users(&said, &mut |_| {}))
+        // It names what was given, and a URL may have a password or a token in it.
+        f.write_str(&without_secrets(&said, &mut |_, _| {}))
     }
 }
 

@@ -1,19 +1,58 @@
-//! Addresses in messages: never the user or password that one names.
+//! Addresses in messages: never the user or password that one names, nor the values of its query and its fragment.
 
 /// What stands for a value that is left out.
 pub const LEFT_OUT: &str = "(left out)";
 
-/// A text that was to be an address or a URL: a password may stand before its last `@`, whatever else is wrong.
+/// A text that was to be an address or a URL: a password may stand before its last `@`, whatever else is wrong, and a token
+/// behind a `?` or a `#`.
 #[must_use]
 pub fn shown_address(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), address),
     };
-    match rest.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}{LEFT_OUT}@{host}"),
-        None => address.to_owned(),
+    let (user, rest) = match rest.rsplit_once('@') {
+        Some((_, host)) => (format!("{LEFT_OUT}@"), host),
+        None => (String::new(), rest),
+    };
+    let is_url = !scheme.is_empty();
+    // Without a scheme it may be anything: a `?` alone makes no query of what follows.
+    let plain = !is_url && !rest.contains('=');
+    let rest = if plain { rest.to_owned() } else { without_values(rest, &mut |_, _| {}) };
+    format!("{scheme}{user}{rest}")
+}
+
+/// What follows a URL's user, without the values of its query and its fragment: `h/p?token=abc#top` as
+/// `h/p?token=(left out)#(left out)`. Names of parameters stay; what has no name is a value. `found` is told each value,
+/// after its name (empty: it has none).
+pub fn without_values(rest: &str, found: &mut impl FnMut(&str, &str)) -> String {
+    let Some(at) = rest.find(['?', '#']) else { return rest.to_owned() };
+    let mut clean = rest[..at].to_owned();
+    let (query, fragment) = match rest[at..].split_once('#') {
+        Some((query, fragment)) => (query, Some(fragment)),
+        None => (&rest[at..], None),
+    };
+    if let Some(query) = query.strip_prefix('?') {
+        clean.push('?');
+        clean += &parameters(query, found);
     }
+    if let Some(fragment) = fragment {
+        clean.push('#');
+        clean += &parameters(fragment, found);
+    }
+    clean
+}
+
+fn parameters(text: &str, found: &mut impl FnMut(&str, &str)) -> String {
+    let mut without = |parameter: &str| {
+        let (name, value) = parameter.split_once('=').unwrap_or(("", parameter));
+        if value.is_empty() {
+            return parameter.to_owned();
+        }
+        found(name, value);
+        if name.is_empty() && !parameter.starts_with('=') { LEFT_OUT.to_owned() } else { format!("{name}={LEFT_OUT}") }
+    };
+    text.split('&').map(&mut without).collect::<Vec<_>>().join("&")
 }
 
 #[cfg(test)]
@@ -21,12 +60,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_and_a_password_are_left_out_with_a_scheme_and_without() {
+    fn users_passwords_and_values_are_left_out_with_a_scheme_and_without() {
         for (address, shown) in [
             ("ann:hunter2@h:8470", "(left out)@h:8470"),
             ("http://ann:hunter2@h:8470", "http://(left out)@h:8470"),
             ("http://ann:hun/t\"er@2@h:1/x", "http://(left out)@h:1/x"),
             ("h:8470", "h:8470"),
+            ("http://h:1/x?token=hunter2&a=&b=3#hunter2", "http://h:1/x?token=(left out)&a=&b=(left out)#(left out)"),
+            ("h:1/x?token=hunter2", "h:1/x?token=(left out)"),
+            ("http://ann:hunter2@h?hunter2", "http://(left out)@h?(left out)"),
+            ("http://h/?=hunter2#", "http://h/?=(left out)#"),
+            ("queue?", "queue?"),
+            ("part#3", "part#3"),
         ] {
             assert_eq!(shown_address(address), shown);
         }

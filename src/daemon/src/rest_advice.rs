@@ -105,7 +105,7 @@ fn refused(status: StatusCode, location: Option<&str>) -> String {
 }
 
 /// Scheme, host and path of where a server sends us: what follows `?` may be a secret, and a stranger wrote all of it.
-fn place(location: &str) -> String {
+pub(crate) fn place(location: &str) -> String {
     const SHOWN: usize = 120;
     let plain = location.split(['?', '#']).next().unwrap_or_default();
     shown_address(plain).chars().take(SHOWN).collect::<String>().escape_debug().to_string()

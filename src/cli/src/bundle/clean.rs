@@ -1,11 +1,11 @@
 //! What of a configuration is no secret. What may be one is known by the names of keys that hold secrets, by URLs that name
-//! users, and by keys that hintd does not have: a misspelled `password` among them. What was found is left out of every
-//! other document too, whatever it says it of.
+//! users or have values in a query or a fragment, and by keys that hintd does not have: a misspelled `password` among them.
+//! What was found is left out of every other document too, whatever it says it of.
 
 use crate::failure::Failure;
 use crate::output;
 use crate::printable::{one_line, printable_json};
-use hintd::config::{LEFT_OUT, without_users};
+use hintd::config::{LEFT_OUT, without_secrets};
 use hintd_policy::registry;
 use serde::Serialize;
 use serde_json::Value;
@@ -17,6 +17,10 @@ const SECRET: [&str; 8] = ["password", "passwd", "secret", "token", "credential"
 
 /// Shorter ones would be found in words that have nothing to do with them.
 const SHORTEST: usize = 4;
+
+/// A parameter's value of so many letters may be a secret, whatever its name is; a shorter one is a word that stands elsewhere
+/// for something else.
+const TOKEN: usize = 12;
 
 /// Keys that hintd has, with what each is for.
 const SHIPPED: &str = include_str!("../../../../config/hintd.toml");
@@ -79,7 +83,7 @@ impl Secrets {
             self.remember(value);
         }
         let known = plain && keys().contains(key) && !is_secret(key);
-        known.then(|| format!("{key} = {}", without_users(value, &mut |user| self.remember(user))))
+        known.then(|| format!("{key} = {}", self.without_urls_secrets(value)))
     }
 
     fn leave_out(&mut self, key: &str, value: &mut toml::Value) {
@@ -105,9 +109,17 @@ impl Secrets {
         if !keys().contains(key) && registry::find(text).is_none() && !text.is_empty() {
             return LEFT_OUT.to_owned();
         }
-        without_users(text, &mut |user| {
-            self.remember(user);
-            user.split_once(':').into_iter().for_each(|(_, password)| self.remember(password));
+        self.without_urls_secrets(text)
+    }
+
+    fn without_urls_secrets(&mut self, text: &str) -> String {
+        without_secrets(text, &mut |name, secret| {
+            if name.is_empty() || is_secret(name) || secret.len() >= TOKEN {
+                self.remember(secret);
+            }
+            if name.is_empty() {
+                secret.split_once(':').into_iter().for_each(|(_, password)| self.remember(password));
+            }
         })
     }
 
@@ -120,7 +132,7 @@ impl Secrets {
         }
     }
 
-    /// A document without users and passwords of URLs, and without what the configuration has of secrets: what is wrong
+    /// A document without users, passwords and values of URLs, and without what the configuration has of secrets: what is wrong
     /// with it is told with the value.
     ///
     /// # Errors
@@ -138,7 +150,7 @@ impl Secrets {
     }
 
     fn left_out(&self, text: &str) -> String {
-        let mut text = without_users(text, &mut |_| {});
+        let mut text = without_secrets(text, &mut |_, _| {});
         for secret in self.found.iter().filter(|secret| text.contains(&***secret)).collect::<Vec<_>>() {
             text = text.replace(&**secret, LEFT_OUT);
         }
@@ -237,6 +249,31 @@ mod tests {
         assert_eq!(log, "got (left out)\\u{1b}[2J\nfrom http://(left out)@nn\n");
         let text = secrets.text(&serde_json::json!({ "why": ["got hunter-1 of ann:hunter, a hunter"] })).unwrap();
         assert!(!text.contains("hunter") && text.contains("got (left out) of (left out), a (left out)"), "{text}");
+    }
+
+    #[test]
+    fn values_in_queries_and_fragments_of_urls_are_left_out_and_names_stay() {
+        let mut secrets = Secrets::default();
+        let text = "[tracing]\nendpoint = \"http://c:4317/v1?token=hunter1&state=RUNNING#hunter2\"\n\
+            [name_node]\nurls = [\"https://ann:hunter3@nn/x?delegation=hunter4-is-a-long-one&doas=bob\", \"http://n2/?hunter5\"]\n";
+        let without = secrets.leave_out_of(text).unwrap();
+        assert!(!without.contains("hunter"), "{without}");
+        for kept in
+            ["http://c:4317/v1?token=(left out)&state=(left out)#(left out)", "n2/?(left out)", "delegation=(left out)"]
+        {
+            assert!(without.contains(kept), "{kept}: {without}");
+        }
+        let lines = secrets.leave_out_of_lines("[tracing]\nendpoint = \"http://c:4317?api_key=hunter6hunter6\"\n= [\n");
+        assert!(lines.contains("endpoint = \"http://c:4317?api_key=(left out)\""), "{lines}");
+        let log = secrets.lines(
+            "WARN endpoint=http://d/?t=hunter7&x=y refused hunter1, hunter2 and hunter4-is-a-long-one\n\
+             got hunter5 hunter6hunter6; nodes RUNNING of bob\n",
+        );
+        let clean = "WARN endpoint=http://d/?t=(left out)&x=(left out) refused (left out), (left out) and (left out)\n\
+            got (left out) (left out); nodes RUNNING of bob\n";
+        assert_eq!(log, clean, "a word that a parameter has is no secret elsewhere");
+        let text = secrets.text(&serde_json::json!({ "location": "https://login/?ticket=hunter8" })).unwrap();
+        assert!(text.contains("https://login/?ticket=(left out)"), "{text}");
     }
 
     #[test]

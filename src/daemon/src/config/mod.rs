@@ -24,7 +24,7 @@ mod worth;
 
 pub use plan::{UPLINK_MIN, utc_offset};
 pub use reader::{Problem, Problems};
-pub use urls::{LEFT_OUT, shown as shown_url, without_users};
+pub use urls::{LEFT_OUT, shown as shown_url, without_secrets};
 
 use crate::hadoop::{HistoryServerOptions, NameNodeOptions, ResourceManagerOptions};
 use crate::regular_file::{self, CONFIG_BYTES};

@@ -1,6 +1,6 @@
 //! Reads spanned TOML and remembers every problem, so that one run names them all.
 
-use super::urls::{shown, without_users};
+use super::urls::{shown, without_secrets};
 use hintd_model::solve::nearest;
 use std::fmt;
 use std::net::SocketAddr;
@@ -57,9 +57,9 @@ impl<'t> Reader<'t> {
     /// Notes a problem at a byte of the text.
     pub(super) fn problem(&mut self, at: usize, key: &str, message: impl Into<String>) {
         let line = self.line(at);
-        // What is wrong is told with the value, and goes to logs: a URL's password does not.
+        // What is wrong is told with the value, and goes to logs: a URL's password or token does not.
         let message: String = message.into();
-        let message = without_users(&message, &mut |_| {});
+        let message = without_secrets(&message, &mut |_, _| {});
         self.problems.push(Problem { file: self.file.to_owned(), line, key: key.to_owned(), message });
     }
 
@@ -214,7 +214,7 @@ pub(super) trait Key: Clone {
 fn read<T: Key>(value: &DeValue<'_>) -> Result<T, String> {
     fn without(message: String, value: &DeValue<'_>) -> String {
         match value {
-            DeValue::String(text) if text.contains('@') => message.replace(&**text, &shown(text)),
+            DeValue::String(text) if text.contains(['@', '?', '#']) => message.replace(&**text, &shown(text)),
             DeValue::Array(rows) => rows.iter().fold(message, |message, row| without(message, row.get_ref())),
             _ => message,
         }

@@ -1,26 +1,54 @@
-//! URLs in messages: what is wrong with one, and never the user or password that it names.
+//! URLs in messages: what is wrong with one, and never the user, the password or the values that it names.
 
 use crate::rest_client::Address;
+use hintd_client::without_values;
 pub use hintd_client::{LEFT_OUT, shown_address as shown};
 
-/// A text whose URLs name no user: `http://ann:secret@host/` as `http://(left out)@host/`; `found` is told each.
-pub fn without_users(text: &str, found: &mut impl FnMut(&str)) -> String {
+/// A text whose URLs name no user, and no value in a query or a fragment: `http://ann:secret@host/?token=abc` as
+/// `http://(left out)@host/?token=(left out)`. Names of parameters stay. `found` is told what was left out, after the name of
+/// its parameter (empty: a user, or a value without a name).
+pub fn without_secrets(text: &str, found: &mut impl FnMut(&str, &str)) -> String {
     let (mut clean, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once("://") {
         clean += before;
         clean += "://";
         let authority = authority(after);
-        rest = match authority.rfind('@') {
+        let after = match authority.rfind('@') {
             Some(at) => {
-                found(&authority[..at]);
+                found("", &authority[..at]);
                 clean += LEFT_OUT;
                 &after[at..]
             }
             None => after,
         };
+        let end = url_end(after);
+        match after[..end].find(['?', '#']) {
+            Some(_) => {
+                clean += &without_values(&after[..end], found);
+                rest = &after[end..];
+            }
+            None => rest = after,
+        }
     }
     clean + rest
 }
+
+/// Where a URL ends that stands in a text: before white space, and before a quote that closes what it stands in, which a value
+/// may have in it as well. Punctuation that follows it is the text's.
+fn url_end(url: &str) -> usize {
+    let closes = |after: &str| {
+        after.is_empty() || after.starts_with(|next: char| next.is_whitespace() || CLOSING.contains(next))
+    };
+    let ends = |(at, letter): &(usize, char)| {
+        let quote = "\"'`".contains(*letter);
+        letter.is_whitespace() || quote && closes(&url[at + letter.len_utf8()..])
+    };
+    let end = url.char_indices().find(ends).map_or(url.len(), |(at, _)| at);
+    url[..end].trim_end_matches(|letter: char| CLOSING.contains(letter)).len()
+}
+
+/// What may follow a URL, or the quote after it, without being a part of it; a backslash is a quote's.
+const CLOSING: &str = ",.:;)]}>\\";
 
 /// Of what follows `://`, as far as it may name a user. Letters that no user may have end it, unless what stands before them
 /// is no host and port: then they are of a password, which may be written as it should not.
@@ -85,15 +113,40 @@ mod tests {
     fn urls_name_no_users_wherever_they_stand() {
         let text = "f:3: \"http://ann:p@ss@ctl:8080\" is wrong; see http://docs/a@b and x://y@z";
         let clean = "f:3: \"http://(left out)@ctl:8080\" is wrong; see http://docs/a@b and x://(left out)@z";
-        assert_eq!(without_users(text, &mut |_| {}), clean);
+        assert_eq!(without_secrets(text, &mut |_, _| {}), clean);
         for (text, clean) in [
             ("no daemon at http://ann:hunter/2@h:1 (refused)", "no daemon at http://(left out)@h:1 (refused)"),
             ("\"http://ann:hun\"ter'2@h:1\" is wrong", "\"http://(left out)@h:1\" is wrong"),
             (r#"{"a":"http://rm:8088","by":"ann@x"}"#, r#"{"a":"http://rm:8088","by":"ann@x"}"#),
             ("http://[::1]/a@b", "http://[::1]/a@b"),
         ] {
-            assert_eq!(without_users(text, &mut |_| {}), clean);
+            assert_eq!(without_secrets(text, &mut |_, _| {}), clean);
         }
+    }
+
+    #[test]
+    fn urls_name_no_values_of_queries_and_fragments_wherever_they_stand() {
+        for (text, clean) in [
+            ("http://nn:9870/webhdfs?delegation=hunter", "http://nn:9870/webhdfs?delegation=(left out)"),
+            ("http://h?token=hunter&user.name=ann: refused", "http://h?token=(left out)&user.name=(left out): refused"),
+            ("\"https://h:1/p?a=hunter\\\"x&b=\", \"n\"", "\"https://h:1/p?a=(left out)&b=\", \"n\""),
+            ("'http://h/?t=it's hunter'", "'http://h/?t=(left out) hunter'"),
+            ("say \\\"http://h/?t=hunter\\\", please", "say \\\"http://h/?t=(left out)\\\", please"),
+            (r#"{"a":"http://h/?t=hunter","b":"c?d=e"}"#, r#"{"a":"http://h/?t=(left out)","b":"c?d=e"}"#),
+            ("(see http://h/#access_token=hunter&x=1).", "(see http://h/#access_token=(left out)&x=(left out))."),
+            ("<http://h/p#hunter> http://h/p?hunter", "<http://h/p#(left out)> http://h/p?(left out)"),
+            ("http://ann:pw@h/?to=http://bob:hunter@x/?t=1", "http://(left out)@h/?to=(left out)"),
+            ("http://a/?t=hunter http://ann:hunter@b/x#", "http://a/?t=(left out) http://(left out)@b/x#"),
+            ("http://ann:hun?ter@h:1/?", "http://(left out)@h:1/?"),
+            ("http://h/p?x=1,2;token=hunter", "http://h/p?x=(left out)"),
+            ("is it http://h/p? Yes.", "is it http://h/p? Yes."),
+            ("/ws/v1/apps?states=RUNNING", "/ws/v1/apps?states=RUNNING"),
+        ] {
+            assert_eq!(without_secrets(text, &mut |_, _| {}), clean);
+        }
+        let mut found = Vec::new();
+        without_secrets("http://ann:pw@h/?token=abc&d=#frag", &mut |name, value| found.push(format!("{name}={value}")));
+        assert_eq!(found, ["=ann:pw", "token=abc", "=frag"]);
     }
 
     #[test]
@@ -124,6 +177,8 @@ mod tests {
         assert_eq!(said("http://:1"), "its host is not valid");
         assert_eq!(said("http://rm:abc:8088"), "its host is not valid");
         assert!(wrong_url("https://c:1", "http://127.0.0.1:8080").ends_with("its scheme is not http"));
+        assert_eq!(said("http://rm:1/?token=hunter2"), "it has a path or more after the port");
+        assert_eq!(said("rm:1/?token=hunter2"), "it does not begin with http:// or https://");
         assert!(wrong_url("http://a:hunter2@rm:1", "x").starts_with("\"http://(left out)@rm:1\""));
     }
 }

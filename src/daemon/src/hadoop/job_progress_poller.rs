@@ -4,6 +4,7 @@
 use super::job_progress::{self, REDUCES_LISTED};
 use super::options::ServerOptions;
 use super::resource_manager::{Active, BadAnswer, with_user};
+use crate::rest_advice::place;
 use crate::rest_client::{Address, Rest, RestError, Trust};
 use crate::runtime::Daemon;
 use crate::runtime::shuffle_progress::ShuffleProgress;
@@ -29,7 +30,7 @@ enum Failure {
     #[error(transparent)]
     Ask(#[from] RestError<BadAnswer>),
     /// The proxy sends us elsewhere: the application has ended, or has no web interface.
-    #[error("{path}: redirected to {location:?}, which is not followed")]
+    #[error("{path}: redirected to \"{}\", which is not followed", place(location))]
     Redirected { path: String, location: String },
 }
 
