@@ -131,6 +131,18 @@ async fn a_daemon_is_examined_without_nodes_with_them_and_with_a_wrong_configura
     // Another file than the daemon's, which the daemon has no word on.
     save(&file, &sound);
     program.until("it is back", |status| status.config_refused.is_empty()).await;
+    // What takes a restart is on disk and not in force.
+    save(&file, &format!("{sound}\n[limits]\nstreams = 700\n"));
+    program.until("a key waits for a restart", |status| !status.config_restart_keys.is_empty()).await;
+    let (verdicts, findings) = of(&doctor(at).0, "configuration");
+    assert_eq!(verdicts, ["warning"], "{findings}");
+    assert!(findings.contains("1 key waits for a restart: limits.streams"), "{findings}");
+    let text = said(&hintctl(at, &["status"]));
+    assert!(text.contains("; 1 key waits for a restart: limits.streams"), "{text}");
+    save(&file, &sound);
+    program.until("no key waits", |status| status.config_restart_keys.is_empty()).await;
+    let (verdicts, findings) = of(&doctor(at).0, "configuration");
+    assert_eq!((verdicts, findings.contains("no key waits")), (vec!["ok".to_owned()], true), "{findings}");
     let other = at.join("other.toml");
     let listen = sound.replacen("[listen]", "[listen]\ninsecure_bind = true", 1).replacen(
         "grpc = \"127.0.0.1",

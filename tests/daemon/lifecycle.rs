@@ -315,6 +315,11 @@ async fn who_reloads_after_the_files_watcher_is_told_what_it_changed_and_what_ne
     std::fs::write(&file, config_text(folder.path(), 0, &further)).unwrap();
     let watcher = running.daemon.reload().await.unwrap();
     assert_eq!(watcher.changed, ["limits.streams", "policy.default"]);
+    let waiting = async |admin: &mut AdminClient| {
+        let status = admin.status(v1::StatusRequest {}).await.unwrap().into_inner();
+        status.config_restart_keys
+    };
+    assert_eq!(waiting(&mut admin).await, ["limits.streams"]);
     for _ in 0..2 {
         let told = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
         assert_eq!(
@@ -327,12 +332,17 @@ async fn who_reloads_after_the_files_watcher_is_told_what_it_changed_and_what_ne
     let told = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
     assert_eq!((told.config_generation, told.changed), (3, vec!["policy.default".to_owned()]));
     assert_eq!(told.needs_restart, ["limits.streams"]);
+    assert_eq!(waiting(&mut admin).await, ["limits.streams"]);
+    std::fs::write(&file, "[leeses]\n").unwrap();
+    admin.reload(v1::ReloadRequest {}).await.unwrap_err();
+    assert_eq!(waiting(&mut admin).await, ["limits.streams"], "what is refused says nothing of it");
     std::fs::write(&file, config_text(folder.path(), 0, &[])).unwrap();
     for _ in 0..2 {
         let told = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
         assert_eq!((told.changed, told.needs_restart), (vec![], vec![]), "it never was another one in force");
         assert_eq!((told.config_generation, &*told.reverted), (3, &["limits.streams".to_owned()][..]));
     }
+    assert_eq!(waiting(&mut admin).await, Vec::<String>::new());
     std::fs::write(&file, config_text(folder.path(), 0, &further[..1])).unwrap();
     let told = admin.reload(v1::ReloadRequest {}).await.unwrap().into_inner();
     assert_eq!((told.config_generation, told.changed, told.reverted), (4, vec!["policy.default".to_owned()], vec![]));

@@ -14,6 +14,7 @@ use super::sorting::{Column, SortArgs};
 use super::standing;
 use super::view::{ViewArgs, not_empty};
 use clap::Args;
+use hintd::findings::cluster::restart_keys;
 use hintd_client::wire::{v1, yarn};
 use serde_json::json;
 use std::path::PathBuf;
@@ -294,7 +295,7 @@ fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
             ),
         ),
         ("instance", status.instance_id.clone()),
-        ("configuration", format!("{} (generation {})", status.config_file, status.config_generation)),
+        ("configuration", configuration_text(status)),
         ("snapshot", format!("version {}, {} old", status.snapshot_version, ms(status.snapshot_age_ms))),
         ("nodes", format!("{} of {} usable, in {} racks", status.nodes_usable, status.nodes, status.racks)),
         ("data", format!("{} datasets, {} blocks", status.datasets, status.blocks)),
@@ -348,6 +349,11 @@ fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
 /// What was counted; with `wide` also what never happened, such as items of feeds that this cluster does not have.
 fn counters_table(status: &v1::StatusResponse, wide: bool) -> String {
     let counted = status.counters.iter().filter(|(_, count)| wide || **count > 0);
+fn configuration_text(status: &v1::StatusResponse) -> String {
+    let waits = restart_keys(status).map_or_else(String::new, |waits| format!("; {waits}"));
+    format!("{} (generation {}){waits}", status.config_file, status.config_generation)
+}
+
     let rows: Vec<_> = counted.map(|(name, count)| [name.clone(), count.to_string()]).collect();
     let zero = status.counters.len() - rows.len();
     let table = output::table(["counter", "since start"], 1, rows);

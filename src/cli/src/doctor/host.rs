@@ -169,11 +169,11 @@ pub(super) fn configuration(facts: &Facts) -> Check {
             format!("{file}, which --config names, can't be read: {why}."),
             "Name the file that hintd was started with, or leave --config out: the daemon says which it is.",
         ),
-        (OnDisk::Unread(why), Ok(_)) => Check::ok(
-            NAME,
-            page::CONFIGURE,
-            format!("The daemon refuses nothing of its configuration; {file} can't be read from here ({why})."),
-        ),
+        (OnDisk::Unread(why), Ok(answers)) => cluster::waits_for_restart(&answers.status).unwrap_or_else(|| {
+            let finding =
+                format!("The daemon refuses nothing of its configuration; {file} can't be read from here ({why}).");
+            Check::ok(NAME, page::CONFIGURE, finding)
+        }),
         (OnDisk::Unread(why), Err(_)) => {
             Check::not_checked(NAME, page::CONFIGURE, format!("{file} can't be read: {why}."))
         }
@@ -194,12 +194,14 @@ fn in_force(config: &Config, answers: &Answers, file: &Path) -> Check {
             "hintctl reload",
         );
     }
+    if let Some(waits) = cluster::waits_for_restart(&answers.status) {
+        return waits;
+    }
     let started = Duration::from_millis(answers.status.uptime_ms);
     let saved_ago = std::fs::metadata(file).ok().and_then(|found| found.modified().ok()?.elapsed().ok());
-    // What it was at the start is on no wire: only that it was saved since.
     let since = match saved_ago {
         Some(ago) if ago < started => {
-            "; it was saved after the daemon started: keys marked (restart) may wait for a restart, hintctl reload names them"
+            "; it was saved after the daemon started, and of what the daemon has read since no key waits for a restart"
         }
         _ => "",
     };

@@ -42,7 +42,7 @@ pub fn daemon(status: &v1::StatusResponse) -> Vec<Check> {
         (true, true) => Check::ok("ready", page::WATCH, format!("It is live for {up}, and ready.")),
     };
     let mut checks = vec![version, ready];
-    checks.extend(refused(status, &status.config_file));
+    checks.extend(refused(status, &status.config_file).or_else(|| waits_for_restart(status)));
     checks.extend(notices(status).into_iter().map(|notice| {
         let v1::Notice { text, advice, .. } = notice;
         Check::warning("notice", page::WATCH, format!("The daemon reports: {text}."), advice)
@@ -74,6 +74,27 @@ pub fn refused(status: &v1::StatusResponse, file: &str) -> Option<Check> {
     let finding = format!("What is on disk is refused, and what was read before stays in force: {why}.");
     let advice = format!("Fix it before the next restart, which would fail: hintd --check --config {file}");
     (!why.is_empty()).then(|| Check::problem(CONFIGURATION, page::RELOAD, finding, advice))
+}
+
+/// That keys which were changed on disk are not in force before a restart.
+#[must_use]
+pub fn waits_for_restart(status: &v1::StatusResponse) -> Option<Check> {
+    let keys = restart_keys(status)?;
+    let finding = format!("Changed on disk since the start, {keys}: until then it is as it was.");
+    let advice = "Restart hintd (leases and answers are kept), or change it back; hintctl reload then says so.";
+    Some(Check::warning(CONFIGURATION, page::RELOAD, finding, advice))
+}
+
+/// `2 keys wait for a restart: listen.grpc, worker.threads`; `None`: none does, or the daemon is too old to say.
+#[must_use]
+pub fn restart_keys(status: &v1::StatusResponse) -> Option<String> {
+    let keys = &status.config_restart_keys;
+    let waits = match keys.len() {
+        0 => return None,
+        1 => "1 key waits".to_owned(),
+        more => format!("{more} keys wait"),
+    };
+    Some(format!("{waits} for a restart: {}", some(keys)))
 }
 
 /// When each source was heard.

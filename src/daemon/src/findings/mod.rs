@@ -90,6 +90,28 @@ mod tests {
         assert_eq!(shown, [("nodes", Verdict::Problem), ("links", Verdict::Warning)]);
         assert_eq!(found[1].finding, "1 link of 50 is down: l1 for 119 s (as ryu said).");
     }
+
+    #[test]
+    fn keys_that_wait_for_a_restart_need_attention_unless_the_configuration_is_refused_anyway() {
+        let of = |keys: usize, refused: &str| {
+            let status = v1::StatusResponse {
+                config_restart_keys: (0..keys).map(|at| format!("limits.k{at}")).collect(),
+                config_refused: refused.into(),
+                ..v1::StatusResponse::default()
+            };
+            let found = cluster::daemon(&status).into_iter().filter(|check| check.name == "configuration");
+            found.map(|check| (check.verdict, check.finding, check.advice)).collect::<Vec<_>>()
+        };
+        assert!(of(0, "").is_empty());
+        let [(Verdict::Warning, finding, advice)] = &of(1, "")[..] else { panic!("{:?}", of(1, "")) };
+        assert!(finding.contains("1 key waits for a restart: limits.k0"), "{finding}");
+        assert!(advice.contains("Restart hintd"), "{advice}");
+        assert!(of(7, "")[0].1.contains("7 keys wait for a restart: limits.k0, "), "{:?}", of(7, ""));
+        assert!(of(7, "")[0].1.contains("limits.k4 and 2 more"), "{:?}", of(7, ""));
+        let [(Verdict::Problem, finding, _)] = &of(1, "no")[..] else { panic!("{:?}", of(1, "no")) };
+        assert!(finding.contains("refused"), "{finding}");
+    }
+
     #[test]
     fn a_refused_configuration_needs_attention_once() {
         let refused = "worker.threads: expected an integer, got \"many\"\nlog: unknown key\n";

@@ -108,6 +108,8 @@ pub(super) struct Inner {
     pub(super) reloading: Mutex<LastReload>,
     /// Why what is on disk is refused while what was read before is in force.
     pub(super) config_refused: std::sync::Mutex<Option<Arc<str>>>,
+    /// Keys that are otherwise on disk and need a restart.
+    pub(super) restart_keys: ArcSwap<Vec<String>>,
     journal: GroupCommitHandle,
     journal_file: PathBuf,
     /// Of requests, for whoever collects them.
@@ -293,6 +295,7 @@ impl Daemon {
             reload: options.reload.clone(),
             reloading: Mutex::default(),
             config_refused: std::sync::Mutex::default(),
+            restart_keys: ArcSwap::default(),
             journal,
             journal_file: options.store.path.clone(),
             spans,

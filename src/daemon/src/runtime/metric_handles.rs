@@ -409,6 +409,11 @@ impl MetricHandles {
         self.add(if result == ReloadResult::Refused { "reloads_refused" } else { "reloads" }, 1);
     }
 
+    /// So many keys of the configuration wait for a restart.
+    pub(super) fn restart_keys(&self, keys: usize) {
+        self.metrics.restart_keys(keys);
+    }
+
     /// Adds to a counter of status.
     pub(crate) fn add(&self, name: &'static str, by: u64) {
         *self.counters().entry(name).or_default() += by;

@@ -74,6 +74,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         config_refused: config_refused.map(|refused| refused.to_string()).unwrap_or_default(),
         queues: settings.queues.iter().map(queue).collect(),
         journal_file: daemon.journal_file().display().to_string(),
+        config_restart_keys: daemon.restart_keys().to_vec(),
         unknown_names: survey.unknown_names,
         unknown_names_total: survey.unknown_names_total,
         process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),

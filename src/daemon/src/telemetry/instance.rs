@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const BUILD_INFO: &str = "hintd_build_info";
 const RELOAD_SUCCESSFUL: &str = "hintd_config_last_reload_successful";
 const RELOAD_TIME: &str = "hintd_config_last_reload_success_timestamp_seconds";
+const RESTART_KEYS: &str = "hintd_config_restart_keys";
 pub(super) const DOMAIN_SLOTS: &str = "hintd_domain_slots";
 // Names that Prometheus's own libraries give these: dashboards of processes know them.
 const START_TIME: &str = "process_start_time_seconds";
@@ -26,6 +27,12 @@ pub(super) const ROWS: &[Metric] = &[
         Kind::Gauge,
         Unit::Seconds,
         "When the configuration was last read without a mistake, Unix time.",
+    ),
+    metric(
+        RESTART_KEYS,
+        Kind::Gauge,
+        Unit::Count,
+        "Keys of the configuration that differ on disk from those of the start and wait for a restart.",
     ),
     metric(
         DOMAIN_SLOTS,
@@ -48,6 +55,7 @@ pub(super) struct InstanceMetrics {
     files_max: Gauge,
     reload_successful: Gauge,
     reload_time: Gauge,
+    restart_keys: Gauge,
 }
 
 /// Unix time, seconds.
@@ -63,9 +71,11 @@ impl InstanceMetrics {
     ) -> Self {
         gauge(BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION"))]).set(1.0);
         gauge(START_TIME, &[]).set(now());
-        let [resident, files, files_max, reload_successful, reload_time] =
-            [RESIDENT, OPEN_FILES, OPEN_FILES_MAX, RELOAD_SUCCESSFUL, RELOAD_TIME].map(|name| gauge(name, &[]));
-        let this = Self { cpu: cpu(CPU), resident, files, files_max, reload_successful, reload_time };
+        let [resident, files, files_max, reload_successful, reload_time, restart_keys] =
+            [RESIDENT, OPEN_FILES, OPEN_FILES_MAX, RELOAD_SUCCESSFUL, RELOAD_TIME, RESTART_KEYS]
+                .map(|name| gauge(name, &[]));
+        let this = Self { cpu: cpu(CPU), resident, files, files_max, reload_successful, reload_time, restart_keys };
+        this.restart_keys(0);
         this.reloaded(ReloadResult::Applied);
         this
     }
@@ -82,6 +92,11 @@ impl InstanceMetrics {
         }
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         self.files_max.set(limit.current.map_or(f64::INFINITY, |most| most as f64));
+    }
+
+    /// So many keys wait for a restart.
+    pub(super) fn restart_keys(&self, keys: usize) {
+        self.restart_keys.set(keys as f64);
     }
 
     /// A reload ended.

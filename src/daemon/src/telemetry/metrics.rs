@@ -228,6 +228,11 @@ impl Metrics {
         self.counter(REFUSED, &[("reason", reason)]).add(1);
     }
 
+    /// So many keys of the configuration wait for a restart.
+    pub fn restart_keys(&self, keys: usize) {
+        self.instance().restart_keys(keys);
+    }
+
     /// Counts a reload of the configuration.
     pub fn reloaded(&self, result: ReloadResult) {
         self.counter(RELOADS, &[("result", result.label())]).add(1);

@@ -46,6 +46,10 @@ impl Daemon {
         }
         self.say_refused(refused.as_deref());
         last.refused = refused;
+        if let Ok(reloaded) = &reloaded {
+            self.metrics().restart_keys(reloaded.needs_restart.len());
+            self.0.restart_keys.store(Arc::new(reloaded.needs_restart.clone()));
+        }
         reloaded
     }
 
@@ -59,6 +63,12 @@ impl Daemon {
     #[must_use]
     pub fn config_refused(&self) -> Option<Arc<str>> {
         self.0.config_refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Keys that differ on disk from those of the start and need a restart, as the last reload that was not refused found them.
+    #[must_use]
+    pub fn restart_keys(&self) -> Arc<Vec<String>> {
+        self.0.restart_keys.load_full()
     }
 
     /// Keys that the last reload changed; one that runs is waited for.

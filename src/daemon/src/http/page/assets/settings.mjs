@@ -46,6 +46,7 @@ export function Configuration() {
     ${status.config_refused && html`<section class="alert" id="refused"><h2>The configuration on disk is refused; the one before it stays in force</h2><pre>${status.config_refused}</pre></section>`}
     <${Facts} rows=${[
     ['File', status.config_file], ['Generation', `${status.config_generation}${status.config_generation === 1 ? ' (as at the start)' : ''}`],
+    ['Waits for a restart', status.config_restart_keys?.length ? status.config_restart_keys.join(', ') : 'nothing'],
     ['Last change', found?.last_changed.length ? found.last_changed.join(', ') : 'none since the start'],
     ['Default policy', found?.default_policy ?? '–'],
     ['By framework', Object.entries(found?.frameworks ?? {}).map(([name, policy]) => `${name}: ${policy}`).join(', ') || 'none'],
