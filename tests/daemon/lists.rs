@@ -69,6 +69,7 @@ async fn decisions_leases_and_applications_are_listed_newest_first_and_by_applic
     followed_refused_and_bounds(&world, &all).await;
     leases(&world, &ids).await;
     applications(&world, &ids).await;
+    all_say_the_same_of_refusals(&world).await;
 }
 
 /// Of `all`: how many hints were followed so far, which refusals are not among them, and bounds in time.
@@ -93,6 +94,40 @@ async fn followed_refused_and_bounds(world: &World, all: &v1::ListDecisionsRespo
     assert_eq!(total(1, newest + 1, false).await, all.total);
     assert_eq!((total(newest + 1, 0, false).await, total(0, 1, false).await), (0, 0));
     assert_eq!(total(0, 0, true).await, recorded);
+}
+
+/// `decisions`, `status` and `doctor` side by side: as many refused requests since the start, for the same reasons, of which as
+/// many are recorded; one kind leaves no record.
+async fn all_say_the_same_of_refusals(world: &World) {
+    world.refused(v1::RequestHintsRequest { application_id: "job_1".to_owned(), ..request("r9", 9, 1, 1_024) }).await;
+    world.refused(request("r10", 3, 1, 65_537)).await;
+    let mut admin = world.admin.clone();
+    let decisions = admin.list_decisions(v1::ListDecisionsRequest::default()).await.unwrap().into_inner();
+    let only = v1::ListDecisionsRequest { refused_only: true, ..v1::ListDecisionsRequest::default() };
+    let refused = admin.list_decisions(only).await.unwrap().into_inner();
+    let status = admin.status(v1::StatusRequest {}).await.unwrap().into_inner();
+    let sum = |of: fn(&v1::RefusedCount) -> u64| decisions.refused.iter().map(of).sum::<u64>();
+    let (all, recorded) = (sum(|row| row.requests), sum(|row| row.recorded));
+    assert!(all > recorded && recorded > 1, "{decisions:?}");
+    assert_eq!(status.refused_by_reason, decisions.refused);
+    assert_eq!((status.counters["requests_refused"], refused.total), (all, recorded));
+
+    let sentence = hintd::findings::hints::refused_since_start(&decisions.refused);
+    assert!(sentence.starts_with(&format!("{all} requests were refused since the start (")), "{sentence}");
+    assert!(sentence.ends_with(&format!("; {recorded} of them are recorded")), "{sentence}");
+    for args in [&["decisions"][..], &["decisions", "--refused"], &["status"]] {
+        let text = said(&hintctl(world, args).await);
+        assert!(text.contains(&sentence), "{args:?}: {text}");
+    }
+    let doctor = hintctl(world, &["doctor", "--json"]).await;
+    let doctor: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let found = doctor["checks"].as_array().unwrap().iter();
+    let found = found.filter(|check| ["requests", "refused"].contains(&check["name"].as_str().unwrap()));
+    let found: String = found.map(|check| check["finding"].to_string()).collect();
+    assert!(found.contains(&format!(", {all} refused")), "{found}");
+    for row in &decisions.refused {
+        assert!(found.contains(&format!("{} for {}", row.requests, row.reason)), "{row:?}: {found}");
+    }
 }
 
 async fn leases(world: &World, decisions: &[String]) {

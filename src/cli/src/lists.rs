@@ -10,6 +10,7 @@ use super::sorting::{Column, SortArgs};
 use super::turn::turn_cell;
 use super::view::ViewArgs;
 use clap::Args;
+use hintd::findings::hints::refused_since_start;
 use hintd_client::wire::{v1, yarn};
 use hintd_model::solve::nearest;
 use std::collections::BTreeSet;
@@ -319,23 +320,18 @@ pub(super) fn decisions_text(answer: &v1::ListDecisionsResponse, wide: bool) -> 
 
 /// Refusals since the start, and where those are that the list can't have. Empty: none was refused.
 fn refusals_text(refused: &[v1::RefusedCount]) -> String {
-    let sum = |of: fn(&v1::RefusedCount) -> u64| refused.iter().map(of).sum::<u64>();
-    let (all, recorded) = (sum(|row| row.requests), sum(|row| row.recorded));
     let left = |row: &v1::RefusedCount| row.requests.saturating_sub(row.recorded);
     let mut others: Vec<&v1::RefusedCount> = refused.iter().filter(|row| left(row) > 0).collect();
     others.sort_by_key(|row| std::cmp::Reverse(left(row)));
-    if all == 0 {
-        return String::new();
-    }
-    let first = match all {
-        1 => format!("\n1 request was refused since the start, of which {recorded} is recorded"),
-        _ => format!("\n{all} requests were refused since the start, of which {recorded} are recorded"),
+    let said = match refused_since_start(refused) {
+        none if none.is_empty() => return none,
+        said => format!("\n{said}"),
     };
     if others.is_empty() {
-        return first;
+        return said;
     }
     let named = others.iter().map(|row| format!("{} {}", left(row), row.reason)).collect::<Vec<_>>().join(", ");
-    format!("{first}; the others ({named}) left no record, or it went to make room: hintctl status says whose they are")
+    format!("{said}; the others ({named}) left no record, or it went to make room: hintctl status says whose they are")
 }
 
 /// `3/12`, `3/12, 9 awaited`; `-`: not known.
@@ -628,10 +624,12 @@ mod tests {
         assert_eq!(refusals_text(&[]), "");
         assert_eq!(
             refusals_text(&[count("unknown", 4, 4)]),
-            "\n4 requests were refused since the start, of which 4 are recorded"
+            "\n4 requests were refused since the start (4 unknown); 4 of them are recorded"
         );
         let some = refusals_text(&[count("unknown", 4, 3), count("invalid", 7, 0), count("full", 2, 2)]);
-        assert!(some.starts_with("\n13 requests were refused since the start, of which 5 are recorded; "), "{some}");
+        let said =
+            "\n13 requests were refused since the start (7 invalid, 4 unknown, 2 full); 5 of them are recorded; ";
+        assert!(some.starts_with(said), "{some}");
         assert!(some.contains("the others (7 invalid, 1 unknown) left no record"), "{some}");
     }
 

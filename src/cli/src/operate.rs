@@ -15,6 +15,7 @@ use super::standing;
 use super::view::{ViewArgs, not_empty};
 use clap::Args;
 use hintd::findings::cluster::restart_keys;
+use hintd::findings::hints::refused_since_start;
 use hintd_client::wire::{v1, yarn};
 use serde_json::json;
 use std::path::PathBuf;
@@ -334,8 +335,9 @@ fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
     if !worth.is_empty() {
         lines.push(format!("\n{worth}"));
     }
-    if !status.refused.is_empty() {
-        lines.push(format!("\n{}", refused_table(&status.refused)));
+    let refused = refused_text(status);
+    if !refused.is_empty() {
+        lines.push(format!("\n{refused}"));
     }
     lines.push(format!("\n{}", counters_table(status, wide)));
     if status.unknown_names_total > 0 {
@@ -346,14 +348,14 @@ fn status_text(status: &v1::StatusResponse, wide: bool) -> String {
     lines.join("\n")
 }
 
-/// What was counted; with `wide` also what never happened, such as items of feeds that this cluster does not have.
-fn counters_table(status: &v1::StatusResponse, wide: bool) -> String {
-    let counted = status.counters.iter().filter(|(_, count)| wide || **count > 0);
 fn configuration_text(status: &v1::StatusResponse) -> String {
     let waits = restart_keys(status).map_or_else(String::new, |waits| format!("; {waits}"));
     format!("{} (generation {}){waits}", status.config_file, status.config_generation)
 }
 
+/// What was counted; with `wide` also what never happened, such as items of feeds that this cluster does not have.
+fn counters_table(status: &v1::StatusResponse, wide: bool) -> String {
+    let counted = status.counters.iter().filter(|(_, count)| wide || **count > 0);
     let rows: Vec<_> = counted.map(|(name, count)| [name.clone(), count.to_string()]).collect();
     let zero = status.counters.len() - rows.len();
     let table = output::table(["counter", "since start"], 1, rows);
@@ -380,15 +382,23 @@ fn sources_table(status: &v1::StatusResponse) -> String {
     output::table(["source", "", "heard"], 2, rows)
 }
 
-/// Who was refused most.
-fn refused_table(refused: &[v1::RefusedClient]) -> String {
-    let rows = refused.iter().map(|client| {
+/// How many requests were refused, and who was most. Empty: nobody was.
+fn refused_text(status: &v1::StatusResponse) -> String {
+    let rows = status.refused.iter().map(|client| {
         let v1::RefusedClient { kind, name, reason, requests, since_ms } = client;
         let last = format!("{} ago", output::seconds(*since_ms as f64 / 1e3));
         [format!("{kind} {name}"), reason.clone(), requests.to_string(), last]
     });
+    let all = refused_since_start(&status.refused_by_reason);
+    if status.refused.is_empty() {
+        return all;
+    }
+    let all = if all.is_empty() { all } else { all + "\n" };
     let table = output::table(["refused most", "reason", "requests", "last"], 2, rows);
-    format!("{table}\n`hintctl decisions --refused` lists those that are recorded, and says why the others are not")
+    format!(
+        "{all}{table}\na request counts for its peer and for its application, a few of each since the start; \
+         `hintctl decisions --refused` lists those that are recorded, and says why the others are not"
+    )
 }
 
 fn dispatch_text(status: &v1::StatusResponse) -> String {

@@ -38,10 +38,13 @@ pub fn asked(status: &v1::StatusResponse) -> Check {
         ["requests_answered", "requests_refused", "hints_issued", "hints_withheld", "hints_held_out", "hints_stopped"]
             .map(counter);
     let shadow = counter("shadow_agreed") + counter("shadow_differed");
-    let [late, of_late] = [("answers_late", "answered too late"), ("hints_late", "too late")].map(|(name, what)| {
-        let count = counter(name);
-        if count > 0 { format!(", {count} {what}") } else { String::new() }
-    });
+    let [late, of_late] =
+        [("answers_late", "answered too late (by deadline: refused as well)"), ("hints_late", "too late")].map(
+            |(name, what)| {
+                let count = counter(name);
+                if count > 0 { format!(", {count} {what}") } else { String::new() }
+            },
+        );
     let finding = format!(
         "Requests since the start: {answered} answered, {refused} refused{late}; containers: {issued} hinted{of_late}, \
          {withheld} withheld, {held_out} held out, {stopped} of stopped keys."
@@ -79,26 +82,76 @@ pub fn asked(status: &v1::StatusResponse) -> Check {
     }
 }
 
-/// `9 for unknown (last 3 s ago; application_1_0001, application_1_0002), …`: by who called, for a client can make up any
-/// number of applications; and which applications it was, of those that are kept.
+/// `9 for unknown (last 3 s ago; application_1_0001, application_1_0002), …`: all requests that were refused since the start, by
+/// reason; when the last was, and which applications it was, of those that are kept.
 fn refusals(status: &v1::StatusResponse) -> String {
-    let of = |kind: &str| status.refused.iter().filter(|client| client.kind == kind).collect::<Vec<_>>();
-    let (peers, applications) = (of("peer"), of("application"));
-    let mut reasons: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for client in if peers.is_empty() { &applications } else { &peers } {
-        let (requests, last_ms) = reasons.entry(&client.reason).or_insert((0, u64::MAX));
-        (*requests, *last_ms) = (*requests + client.requests, client.since_ms.min(*last_ms));
-    }
-    let mut reasons: Vec<_> = reasons.into_iter().collect();
-    reasons.sort_by_key(|(_, (requests, _))| std::cmp::Reverse(*requests));
-    let told = reasons.into_iter().map(|(reason, (requests, last_ms))| {
-        let names = applications.iter().filter(|client| client.reason == reason).map(|client| client.name.clone());
+    let told = by_reason(status).into_iter().map(|(reason, requests)| {
+        let rows = || status.refused.iter().filter(move |client| client.reason == reason);
+        let names = rows().filter(|client| client.kind == "application").map(|client| client.name.clone());
+        let last = rows().map(|client| client.since_ms).min();
+        let last = last.map(|last_ms| format!("last {} ago", quantities::age(last_ms)));
         let names: Vec<String> = names.collect();
-        let names = if names.is_empty() { names.concat() } else { format!("; {}", some(&names)) };
-        format!("{requests} for {reason} (last {} ago{names})", quantities::age(last_ms))
+        let names = (!names.is_empty()).then(|| some(&names));
+        let more: Vec<String> = last.into_iter().chain(names).collect();
+        if more.is_empty() {
+            format!("{requests} for {reason}")
+        } else {
+            format!("{requests} for {reason} ({})", more.join("; "))
+        }
     });
     let told: Vec<String> = told.collect();
     if told.is_empty() { "by whom and why is not kept".to_owned() } else { some(&told) }
+}
+
+/// How many requests were refused since the start by reason, the most first.
+fn by_reason(status: &v1::StatusResponse) -> Vec<(&str, u64)> {
+    let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
+    for count in &status.refused_by_reason {
+        *reasons.entry(&count.reason).or_default() += count.requests;
+    }
+    if reasons.is_empty() {
+        // A daemon of before tells of a few clients alone: by who called, for a client can make up any number of applications.
+        let of = |kind: &str| status.refused.iter().filter(|client| client.kind == kind).collect::<Vec<_>>();
+        let (peers, applications) = (of("peer"), of("application"));
+        for client in if peers.is_empty() { &applications } else { &peers } {
+            *reasons.entry(&client.reason).or_default() += client.requests;
+        }
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, requests)| std::cmp::Reverse(*requests));
+    reasons
+}
+
+/// `13 requests were refused since the start (7 invalid, 4 unknown, 2 full); 5 of them are recorded`: what `status`, `decisions`
+/// and `doctor` name alike. Empty: none was, or the daemon is too old to say.
+#[must_use]
+pub fn refused_since_start(counts: &[v1::RefusedCount]) -> String {
+    let sum = |of: fn(&v1::RefusedCount) -> u64| counts.iter().map(of).sum::<u64>();
+    let (all, recorded) = (sum(|row| row.requests), sum(|row| row.recorded));
+    let mut rows: Vec<&v1::RefusedCount> = counts.iter().collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.requests));
+    let reasons: Vec<String> = rows.iter().map(|row| format!("{} {}", row.requests, row.reason)).collect();
+    match all {
+        0 => String::new(),
+        _ => format!("{} ({}); {}", refused_words(all), reasons.join(", "), recorded_words(all, recorded)),
+    }
+}
+
+/// `1 request was refused since the start`.
+fn refused_words(requests: u64) -> String {
+    let were = if requests == 1 { "was" } else { "were" };
+    format!("{} {were} refused since the start", count(requests, "request"))
+}
+
+/// Records are fewer: what is not well-formed leaves none, and the oldest go where there is no room.
+fn recorded_words(requests: u64, recorded: u64) -> String {
+    match (requests, recorded) {
+        (1, 0) => "it is not recorded".to_owned(),
+        (1, _) => "it is recorded".to_owned(),
+        (_, 0) => "none of them is recorded".to_owned(),
+        (_, 1) => "1 of them is recorded".to_owned(),
+        (_, more) => format!("{more} of them are recorded"),
+    }
 }
 
 /// When the last request was refused; `None`: of nobody who was is that kept.
@@ -172,10 +225,15 @@ fn queue(queue: &v1::ComparedView) -> Check {
 pub fn refused(status: &v1::StatusResponse) -> Option<Check> {
     const NAME: &str = "refused";
     let refused = status.counters.get("requests_refused").copied().unwrap_or(0);
-    if status.refused.is_empty() {
+    if refused == 0 && status.refused.is_empty() {
         return Some(Check::ok(NAME, page::REFUSED, "No request for hints was refused since the start."));
     }
-    let finding = format!("{} refused since the start: {}", count(refused, "request"), refusals(status));
+    let recorded: u64 = status.refused_by_reason.iter().map(|count| count.recorded).sum();
+    let recorded = match status.refused_by_reason.is_empty() {
+        true => String::new(), // a daemon of before does not say
+        false => format!("; {} (hintctl decisions --refused)", recorded_words(refused, recorded)),
+    };
+    let finding = format!("{}: {}{recorded}", refused_words(refused), refusals(status));
     match (is_recent(status), many_refused(status)) {
         (false, _) => {
             let within = quantities::whole_time(RECENT_MS);
@@ -263,10 +321,51 @@ mod tests {
         // Many of few, but long ago: said once, and no warning.
         let many = status(1, &[("deadline", RECENT_MS + 1), ("full", RECENT_MS + 1)]);
         assert_eq!((asked(&many).verdict, refused(&many).unwrap().verdict), (Verdict::Ok, Verdict::Ok));
-        assert!(asked(&many).finding.contains("2 refused, 1 answered too late; containers: "), "{:?}", asked(&many));
+        let said = "2 refused, 1 answered too late (by deadline: refused as well); containers: ";
+        assert!(asked(&many).finding.contains(said), "{:?}", asked(&many));
         let many = status(1, &[("deadline", RECENT_MS), ("full", RECENT_MS + 1)]);
         assert_eq!((asked(&many).verdict, refused(&many)), (Verdict::Warning, None));
         assert!(asked(&many).advice.contains("deadline: the answer came too late"), "{:?}", asked(&many));
+    }
+
+    #[test]
+    fn all_refusals_are_told_by_reason_whoever_had_most_and_how_many_are_recorded() {
+        let count = |reason: &str, requests, recorded| v1::RefusedCount { reason: reason.into(), requests, recorded };
+        let status = |counts: Vec<v1::RefusedCount>| v1::StatusResponse {
+            counters: [
+                ("requests_answered".to_owned(), 1_000),
+                ("requests_refused".to_owned(), counts.iter().map(|count| count.requests).sum::<u64>()),
+            ]
+            .into(),
+            refused: vec![v1::RefusedClient {
+                kind: "peer".into(),
+                name: "10.0.0.1".into(),
+                reason: "unknown".into(),
+                requests: 2,
+                since_ms: 3_000,
+            }],
+            refused_by_reason: counts,
+            ..v1::StatusResponse::default()
+        };
+        let some = vec![count("full", 2, 2), count("unknown", 4, 3), count("invalid", 7, 0)];
+        assert_eq!(
+            refused(&status(some.clone())).unwrap().finding,
+            "13 requests were refused since the start: 7 for invalid, 4 for unknown (last 3 s ago), 2 for full; 5 of them are \
+             recorded (hintctl decisions --refused)."
+        );
+        assert_eq!(
+            refused_since_start(&some),
+            "13 requests were refused since the start (7 invalid, 4 unknown, 2 full); 5 of them are recorded"
+        );
+        let said = |requests, recorded| refused_since_start(&[count("full", requests, recorded)]);
+        assert_eq!(said(1, 1), "1 request was refused since the start (1 full); it is recorded");
+        assert_eq!(said(1, 0), "1 request was refused since the start (1 full); it is not recorded");
+        assert_eq!(said(2, 0), "2 requests were refused since the start (2 full); none of them is recorded");
+        assert_eq!(said(2, 1), "2 requests were refused since the start (2 full); 1 of them is recorded");
+        assert_eq!((refused_since_start(&[]), said(0, 0)), (String::new(), String::new()));
+        // Nobody's name is kept, and there were some all the same.
+        let nobody = v1::StatusResponse { refused: Vec::new(), ..status(some) };
+        assert!(refused(&nobody).unwrap().finding.starts_with("13 requests were refused"), "{:?}", refused(&nobody));
     }
 
     #[test]
@@ -299,6 +398,6 @@ mod tests {
         assert!(many.finding.ends_with(&format!("39.1 % were refused: {why}")), "{}", many.finding);
         let few = refused(&status(1_000)).unwrap();
         assert_eq!((few.verdict, asked(&status(1_000)).verdict), (Verdict::Warning, Verdict::Ok));
-        assert_eq!(few.finding, format!("9 requests refused since the start: {why}"));
+        assert_eq!(few.finding, format!("9 requests were refused since the start: {why}"));
     }
 }

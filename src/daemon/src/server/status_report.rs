@@ -1,11 +1,12 @@
 //! The daemon's status as one report: what `hintctl status` prints, and whoever else shows how the daemon is.
 
 use super::convert;
+use super::listing::refused_count;
 use crate::notice::{Notice, NoticeKind};
-use crate::runtime::Daemon;
 use crate::runtime::metric_handles::FlowCounts;
 use crate::runtime::options::{Queue, Settings};
 use crate::runtime::refused_table::RefusedClient;
+use crate::runtime::{Daemon, RefusalCount};
 use crate::telemetry::process;
 use hintd_client::wire::v1;
 use hintd_engine::decision::AgeOf;
@@ -25,6 +26,7 @@ const LINKS_DOWN_SHOWN: usize = 5;
 pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusal> {
     let survey = daemon.engine_report().await?;
     let records = record_counters(daemon).await;
+    let refusals = daemon.refusals().await.unwrap_or_default(); // who keeps no records any more has not refused to tell the rest
     let generation = daemon.generation();
     let snapshot = &generation.snapshot;
     let settings = daemon.settings();
@@ -68,13 +70,13 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         ages: ages.iter().map(convert::age).collect(),
         resource_manager_setup: daemon.servers().setup().seen().map(|seen| convert::setup(&seen, daemon.clock().now())),
         servers: daemon.servers().all().iter().map(convert::server).collect(),
-        counters: counters(daemon).into_iter().chain(records).collect(),
+        counters: counters(daemon).into_iter().chain(records).chain(requests_refused(&refusals)).collect(),
         config_file: settings.file.clone(),
         config_generation: settings.generation,
         config_refused: config_refused.map(|refused| refused.to_string()).unwrap_or_default(),
+        config_restart_keys: daemon.restart_keys().to_vec(),
         queues: settings.queues.iter().map(queue).collect(),
         journal_file: daemon.journal_file().display().to_string(),
-        config_restart_keys: daemon.restart_keys().to_vec(),
         unknown_names: survey.unknown_names,
         unknown_names_total: survey.unknown_names_total,
         process_cpu_s: process::cpu_seconds(std::process::id()).unwrap_or(0.0),
@@ -87,6 +89,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
         notices: notices.iter().map(ToString::to_string).collect(),
         notices_told: notices.iter().map(notice).collect(),
         plan: survey.plan.as_ref().map(|plan| convert::plan_view(plan, daemon.clock().now())),
+        refused_by_reason: refusals.into_iter().map(refused_count).collect(),
         refused: daemon.metrics().refused_most(REFUSED_SHOWN).iter().map(refused_view).collect(),
         holdout: survey.worth.queues.iter().map(|view| convert::compared_view(view, &settings.engine.worth)).collect(),
         keys_stopped: survey.worth.stopped as u64,
@@ -152,6 +155,12 @@ fn counters(daemon: &Daemon) -> BTreeMap<String, u64> {
     counters.insert("feed_contradictions".to_owned(), feeds.contradictions);
     counters.insert("feed_refused_by_model".to_owned(), feeds.refused_by_model);
     counters
+}
+
+/// The counter of refused requests as the sum of its reasons: both stand in one answer.
+fn requests_refused(refusals: &[RefusalCount]) -> Option<(String, u64)> {
+    let all: u64 = refusals.iter().map(|count| count.requests).sum();
+    (all > 0).then(|| ("requests_refused".to_owned(), all))
 }
 
 /// How far records go; nothing where the daemon shuts down.

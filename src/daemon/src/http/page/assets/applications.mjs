@@ -80,7 +80,7 @@ function Unrecorded() {
   const [all, recorded] = [refused.reduce((sum, row) => sum + row.requests, 0), refused.reduce((sum, row) => sum + row.recorded, 0)];
   const others = refused.filter((row) => row.requests > row.recorded).map((row) => `${row.requests - row.recorded} ${words(row.reason)}`).join(', ');
   if (!all) return null;
-  return html`<p class="note" id="unrecorded">${all} requests were refused since the start, of which ${recorded} are recorded; above are the latest.${others && html` The others (${others}) left no record, or it went to make room: <a href="#/configuration">who was refused most</a>.`}</p>`;
+  return html`<p class="note" id="unrecorded">${all} requests were refused since the start; ${recorded} of them are recorded, the latest above.${others && html` The others (${others}) left no record, or it went to make room: <a href="#/configuration">who was refused most</a>.`}</p>`;
 }
 
 const seconds = (value) => (value == null ? '–' : number(value) + ' s');
