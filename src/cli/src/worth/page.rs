@@ -94,6 +94,13 @@ applications, YARN's CapacityScheduler, the ResourceManager's processor and the 
 
 `hintctl worth --trace T --cluster C` says the same of another trace and cluster. With `--keep DIR` each run is kept as it ends,
 so that a series goes on after an interruption; `--shard I/N` does a part of it, and the folders of all parts are merged by copying.
+As an array job of Slurm on a folder that its nodes share; the last line runs what is missing, here nothing, and writes the page:
+
+```sh
+sbatch --array=1-8 --wrap 'hintctl worth --trace T --cluster C --keep runs --shard $SLURM_ARRAY_TASK_ID/8'
+hintctl worth --trace T --cluster C --keep runs --markdown worth.md # once the jobs have ended
+```
+
 With `--without all` each part of the last lever is left out in turn ([what parts are worth](worth-parts.md)).
 
 What hints may do (`--levers`), as rows of the tables have it for a policy P:
