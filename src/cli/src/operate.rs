@@ -15,11 +15,7 @@ use super::view::ViewArgs;
 use clap::Args;
 use hintd::findings::cluster::restart_keys;
 use hintd::findings::hints::refused_since_start;
-<<<<<<< HEAD
 use hintd_client::wire::v1;
-=======
-use hintd_client::wire::{v1, yarn};
->>>>>>> c40ee5ddf8407d65e5fa51f1b7ea9b103912cea3
 use serde_json::json;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -169,10 +165,7 @@ fn status_text(status: &v1::StatusResponse, log_level: Option<&str>, wide: bool)
         ),
         ("instance", status.instance_id.clone()),
         ("configuration", configuration_text(status)),
-<<<<<<< HEAD
         ("log level", log_level.unwrap_or("not the daemon's to tell").to_owned()),
-=======
->>>>>>> c40ee5ddf8407d65e5fa51f1b7ea9b103912cea3
         ("snapshot", format!("version {}, {} old", status.snapshot_version, ms(status.snapshot_age_ms))),
         (
             "nodes",

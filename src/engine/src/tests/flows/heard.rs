@@ -4,19 +4,11 @@ use super::super::harness::EngineHarness;
 use super::controller::Controller;
 use super::{MIB, done, fat_tree, flows, network, routes, shuffle, wired};
 use crate::testing::attempt;
-<<<<<<< HEAD
-use crate::{Answer, Counter, Hint, LinkUse, RouteSettings, link_uses};
-use hintd_model::cluster::{ChainPair, Change, NodePair};
-use hintd_model::network::build::{self, FatTreeSpec};
-use hintd_model::network::chains::{BoxEntry, ChainEntry, ChainsDocument, WaypointRoute};
-use hintd_model::units::{DecisionId, DirectedLinkIdx, Micros};
-=======
 use crate::{Answer, Counter, LinkUse, RouteSettings, link_uses};
 use hintd_model::cluster::{ChainPair, Change, NodePair};
 use hintd_model::network::build::{self, FatTreeSpec};
 use hintd_model::network::chains::{BoxEntry, ChainEntry, ChainsDocument, WaypointRoute};
 use hintd_model::units::{DecisionId, DirectedLinkIdx, HostName, Micros};
->>>>>>> c40ee5ddf8407d65e5fa51f1b7ea9b103912cea3
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,13 +28,8 @@ struct Seen {
     routes: Vec<(NodePair, Arc<[DirectedLinkIdx]>, u64)>,
     chained: Vec<(ChainPair, Option<WaypointRoute>)>,
     jobs: Vec<DecisionId>,
-<<<<<<< HEAD
-    /// Where a request that comes now would be placed.
-    next: Vec<Hint>,
-=======
     /// Where a request that comes now would be placed. How sure that is depends on how old heartbeats are, too.
     next: Vec<(Arc<str>, u32, HostName)>,
->>>>>>> c40ee5ddf8407d65e5fa51f1b7ea9b103912cea3
 }
 
 fn seen(harness: &EngineHarness) -> Seen {
@@ -50,20 +37,13 @@ fn seen(harness: &EngineHarness) -> Seen {
     let route = |(pair, route): (NodePair, Arc<hintd_model::cluster::PairRoute>)| {
         (pair, Arc::clone(&route.links), route.bytes.0)
     };
-<<<<<<< HEAD
-=======
     let next = harness.propose(&Arc::new(shuffle(9, "next", (4, 4), 80 * MIB))).unwrap().preview().hints;
->>>>>>> c40ee5ddf8407d65e5fa51f1b7ea9b103912cea3
     Seen {
         links: link_uses(&harness.engine.generation()),
         routes: routes(harness).into_iter().map(route).collect(),
         chained: flows.chained.routes.iter().map(|(key, route)| (key.clone(), route.way.clone())).collect(),
         jobs: flows.jobs.iter().map(|job| job.decision).collect(),
-<<<<<<< HEAD
-        next: harness.propose(&Arc::new(shuffle(9, "next", (4, 4), 80 * MIB))).unwrap().preview().hints,
-=======
         next: next.into_iter().map(|hint| (hint.group, hint.count, hint.host)).collect(),
->>>>>>> c40ee5ddf8407d65e5fa51f1b7ea9b103912cea3
     }
 }
 
