@@ -2,7 +2,7 @@
 
 use super::decision::RememberedRequest;
 use super::settings::EngineSettings;
-use hintd_model::cluster::{Gang, GroupEdge, HintRequest, Model, NodeState, SurvivorEdge, Way, WhenFull};
+use hintd_model::cluster::{EdgePattern, Gang, GroupEdge, HintRequest, Model, NodeState, SurvivorEdge, Way, WhenFull};
 use hintd_model::units::{Bytes, GroupIdx, HostName, NodeIdx, RequestId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -73,12 +73,14 @@ pub(crate) fn replacement_request(
     });
     let edges = request.edges.iter().filter_map(|edge| {
         let (&from, &to) = (position.get(&edge.from.at())?, position.get(&edge.to.at())?);
-        Some(GroupEdge { from, to, bytes: Parts::of(edge, request, hit).between, ..*edge })
+        let pairs = Pairs::of(edge, request, hit);
+        (pairs.between > 0).then(|| GroupEdge { from, to, bytes: pairs.bytes(edge, pairs.between), ..*edge })
     });
     let edges = edges.collect();
     let kept = request.survivors.iter().filter_map(|edge| {
         let group = *position.get(&edge.group.at())?;
-        let bytes = part(edge.bytes, hit[&edge.group.at()], request.groups[edge.group.at()].count);
+        let (lost, all) = (hit[&edge.group.at()], request.groups[edge.group.at()].count);
+        let bytes = part(edge.bytes, lost.into(), all.into());
         Some(SurvivorEdge { group, bytes, ..edge.clone() })
     });
     let survivors = kept.chain(request.edges.iter().flat_map(|edge| to_survivors(edge, request, hit, &position)));
@@ -90,7 +92,7 @@ pub(crate) fn replacement_request(
         id: id.expect("there are more numbers than answers"),
         groups: groups.collect(),
         edges,
-        survivors: survivors.collect(),
+        survivors: merged(survivors),
         constraints,
         gang: Gang::UpTo,
         when_full: WhenFull::Advise, // there is nobody to fail to
@@ -100,54 +102,91 @@ pub(crate) fn replacement_request(
     }
 }
 
-/// How an edge's bytes divide where some containers of its groups are placed anew and the others stay: each pair of a sender
-/// and a receiver has as much.
-struct Parts {
-    /// Among those that are placed anew.
-    between: Bytes,
-    /// To those, from those that stay.
-    into: Bytes,
-    /// From those, to those that stay.
-    out: Bytes,
+/// How the pairs of a sender and a receiver divide where some containers of an edge's groups are placed anew and the others
+/// stay; each pair has as many bytes.
+struct Pairs {
+    /// All of the edge, at least 1.
+    all: u64,
+    /// Both are placed anew.
+    between: u64,
+    /// The sender stays.
+    into: u64,
+    /// The receiver stays.
+    out: u64,
 }
 
-impl Parts {
+impl Pairs {
     fn of(edge: &GroupEdge, request: &HintRequest, hit: &BTreeMap<usize, u32>) -> Self {
-        let [from, to] = [edge.from.at(), edge.to.at()].map(|at| {
-            let all = request.groups[at].count;
-            (hit.get(&at).copied().unwrap_or(0).min(all), all)
+        let [(from, senders), (to, receivers)] = [edge.from.at(), edge.to.at()].map(|at| {
+            let all = request.groups[at].count.max(1);
+            (u64::from(hit.get(&at).copied().unwrap_or(0).min(all)), u64::from(all))
         });
-        let sent = part(edge.bytes, from.0, from.1);
-        let between = part(sent, to.0, to.1);
-        let got = part(edge.bytes, to.0, to.1);
-        Self { between, into: Bytes(got.0.saturating_sub(between.0)), out: Bytes(sent.0 - between.0) }
+        match edge.pattern {
+            EdgePattern::AllToAll if edge.from == edge.to => {
+                let stay = senders - from;
+                // Nobody sends to itself.
+                let between = from * from.saturating_sub(1);
+                Self { all: (senders * (senders - 1)).max(1), between, into: stay * from, out: stay * from }
+            }
+            EdgePattern::AllToAll => Self {
+                all: senders * receivers,
+                between: from * to,
+                into: (senders - from) * to,
+                out: from * (receivers - to),
+            },
+            EdgePattern::OneToOne => {
+                // Partners are mostly on one host, and lost together.
+                let all = senders.max(receivers);
+                let [from, to] = [from * all / senders, to * all / receivers];
+                let between = from.min(to);
+                Self { all, between, into: to - between, out: from - between }
+            }
+        }
+    }
+
+    fn bytes(&self, edge: &GroupEdge, pairs: u64) -> Bytes {
+        part(edge.bytes, pairs, self.all)
     }
 }
 
-/// Traffic of groups that are placed anew with containers of the same request that stay.
+/// Traffic of groups that are placed anew with containers of the same request that stay. Bytes may be 0, which is not known.
 fn to_survivors(
     edge: &GroupEdge,
     request: &HintRequest,
     hit: &BTreeMap<usize, u32>,
     position: &BTreeMap<usize, GroupIdx>,
 ) -> impl Iterator<Item = SurvivorEdge> {
-    let parts = Parts::of(edge, request, hit);
-    let one = |at: usize, other: usize, way, bytes| {
+    let pairs = Pairs::of(edge, request, hit);
+    let one = |at: usize, other: usize, way, of: u64| {
         let group = *position.get(&at)?;
         let with = Arc::clone(&request.groups[other].name);
-        (bytes > Bytes::ZERO).then_some(SurvivorEdge { group, with, way, bytes })
+        (of > 0).then(|| SurvivorEdge { group, with, way, bytes: pairs.bytes(edge, of) })
     };
     let (from, to) = (edge.from.at(), edge.to.at());
     let both = if from == to {
-        [one(to, from, Way::Both, parts.into), None]
+        [one(to, from, Way::Both, pairs.into), None]
     } else {
-        [one(to, from, Way::In, parts.into), one(from, to, Way::Out, parts.out)]
+        [one(to, from, Way::In, pairs.into), one(from, to, Way::Out, pairs.out)]
     };
     both.into_iter().flatten()
 }
 
-/// `some` of `all` containers' part.
-fn part(bytes: Bytes, some: u32, all: u32) -> Bytes {
+/// One edge of each group with each other and each way.
+fn merged(edges: impl Iterator<Item = SurvivorEdge>) -> Vec<SurvivorEdge> {
+    let mut out: Vec<SurvivorEdge> = Vec::new();
+    for edge in edges {
+        let same =
+            |known: &&mut SurvivorEdge| (known.group, known.way) == (edge.group, edge.way) && known.with == edge.with;
+        match out.iter_mut().find(same) {
+            Some(known) => known.bytes = known.bytes.saturating_add(edge.bytes),
+            None => out.push(edge),
+        }
+    }
+    out
+}
+
+/// `some` of `all` parts of it.
+fn part(bytes: Bytes, some: u64, all: u64) -> Bytes {
     let part = u128::from(bytes.0) * u128::from(some.min(all)) / u128::from(all.max(1));
     Bytes(u64::try_from(part).expect("a part is not more than the whole"))
 }
@@ -156,7 +195,6 @@ fn part(bytes: Bytes, some: u32, all: u32) -> Bytes {
 mod tests {
     use super::*;
     use crate::testing::request;
-    use hintd_model::cluster::EdgePattern;
 
     #[test]
     fn only_what_was_hit_is_placed_anew_and_not_there() {
@@ -204,18 +242,45 @@ mod tests {
         assert_eq!(twice.id, "job/replace/h2/1".into(), "ids do not grow");
         let half = replacement_request(&Arc::new(again), &BTreeMap::from([(0, 1)]), &"h2".into(), |_| false);
         assert_eq!(half.edges, [], "of the reduces of this request none is lost");
-        let kept = [survivor(0, "reduce", Way::Out, 75), survivor(0, "reduce", Way::Out, 25)];
-        assert_eq!(half.survivors, kept, "what was lost twice keeps its share");
+        let kept = [survivor(0, "reduce", Way::Out, 100)];
+        assert_eq!(half.survivors, kept, "what was lost twice keeps its share, and one edge has all of it");
     }
 
     #[test]
     fn workers_that_exchange_are_placed_by_those_that_stay() {
-        let mut original = request("job", &[("worker", 4)]);
+        let again = replacement_request(&again_of(4, 1600), &BTreeMap::from([(0, 1)]), &"h1".into(), |_| false);
+        assert_eq!(again.edges, [], "one sends nothing to itself");
+        let both =
+            |bytes| SurvivorEdge { group: GroupIdx(0), with: "worker".into(), way: Way::Both, bytes: Bytes(bytes) };
+        assert_eq!(again.survivors, [both(400)], "3 of 12 pairs each way");
+        let two = replacement_request(&again_of(4, 1200), &BTreeMap::from([(0, 2)]), &"h1".into(), |_| false);
+        assert_eq!((two.edges[0].bytes, &two.survivors[..]), (Bytes(200), &[both(400)][..]), "2, and 4 each way");
+    }
+
+    fn again_of(workers: u32, bytes: u64) -> RememberedRequest {
+        let mut original = request("job", &[("worker", workers)]);
         let (from, to, pattern) = (GroupIdx(0), GroupIdx(0), EdgePattern::AllToAll);
-        original.edges = vec![GroupEdge { from, to, pattern, bytes: Bytes(1600) }];
-        let again = replacement_request(&Arc::new(original), &BTreeMap::from([(0, 1)]), &"h1".into(), |_| false);
-        assert_eq!(again.edges[0].bytes, Bytes(100));
-        let both = SurvivorEdge { group: GroupIdx(0), with: "worker".into(), way: Way::Both, bytes: Bytes(300) };
-        assert_eq!(again.survivors, [both]);
+        original.edges = vec![GroupEdge { from, to, pattern, bytes: Bytes(bytes) }];
+        Arc::new(original)
+    }
+
+    #[test]
+    fn partners_that_are_lost_together_keep_their_traffic_and_unknown_bytes_stay_unknown() {
+        let mut original = request("job", &[("source", 8), ("sink", 4)]);
+        let (from, to) = (GroupIdx(0), GroupIdx(1));
+        original.edges = vec![GroupEdge { from, to, pattern: EdgePattern::OneToOne, bytes: Bytes(800) }];
+        let lost = |original: &HintRequest, sources, sinks| {
+            let hit = BTreeMap::from([(0, sources), (1, sinks)]);
+            replacement_request(&Arc::new(original.clone()), &hit, &"h1".into(), |_| false)
+        };
+        let both = lost(&original, 2, 1);
+        assert_eq!((both.edges[0].bytes, &both.survivors[..]), (Bytes(200), &[][..]));
+        let more = lost(&original, 3, 1);
+        assert_eq!(more.edges[0].bytes, Bytes(200));
+        let [out] = &more.survivors[..] else { panic!("{:?}", more.survivors) };
+        assert_eq!((out.group, &*out.with, out.way, out.bytes), (from, "sink", Way::Out, Bytes(100)));
+        original.edges[0] = GroupEdge { pattern: EdgePattern::AllToAll, bytes: Bytes::ZERO, ..original.edges[0] };
+        let unknown = lost(&original, 2, 1);
+        assert_eq!((unknown.survivors.len(), unknown.survivors[0].bytes), (2, Bytes::ZERO));
     }
 }

@@ -76,7 +76,7 @@ pub(crate) fn compile<'a>(
     let senders_known = edges.is_empty() && request.survivors.is_empty() && sources.containers > 0;
     notes.extend(senders_known.then_some(if sources.assumed { EDGES_ASSUMED } else { EDGES_FROM_HISTORY }));
     let learnt = sources.learnt(request, history, edges.len());
-    degraded.no_edges = edges.is_empty() && sources.containers == 0;
+    degraded.no_edges = edges.is_empty() && sources.containers == 0 && sources.senders.is_empty();
     let anchors = anchors(generation, request, &sources)?;
     let job = sources.job(generation, request, history);
     let mut inputs = input_blocks::Inputs::new(snapshot, request, &edges, history, &sources);

@@ -16,7 +16,7 @@ use super::parts::{Whole, with_leased};
 use crate::decision::LearnedFrom;
 use crate::generation::Generation;
 use crate::history::{EdgeHistory, JobHistory};
-use hintd_model::cluster::{HintRequest, NodeState, TaskGroup, Way};
+use hintd_model::cluster::{HintRequest, TaskGroup, Way};
 use hintd_model::units::{Bytes, GroupIdx, NodeIdx};
 use hintd_policy::problem::{ArrivedSenders, EarlierReceivers, KnownJob, is_reduce};
 use std::collections::BTreeMap;
@@ -114,21 +114,23 @@ impl Sources {
         let held = generation.held.get(&request.attempt).map_or(&[][..], |held| &**held);
         let mut groups: BTreeMap<&str, BTreeMap<NodeIdx, u32>> = BTreeMap::new();
         for edge in &request.survivors {
-            self.receives[edge.group.at()] |= edge.way != Way::Out;
+            self.receives[edge.group.at()] |= edge.way == Way::In;
             let came = match edge.way {
                 Way::In => whereabouts(generation, request, &edge.with),
                 Way::Out | Way::Both => running(generation, request, &edge.with),
             };
-            let there = with_leased(came, &edge.with, held);
-            if there.is_empty() {
-                continue;
+            if edge.way != Way::Out {
+                // Leases are counted by whoever asks who is there.
+                let known = groups.entry(&edge.with).or_default();
+                for (&node, &count) in &came {
+                    let known = known.entry(node).or_default();
+                    *known = (*known).max(count);
+                }
             }
-            self.senders.push(ArrivedSenders { to: edge.group, from: parts(&there, edge.bytes), way: edge.way });
-            self.edges += 1;
-            let known = groups.entry(&edge.with).or_default();
-            for (node, count) in there {
-                let known = known.entry(node).or_default();
-                *known = (*known).max(count);
+            let there = with_leased(came, &edge.with, held);
+            if !there.is_empty() {
+                self.senders.push(ArrivedSenders { to: edge.group, from: parts(&there, edge.bytes), way: edge.way });
+                self.edges += 1;
             }
         }
         for (&node, &count) in groups.values().flatten() {
@@ -230,7 +232,7 @@ fn running(generation: &Generation, request: &HintRequest, group: &str) -> BTree
 }
 
 fn is_there(generation: &Generation, node: NodeIdx) -> bool {
-    generation.snapshot.state.get(node.at()).is_some_and(|state| *state != NodeState::Lost)
+    generation.snapshot.state.get(node.at()).is_some_and(|state| !state.gone())
 }
 
 /// HDFS keeps a block in two racks: of what lies nobody knows where, as much as a rack that has none of it must fetch.

@@ -118,6 +118,7 @@ pub(crate) fn request(request: &HintRequest) -> usize {
         + named.map(|name| text(name)).sum::<usize>()
         + request.groups.iter().map(group).sum::<usize>()
         + size_of_val(&*request.edges)
+        + request.survivors.iter().map(|edge| size_of_val(edge) + text(&edge.with)).sum::<usize>()
         + texts(&request.input_paths)
         + constraints(&request.constraints)
         + request.asks.iter().map(ask).sum::<usize>()

@@ -1,6 +1,6 @@
 //! Silent nodes: stale, lost, back; what is placed anew, once.
 
-use super::guard::{by_rack, cluster};
+use super::guard::{by_rack, cluster, maps_came, reduces};
 use super::harness::{EngineHarness, container, maps, running};
 use crate::testing::{attempt, request};
 use crate::{CommitOutcome, Counter, Effect, FollowBody, Refusal, TaskWhat};
@@ -83,17 +83,23 @@ fn tasks_of_a_lost_node_are_placed_anew_once_and_nothing_else_is() {
     assert_eq!((harness.count(Counter::NodesLost), harness.replaced().len()), (2, 1), "once is enough");
 }
 
-/// Maps are in the first rack and the reduces in the others, one of which is lost: uplinks are ten times narrower than nodes.
+/// Those that stay are in the first rack and the others in the rest, one of which is lost: uplinks are ten times narrower than
+/// nodes.
 #[test]
-fn what_is_placed_anew_goes_to_where_those_that_stay_send() {
-    for (policy, sender, lost) in [("joint", 0, 1), ("cross_layer", 0, 1), ("joint", 1, 0)] {
+fn what_is_placed_anew_goes_beside_those_of_its_traffic_that_stay() {
+    for (policy, stays, lost, way) in [
+        ("joint", 0_u32, 1_u32, Way::In),
+        ("cross_layer", 0, 1, Way::In),
+        ("joint", 1, 0, Way::In),
+        ("joint", 1, 0, Way::Out),
+        ("joint", 0, 1, Way::Out),
+    ] {
         let (mut harness, hosts) = cluster(policy);
         harness.placer.guard = None;
         let mut job = request("job", &[("map", 6), ("reduce", 2)]);
-        let (from, to, pattern) = (GroupIdx(sender), GroupIdx(lost), EdgePattern::AllToAll);
-        job.edges = vec![GroupEdge { from, to, pattern, bytes: Bytes(150_000_000) }];
-        // One of the other group is on a host that is lost, its other ones in racks with nothing else of the job.
-        let stay = job.groups[sender as usize].name.clone();
+        let [from, to] = if way == Way::In { [stays, lost] } else { [lost, stays] }.map(GroupIdx);
+        job.edges = vec![GroupEdge { from, to, pattern: EdgePattern::AllToAll, bytes: Bytes(150_000_000) }];
+        let stay = job.groups[stays as usize].name.clone();
         let goes = job.groups[lost as usize].name.clone();
         harness.ask(job.clone());
         let mut id = 1;
@@ -102,7 +108,7 @@ fn what_is_placed_anew_goes_to_where_those_that_stay_send() {
             let container = container(attempt(1, 1), id);
             harness.event(attempt(1, 1), group, TaskWhat::Allocated { host: host.into(), container, lease: None });
         };
-        for at in 0..job.groups[sender as usize].count as usize {
+        for at in 0..job.groups[stays as usize].count as usize {
             came(&mut harness, &stay, &hosts[at % 2]);
         }
         for at in 0..job.groups[lost as usize].count as usize {
@@ -115,12 +121,24 @@ fn what_is_placed_anew_goes_to_where_those_that_stay_send() {
         assert_eq!((again.groups.len(), &again.groups[0].name), (1, &goes), "{policy}: {again:?}");
         assert_eq!(again.edges, []);
         let [survivors] = &again.survivors[..] else { panic!("{:?}", again.survivors) };
-        assert_eq!((&survivors.with, survivors.way), (&stay, Way::In));
+        assert_eq!((&survivors.with, survivors.way), (&stay, way));
         let answer = harness.ask((*again).clone());
         let asked = again.groups[0].count;
-        assert_eq!(by_rack(&answer, &hosts), [asked, 0, 0], "{policy}: beside those that send to it");
+        assert_eq!(by_rack(&answer, &hosts), [asked, 0, 0], "{policy}, {way:?}");
         assert!(answer.decision.learnt.is_none());
     }
+}
+
+/// What maps left on a node that was taken out of the cluster is gone with it.
+#[test]
+fn reduces_go_where_the_maps_that_are_left_are() {
+    let (mut harness, hosts) = cluster("joint");
+    harness.placer.guard = None;
+    maps_came(&mut harness, &hosts, &[3, 0, 3]);
+    harness.change(Change::Gone(hosts[2].as_str().into()));
+    harness.publish();
+    let answer = harness.ask(reduces(3, true));
+    assert_eq!(by_rack(&answer, &hosts), [3, 0, 0]);
 }
 
 #[test]
