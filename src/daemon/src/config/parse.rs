@@ -546,11 +546,13 @@ mod tests {
 
     const SHIPPED: &str = include_str!("../../../../config/hintd.toml");
 
+    fn config(text: &str, file: &str) -> Result<Config, Problems> {
+        super::config(text, file).0
+    }
+
     fn problems(text: &str) -> Vec<String> {
-        config(text, "hintd.toml")
-            .err()
-            .map(|found| found.0.iter().map(ToString::to_string).collect())
-            .unwrap_or_default()
+        let found = config(text, "hintd.toml").err();
+        found.iter().flat_map(|found| found.0.iter()).map(ToString::to_string).collect()
     }
 
     #[test]
