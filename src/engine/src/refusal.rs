@@ -142,6 +142,23 @@ fn in_field(field: &str, message: &str) -> String {
 const QUEUES_NAMED: usize = 20;
 
 impl Refusal {
+    /// Tokens that a request for hints may be refused with. Others are of Explain and Watch.
+    pub const OF_REQUESTS: [&'static str; 13] = [
+        "bad_token",
+        "chain_broken",
+        "deadline",
+        "full",
+        "id_reused",
+        "invalid",
+        "missing_feed",
+        "no_token",
+        "not_listed",
+        "plan",
+        "too_large",
+        "unavailable",
+        "unknown",
+    ];
+
     /// A queue that is none of the `known` ones; `near`: which of these was meant, perhaps.
     #[must_use]
     pub fn unknown_queue<'k>(name: &str, near: Option<&str>, known: impl Iterator<Item = &'k str>) -> Self {

@@ -127,6 +127,7 @@ impl MetricHandles {
     /// Handles in `metrics`.
     #[must_use]
     pub fn new(metrics: Metrics) -> Self {
+        metrics.not_refused_yet(&Refusal::OF_REQUESTS);
         Self {
             publisher: metrics.publisher(),
             ledger: metrics.ledger(),

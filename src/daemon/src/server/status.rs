@@ -210,6 +210,16 @@ mod tests {
     }
 
     #[test]
+    fn refusals_of_requests_are_all_but_those_of_other_calls() {
+        let all = every_refusal();
+        let mut known: Vec<_> = all.iter().map(|(refusal, _)| refusal.token()).collect();
+        known.sort_unstable();
+        known.dedup();
+        known.retain(|token| !["not_holder", "not_recorded"].contains(token));
+        assert_eq!(known, Refusal::OF_REQUESTS);
+    }
+
+    #[test]
     fn only_a_full_cluster_is_resource_exhausted() {
         let exhausted: Vec<_> =
             every_refusal().into_iter().filter(|(refusal, _)| code(refusal) == Code::ResourceExhausted).collect();

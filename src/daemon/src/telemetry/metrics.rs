@@ -233,6 +233,14 @@ impl Metrics {
         self.instance().restart_keys(keys);
     }
 
+    /// Shows refusals for these reasons as 0 until there are some: of a series that begins with its first burst Prometheus
+    /// sees no increase.
+    pub fn not_refused_yet(&self, reasons: &[&'static str]) {
+        for reason in reasons {
+            self.counter(REFUSED, &[("reason", reason)]);
+        }
+    }
+
     /// Counts a reload of the configuration.
     pub fn reloaded(&self, result: ReloadResult) {
         self.counter(RELOADS, &[("result", result.label())]).add(1);
@@ -517,6 +525,16 @@ mod tests {
         for (name, count) in counters {
             has(&rendered, &format!("{name} {count}"));
         }
+    }
+
+    #[test]
+    fn reasons_for_refusals_are_exported_before_the_first_one() {
+        let metrics = Metrics::new();
+        metrics.not_refused_yet(&["deadline", "full"]);
+        metrics.refused("full");
+        let rendered = metrics.render();
+        has(&rendered, r#"hintd_refused_total{reason="deadline"} 0"#);
+        has(&rendered, r#"hintd_refused_total{reason="full"} 1"#);
     }
 
     #[test]

@@ -234,7 +234,7 @@ mod tests {
             (&cut["state"], &cut["severity"], &cut["judged"]),
             (&json!("firing"), &json!("page"), &json!("here"))
         );
-        assert_eq!(cut["series"][0]["summary"], "3 pairs of hosts that should talk have no path, says hintd");
+        assert_eq!(cut["series"][0]["summary"], "hintd knows of pairs of hosts that should talk and have no path: 3");
         assert!(cut["runbook"].as_str().unwrap().contains("hintctl links --down"));
         // A moment in which it is not true begins it anew.
         book.look("hintd_routes{state=\"cut\"} 0\n", 221_000);

@@ -140,6 +140,7 @@ mod tests {
             "HistoryServerSilent",
             "NodesSilent",
             "HintsHarm",
+            "HintsHarmMuch",
             "ReloadRefused",
             "ControllerAway",
             "WatcherSilent",
