@@ -136,7 +136,7 @@ async fn a_daemon_is_examined_without_nodes_with_them_and_with_a_wrong_configura
     program.until("a key waits for a restart", |status| !status.config_restart_keys.is_empty()).await;
     let (verdicts, findings) = of(&doctor(at).0, "configuration");
     assert_eq!(verdicts, ["warning"], "{findings}");
-    assert!(findings.contains("1 key waits for a restart: limits.streams"), "{findings}");
+    assert!(findings.contains("1 key that was changed on disk waits for a restart: limits.streams."), "{findings}");
     let text = said(&hintctl(at, &["status"]));
     assert!(text.contains("; 1 key waits for a restart: limits.streams"), "{text}");
     save(&file, &sound);

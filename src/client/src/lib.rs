@@ -75,7 +75,7 @@ mod steady;
 pub mod view;
 pub mod wire;
 
-pub use address::{LEFT_OUT, shown_address, without_values};
+pub use address::{LEFT_OUT, shown_address, without_unclear, without_values};
 pub use breaker::BreakerOptions;
 pub use error::{Cause, ClientError};
 pub use feed::{FeedItem, FeedSender};

@@ -174,6 +174,11 @@ impl Answers {
         self.by_decision.iter().filter_map(entry)
     }
 
+    /// Whether a decision's answer is kept, for a repeat.
+    pub(crate) fn keeps(&self, decision: DecisionId) -> bool {
+        self.by_decision.contains_key(&decision)
+    }
+
     pub(crate) fn contains(&self, id: &RequestId) -> bool {
         self.entries.contains_key(id)
     }

@@ -36,9 +36,10 @@ impl Engine {
 
     /// Whether somebody has a decision's answer: its caller was gone when it was made, or a repeat of the request fetched it
     /// since. What nobody has is not counted in adherence, and its flows are on no link; its leases stay, for a repeat.
-    pub fn answer_reached(&mut self, decision: DecisionId, reached: bool, now: Timestamp) {
+    /// Said again it changes nothing. Whether flows ended, or began again.
+    pub fn answer_reached(&mut self, decision: DecisionId, reached: bool, now: Timestamp) -> bool {
         self.adherence_handler().reached(decision, reached);
-        self.route_handler().reached(decision, reached, now);
+        self.route_handler().reached(decision, reached, now)
     }
 
     /// Gives leases back; none named: all of the attempt.

@@ -236,6 +236,7 @@ impl Engine {
             },
             circuits: &mut self.circuits,
             ledger: &self.promises.ledger,
+            answers: &self.promises.answers,
             looked_at: &mut self.routing.looked_at,
         }
     }
@@ -395,8 +396,7 @@ impl Engine {
         self.facts.apply(change, now)
     }
 
-    /// Takes the operator's declaration of middleboxes and chains in place of the one before, an empty one for none; to
-    /// be called before [`Self::reload`] with settings that have another one.
+    /// Takes the operator's middleboxes and chains (an empty declaration: none), before [`Self::reload`] with others.
     ///
     /// # Errors
     /// [`ModelError::Chains`] with every problem; then nothing has changed.

@@ -9,7 +9,7 @@ use super::decision::{Decision, Mode, RememberedRequest};
 use super::effects::{Counter, Effect, FollowBody, Output};
 use super::engine::Engine;
 use super::flows::settings::RouteSettings;
-use super::flows::{Flows, NewJob, ProposedFlows, Standstill, TOO_MANY_PAIRS, UnderChains, shares};
+use super::flows::{Flows, NewJob, ProposedFlows, Sight, Standstill, TOO_MANY_PAIRS, UnderChains, shares};
 use super::history::History;
 use super::ledger::Ledger;
 use super::monitor;
@@ -86,11 +86,12 @@ pub(crate) struct RouteHandler<'e> {
 }
 
 /// Watches that begin, end or go silent: a watcher may be the one that sets circuits, so that beside what [`RouteHandler`]
-/// borrows circuits are written. Reads the ledger for flows that nothing is seen of.
+/// borrows circuits are written. Reads the ledger and answers for flows that nothing is seen of.
 pub(crate) struct WatchHandler<'e> {
     pub(crate) routes: RouteHandler<'e>,
     pub(crate) circuits: &'e mut Circuits,
     pub(crate) ledger: &'e Ledger,
+    pub(crate) answers: &'e Answers,
     /// When jobs that nothing is seen of were last looked for.
     pub(crate) looked_at: &'e mut Timestamp,
 }
@@ -300,10 +301,13 @@ impl RouteHandler<'_> {
         self.tell(now);
     }
 
-    /// Whether somebody has a decision's answer: what nobody was told of sends nothing.
-    pub(crate) fn reached(&mut self, decision: DecisionId, reached: bool, now: Timestamp) {
-        self.flows.reached(decision, reached, (self.snapshot, self.settings));
-        self.tell(now);
+    /// Whether somebody has a decision's answer: what nobody was told of sends nothing. Whether that is news.
+    pub(crate) fn reached(&mut self, decision: DecisionId, reached: bool, now: Timestamp) -> bool {
+        let is_news = self.flows.reached(decision, reached, (self.snapshot, self.settings));
+        if is_news {
+            self.tell(now);
+        }
+        is_news
     }
 
     /// A node's tasks are gone, and what they sent.
@@ -373,15 +377,21 @@ impl WatchHandler<'_> {
         self.routes.note();
     }
 
-    /// Ends flows of jobs of which neither a container nor a lease is seen.
+    /// Ends flows of jobs of which neither a container nor a lease is seen. Containers of an attempt are none of a job whose
+    /// answer nobody has: of that leases are seen, until the answer is forgotten.
     fn end_idle(&mut self, now: Timestamp) {
         let RouteHandler { flows, snapshot, settings, .. } = &mut self.routes;
-        let (ledger, applications) = (self.ledger, &snapshot.applications);
-        let seen = |attempt: AttemptId, decisions: &BTreeSet<DecisionId>| {
-            applications.get(&attempt).is_some_and(|application| !application.containers.is_empty())
-                || ledger.of_attempt(attempt).any(|lease| decisions.contains(&lease.decision))
+        let (ledger, answers, applications) = (self.ledger, self.answers, &snapshot.applications);
+        let look = |attempt: AttemptId, decisions: &BTreeSet<DecisionId>, heard: bool| {
+            let runs = || applications.get(&attempt).is_some_and(|application| !application.containers.is_empty());
+            let is_leased = || ledger.of_attempt(attempt).any(|lease| decisions.contains(&lease.decision));
+            match () {
+                () if !heard && !decisions.iter().any(|decision| answers.keeps(*decision)) => Sight::Forgotten,
+                () if (heard && runs()) || is_leased() => Sight::Seen,
+                () => Sight::Unseen,
+            }
         };
-        flows.end_idle(seen, (*snapshot, *settings), now);
+        flows.end_idle(look, (*snapshot, *settings), now);
     }
 }
 

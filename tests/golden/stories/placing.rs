@@ -46,7 +46,7 @@ fn world<'n>(daemon: &Daemon, notes: &'n Notes) -> Vec<Feed<'n>> {
     beats.take(special);
     daemon.until("the special node", |status| status["nodes_usable"] == json!(7));
     let net = network(daemon, notes, (3, 2));
-    let data = dataset(daemon, notes, "/in", &["r0n0", "r0n1", "r1n0"], 8_000_000);
+    let data = dataset(daemon, notes, "/in", &["r0n0", "r0n1", "r1n0"], 800_000_000);
     let mut loads = Feed::open(daemon, "LinkStats", notes);
     loads.take(json!({ "load": { "id": "h00", "a_to_b_bits_per_s": 5_000, "b_to_a_bits_per_s": 7_000 } }));
     let mut latencies = Feed::open(daemon, "Latency", notes);
@@ -84,6 +84,7 @@ pub(crate) fn a_cluster_is_fed_and_asked(notes: &Notes) {
     daemon.rewrite(&format!("{other}\n[store]\ncommit_batch = 3"));
     notes.json("reload", &daemon.args(&["reload"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/Reload", &json!({}));
+    notes.status(&daemon); // with keys that wait for a restart
     notes.json("policies", &daemon.args(&["policies"]));
     notes.ask(&daemon.admin(), "/hintd.v1.Admin/ListPolicies", &json!({}));
 }

@@ -15,6 +15,9 @@ use std::sync::OnceLock;
 /// Parts of the names of keys whose values are secrets.
 const SECRET: [&str; 8] = ["password", "passwd", "secret", "token", "credential", "keytab", "authorization", "cookie"];
 
+/// Parts of the names of parameters of URLs whose values are secrets as well.
+const SECRET_PARAMETER: [&str; 5] = ["key", "sig", "auth", "pwd", "delegation"];
+
 /// Shorter ones would be found in words that have nothing to do with them.
 const SHORTEST: usize = 4;
 
@@ -114,7 +117,7 @@ impl Secrets {
 
     fn without_urls_secrets(&mut self, text: &str) -> String {
         without_secrets(text, &mut |name, secret| {
-            if name.is_empty() || is_secret(name) || secret.len() >= TOKEN {
+            if name.is_empty() || is_secret_parameter(name) || secret.len() >= TOKEN {
                 self.remember(secret);
             }
             if name.is_empty() {
@@ -167,6 +170,12 @@ fn quoted(line: &str) -> impl Iterator<Item = &str> {
 fn is_secret(key: &str) -> bool {
     let named = key.to_ascii_lowercase();
     SECRET.iter().any(|secret| named.contains(secret))
+}
+
+/// Whether values of a URL's parameters with this name are secrets.
+fn is_secret_parameter(name: &str) -> bool {
+    let named = name.to_ascii_lowercase();
+    is_secret(name) || SECRET_PARAMETER.iter().any(|secret| named.contains(secret))
 }
 
 /// Keys of hintd's configuration: those that the shipped one has, set or as a comment, and parameters of policies.
@@ -263,11 +272,11 @@ mod tests {
         {
             assert!(without.contains(kept), "{kept}: {without}");
         }
-        let lines = secrets.leave_out_of_lines("[tracing]\nendpoint = \"http://c:4317?api_key=hunter6hunter6\"\n= [\n");
+        let lines = secrets.leave_out_of_lines("[tracing]\nendpoint = \"http://c:4317?api_key=hunter6\"\n= [\n");
         assert!(lines.contains("endpoint = \"http://c:4317?api_key=(left out)\""), "{lines}");
         let log = secrets.lines(
             "WARN endpoint=http://d/?t=hunter7&x=y refused hunter1, hunter2 and hunter4-is-a-long-one\n\
-             got hunter5 hunter6hunter6; nodes RUNNING of bob\n",
+             got hunter5 hunter6; nodes RUNNING of bob\n",
         );
         let clean = "WARN endpoint=http://d/?t=(left out)&x=(left out) refused (left out), (left out) and (left out)\n\
             got (left out) (left out); nodes RUNNING of bob\n";

@@ -200,12 +200,20 @@ fn in_force(config: &Config, answers: &Answers, file: &Path) -> Check {
     let started = Duration::from_millis(answers.status.uptime_ms);
     let saved_ago = std::fs::metadata(file).ok().and_then(|found| found.modified().ok()?.elapsed().ok());
     let since = match saved_ago {
-        Some(ago) if ago < started => {
-            "; it was saved after the daemon started, and of what the daemon has read since no key waits for a restart"
-        }
+        Some(ago) if ago < started => saved_since_the_start(&answers.status.version),
         _ => "",
     };
     Check::ok(NAME, page::CONFIGURE, format!("{file_shown} is sound and in force (generation {generation}){since}."))
+}
+
+/// What is said of a file that was saved since a daemon of this version started, which names no key that waits for a restart.
+/// One of another version may be too old to name any.
+fn saved_since_the_start(version: &str) -> &'static str {
+    if version == env!("CARGO_PKG_VERSION") {
+        "; it was saved after the daemon started, and of what the daemon has read since no key waits for a restart"
+    } else {
+        "; it was saved after the daemon started: keys marked (restart) may wait for a restart, hintctl reload names them"
+    }
 }
 
 /// Who can reach the daemon without proof: by what its process listens on, else by the file on disk. Listeners of the file
@@ -370,6 +378,14 @@ pub(super) fn journal(facts: &Facts) -> Check {
 mod tests {
     use super::*;
     use hintd::findings::Verdict;
+
+    #[test]
+    fn that_no_key_waits_for_a_restart_is_said_only_of_a_daemon_that_would_name_it() {
+        assert!(saved_since_the_start(env!("CARGO_PKG_VERSION")).ends_with("no key waits for a restart"));
+        for other in ["0.0.9", ""] {
+            assert!(saved_since_the_start(other).contains("may wait for a restart"), "{other}");
+        }
+    }
 
     #[test]
     fn what_the_process_listens_on_counts_before_the_file() {

@@ -1,8 +1,8 @@
 //! URLs in messages: what is wrong with one, and never the user, the password or the values that it names.
 
 use crate::rest_client::Address;
-use hintd_client::without_values;
 pub use hintd_client::{LEFT_OUT, shown_address as shown};
+use hintd_client::{without_unclear, without_values};
 
 /// A text whose URLs name no user, and no value in a query or a fragment: `http://ann:secret@host/?token=abc` as
 /// `http://(left out)@host/?token=(left out)`. Names of parameters stay. `found` is told what was left out, after the name of
@@ -13,6 +13,16 @@ pub fn without_secrets(text: &str, found: &mut impl FnMut(&str, &str)) -> String
         clean += before;
         clean += "://";
         let authority = authority(after);
+        if let (Some(at), Some(shown)) = (authority.rfind('@'), without_unclear(authority)) {
+            // Either may be what it is: a user that ends with its first `@`, or with its last.
+            let end = at + url_end(&after[at..]);
+            let first = authority.find('@').unwrap_or(at);
+            [first, at].into_iter().for_each(|user| found("", &authority[..user]));
+            drop(without_values(&after[..end], found));
+            clean += &shown;
+            rest = &after[end..];
+            continue;
+        }
         let after = match authority.rfind('@') {
             Some(at) => {
                 found("", &authority[..at]);
@@ -137,7 +147,12 @@ mod tests {
             ("<http://h/p#hunter> http://h/p?hunter", "<http://h/p#(left out)> http://h/p?(left out)"),
             ("http://ann:pw@h/?to=http://bob:hunter@x/?t=1", "http://(left out)@h/?to=(left out)"),
             ("http://a/?t=hunter http://ann:hunter@b/x#", "http://a/?t=(left out) http://(left out)@b/x#"),
-            ("http://ann:hun?ter@h:1/?", "http://(left out)@h:1/?"),
+            ("http://ann:hun?ter@h:1/?", "http://(left out)"),
+            ("no daemon at http://h?token=abc@hunter, which", "no daemon at http://h?(left out), which"),
+            ("\"http://h:1#abc@hunter\" is wrong", "\"http://h:1#(left out)\" is wrong"),
+            ("http://c:4317/v1?token=abc@hunter", "http://c:4317/v1?token=(left out)"),
+            ("http://ann:pw@h?to=abc@hunter", "http://(left out)@h?(left out)"),
+            ("http://h/?aHVudGVyMmh1bnRlcjI= x", "http://h/?(left out) x"),
             ("http://h/p?x=1,2;token=hunter", "http://h/p?x=(left out)"),
             ("is it http://h/p? Yes.", "is it http://h/p? Yes."),
             ("/ws/v1/apps?states=RUNNING", "/ws/v1/apps?states=RUNNING"),
@@ -147,6 +162,9 @@ mod tests {
         let mut found = Vec::new();
         without_secrets("http://ann:pw@h/?token=abc&d=#frag", &mut |name, value| found.push(format!("{name}={value}")));
         assert_eq!(found, ["=ann:pw", "token=abc", "=frag"]);
+        found.clear();
+        without_secrets("http://ann:hun?t=er@h", &mut |name, value| found.push(format!("{name}={value}")));
+        assert_eq!(found, ["=ann:hun?t=er", "=ann:hun?t=er", "t=er@h"], "a password, or a query");
     }
 
     #[test]

@@ -79,8 +79,17 @@ pub fn refused(status: &v1::StatusResponse, file: &str) -> Option<Check> {
 /// That keys which were changed on disk are not in force before a restart.
 #[must_use]
 pub fn waits_for_restart(status: &v1::StatusResponse) -> Option<Check> {
-    let keys = restart_keys(status)?;
-    let finding = format!("Changed on disk since the start, {keys}: until then it is as it was.");
+    let keys = &status.config_restart_keys;
+    let finding = match keys.len() {
+        0 => return None,
+        1 => {
+            format!("1 key that was changed on disk waits for a restart: {}. Until then the old value holds.", keys[0])
+        }
+        more => format!(
+            "{more} keys that were changed on disk wait for a restart: {}. Until then the old values hold.",
+            some(keys)
+        ),
+    };
     let advice = "Restart hintd (leases and answers are kept), or change it back; hintctl reload then says so.";
     Some(Check::warning(CONFIGURATION, page::RELOAD, finding, advice))
 }

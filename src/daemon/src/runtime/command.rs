@@ -371,8 +371,9 @@ impl EngineHandle {
     /// Tells, without waiting for a place: a thread that may not wait has to say it, and saying it can't be left out.
     /// How many of these there can be at a time is bounded where they come from: [`Command::BatchCompleted`] by the journal's
     /// queue, [`Command::PlansSettled`], [`Command::Rebalanced`], [`Command::Urgent`] and [`Command::Stop`] by one at
-    /// a time, [`Command::AnswerReached`] by the commits under way, [`Command::Policies`] by one for each training that ended, [`Command::Unwatch`] by `limits.streams` and the
-    /// places here (a stream begins with a command that waits for one).
+    /// a time, [`Command::AnswerReached`] by the commits under way and the places here (a repeat begins with a command that
+    /// waits for one), [`Command::Policies`] by one for each training that ended, [`Command::Unwatch`] by `limits.streams` and
+    /// the places here (as does a stream).
     pub(super) fn tell(&self, command: Command) {
         // An engine that ended has nobody left to tell.
         let _ = self.queue.send(Envelope { command, _place: None });

@@ -188,8 +188,9 @@ impl EngineThread {
             Command::KeptAnswer { id, digest, reply } => self.kept_answer(&id, digest, reply),
             Command::Explain { decision, reply } => drop(reply.send(self.engine.explain(decision))),
             Command::AnswerReached { decision, reached } => {
-                self.engine.answer_reached(decision, reached, now);
-                self.state_changed(); // its flows ended, or began again
+                if self.engine.answer_reached(decision, reached, now) {
+                    self.state_changed(); // its flows ended, or began again
+                }
             }
             Command::MovesTold { attempt, reply } => drop(reply.send(self.engine.moves_told(attempt, now))),
             Command::Follow { attempt, proof, reply } => {

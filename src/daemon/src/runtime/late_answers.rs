@@ -41,8 +41,9 @@ impl Daemon {
     /// A repeat was answered: somebody has the answer now.
     pub(super) fn delivered(&self, decision: DecisionId) {
         let mut all = self.0.undelivered.lock();
+        // The engine is told of each: it may know of an answer that nobody has where that was forgotten here.
+        self.0.engine_handle.tell(Command::AnswerReached { decision, reached: true });
         if all.remove(&decision).is_some() {
-            self.0.engine_handle.tell(Command::AnswerReached { decision, reached: true });
             self.0.recorder.delivery(decision, None);
             self.metrics().add("requests_answered", 1);
         }

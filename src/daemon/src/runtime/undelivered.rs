@@ -8,7 +8,8 @@ use hintd_model::units::DecisionId;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Decisions that are remembered here; of more, the oldest are forgotten and stay as they are recorded.
+/// Decisions that are remembered here; of more, the oldest are forgotten and stay as they are recorded. What they send begins
+/// with a repeat all the same: the engine knows of them by itself.
 const KEPT: usize = 10_000;
 
 /// See the module.

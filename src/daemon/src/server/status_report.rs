@@ -34,7 +34,7 @@ pub async fn status_report(daemon: &Daemon) -> Result<v1::StatusResponse, Refusa
     let (links, links_down) = links_up_and_down(&generation);
     let ages = ages(daemon, &generation, &settings);
     let mut notices = daemon.notices();
-    // Looked at once, so that one answer does not have it in its field and miss it here.
+    // Read once: with a reload in between, `config_refused` and the notice of one answer would contradict each other.
     let config_refused = daemon.config_refused();
     if let Some(why) = &config_refused {
         let words = format!("the configuration on disk is refused, the one before it stays: {why}");

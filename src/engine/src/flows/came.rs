@@ -133,7 +133,8 @@ impl Waiting {
     fn of(job: &Job, group: usize, now: &Arrived) -> Self {
         let name = &job.groups[group];
         let mut hinted = BTreeMap::new();
-        for share in job.parts.values().flat_map(|part| &part[group]) {
+        // YARN never saw the hints of the others: what comes is not theirs.
+        for share in job.heard().flat_map(|part| &part[group]) {
             *hinted.entry(share.node).or_default() += share.count;
         }
         let mut since: BTreeMap<NodeIdx, u32> = now.of(name).collect();

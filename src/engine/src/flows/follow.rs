@@ -214,6 +214,7 @@ impl Flows {
     /// Everything that must hold, for tests: what is kept beside jobs and routes is what follows from them.
     #[cfg(test)]
     pub(crate) fn check(&mut self, at: (&Snapshot, &RouteSettings)) {
+        use super::job::RoutesHad;
         use super::pairs::{ForwardingMode, switches};
         use hintd_model::cluster::ChainPair;
         let mut carried: BTreeMap<NodePair, (u64, u64)> = BTreeMap::new();
@@ -224,6 +225,8 @@ impl Flows {
         let published: BTreeMap<NodePair, (u64, u64)> =
             self.pairs.published.iter().map(|(pair, route)| (*pair, (route.task_pairs, route.bytes.0))).collect();
         assert_eq!(carried, published, "pairs carry what jobs send");
+        let had = self.jobs.values().flat_map(|job| job.unheard.values()).map(RoutesHad::pairs).sum::<usize>();
+        assert_eq!(self.routes_had, had, "routes kept for repeats are counted");
         for (request, decision) in &self.by_request {
             assert_eq!(self.jobs[decision].request, *request, "requests name their own jobs");
         }

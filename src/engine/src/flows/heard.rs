@@ -12,23 +12,40 @@ use hintd_policy::ChosenRoute;
 
 impl Flows {
     /// Whether somebody has a decision's answer. Where nobody has, what its tasks send ends; where somebody has again, it
-    /// begins again, on the routes that it had if these can be taken.
-    pub(crate) fn reached(&mut self, decision: DecisionId, reached: bool, at: (&Snapshot, &RouteSettings)) {
-        let Some(&host) = self.job_of.get(&decision) else { return };
-        let Some(job) = self.jobs.get(&host) else { return };
+    /// begins again, on the routes that it had if these can be taken. Whether that is news.
+    pub(crate) fn reached(&mut self, decision: DecisionId, reached: bool, at: (&Snapshot, &RouteSettings)) -> bool {
+        let Some(&host) = self.job_of.get(&decision) else { return false };
+        let Some(job) = self.jobs.get(&host) else { return false };
         if job.unheard.contains_key(&decision) != reached {
-            return; // it is so already
+            return false; // it is so already
         }
-        let had = if reached { RoutesHad::default() } else { self.routes_had(job) };
-        let Some(job) = self.jobs.get_mut(&host) else { return };
-        let wanted = match reached {
-            true => job.unheard.remove(&decision).unwrap_or_default(),
-            false => job.unheard.insert(decision, had).unwrap_or_default(),
+        let had = if reached { RoutesHad::default() } else { self.routes_of(job) };
+        let Some(job) = self.jobs.get_mut(&host) else { return false };
+        let wanted = if reached {
+            let wanted = job.unheard.remove(&decision).unwrap_or_default();
+            self.routes_had -= wanted.pairs();
+            wanted
+        } else {
+            self.routes_had += had.pairs();
+            job.unheard.insert(decision, had).unwrap_or_default()
         };
-        let sends = job.reckon();
+        let (attempt, sends) = (job.attempt, job.reckon());
+        // Whose its containers are is another question now.
+        for of_attempt in self.by_attempt.get(&attempt).into_iter().flatten() {
+            if let Some(job) = self.jobs.get_mut(of_attempt) {
+                job.followed = None;
+            }
+        }
         let cause = Cause::new(if reached { "placed" } else { "ended" }, decision.to_string());
         self.sends(host, sends, Wanted { chosen: &wanted.chosen, ways: &wanted.ways }, &cause, at);
         self.enforce_limit(host, at);
+        true
+    }
+
+    /// Jobs with parts that nobody was told of, and pairs whose routes are kept for these.
+    #[cfg(test)]
+    pub(crate) fn unheard(&self) -> (usize, usize) {
+        (self.jobs.values().filter(|job| !job.unheard.is_empty()).count(), self.routes_had)
     }
 
     /// The network is another one, or chains are declared anew: links and boxes of before mean nothing now.
@@ -36,10 +53,20 @@ impl Flows {
         for had in self.jobs.values_mut().flat_map(|job| job.unheard.values_mut()) {
             *had = RoutesHad::default();
         }
+        self.routes_had = 0;
+    }
+
+    /// Forgets routes of the oldest job that has any and that nobody was told of: it gets others if it sends again. Whether
+    /// there were some.
+    pub(super) fn forget_oldest_routes_had(&mut self) -> bool {
+        let mut all = self.jobs.values_mut().flat_map(|job| job.unheard.values_mut());
+        let Some(oldest) = all.find(|had| had.pairs() > 0) else { return false };
+        self.routes_had -= std::mem::take(oldest).pairs();
+        true
     }
 
     /// Routes of what a job sends now.
-    fn routes_had(&self, job: &Job) -> RoutesHad {
+    fn routes_of(&self, job: &Job) -> RoutesHad {
         let chosen = job.traffic.flows.iter().filter_map(|flow| {
             let links = self.pairs.all.get(&flow.pair)?.route.clone();
             let (chain, stops, rate) = (None, Default::default(), BitsPerSec(0));

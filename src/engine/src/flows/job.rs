@@ -58,6 +58,13 @@ pub(super) struct RoutesHad {
     pub(super) ways: Found,
 }
 
+impl RoutesHad {
+    /// How many pairs' routes these are.
+    pub(super) fn pairs(&self) -> usize {
+        self.chosen.len() + self.ways.len()
+    }
+}
+
 /// Tasks that came to another node than the one hinted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Move {
@@ -155,10 +162,14 @@ impl Job {
         self.unheard.len() == self.parts.len() && !self.parts.is_empty()
     }
 
+    /// Parts whose answer somebody has, each by group.
+    pub(super) fn heard(&self) -> impl Iterator<Item = &Vec<Vec<Share>>> {
+        self.parts.iter().filter(move |(decision, _)| !self.unheard.contains_key(decision)).map(|(_, part)| part)
+    }
+
     /// What all parts send whose answer somebody has: where tasks are missing, so are the bytes that they would send.
     pub(super) fn reckon(&self) -> Sends {
-        let heard = self.parts.iter().filter(|(decision, _)| !self.unheard.contains_key(decision));
-        let shares = self.shares_of(heard.map(|(_, part)| part));
+        let shares = self.shares_of(self.heard());
         let edges = self.present(&shares);
         let plain = chained::plain(&edges, &self.classes);
         let traffic = if plain.is_empty() { None } else { dataflow::traffic(&plain, &shares).ok() };

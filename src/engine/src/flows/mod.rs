@@ -40,6 +40,7 @@ pub(crate) use chained::{Found, Names, classes, fit, sends};
 pub(crate) use hinted::{PATHS_CUT_SHORT, ProposedFlows, TOO_MANY_PAIRS, shares};
 pub use job::NewJob;
 pub(crate) use job::UnderChains;
+pub(crate) use registry::Sight;
 
 use crate::effects::Counter;
 use crate::routes::{Cause, ChangeBatch, Phase};
@@ -71,6 +72,8 @@ pub struct Flows {
     next_followed: Option<AttemptId>,
     /// How often containers were looked at.
     looks: usize,
+    /// Pairs whose routes are kept for answers that nobody has.
+    routes_had: usize,
     pairs: Pairs,
     /// Traffic under chains of middleboxes, which is in none of the others.
     chained: Chained,
@@ -111,6 +114,7 @@ impl Default for Flows {
             by_node: BTreeMap::new(),
             next_followed: None,
             looks: 0,
+            routes_had: 0,
             pairs: Pairs::default(),
             chained: Chained::default(),
             index: None,

@@ -3,7 +3,7 @@
 use super::Flows;
 use super::chained::{self, Found};
 use super::choose::RoutingContext;
-use super::job::{self, Job, Moves, NewJob, Sends};
+use super::job::{self, Job, Moves, NewJob, RoutesHad, Sends};
 use super::pairs::{ForwardingMode, Links, PairUpdate};
 use super::settings::RouteSettings;
 use super::work::{Want, is_free};
@@ -28,6 +28,15 @@ impl Wanted<'static> {
 }
 
 static NO_WAYS: Found = Found::new();
+
+/// What is seen of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Seen,
+    Unseen,
+    /// Nobody has its answer, and nobody can fetch it any more.
+    Forgotten,
+}
 
 impl Flows {
     /// A decision's flows begin, on the routes that its policy chose where that did. Those of tasks placed anew join
@@ -282,9 +291,12 @@ impl Flows {
         }
     }
 
-    /// Of too many pairs the oldest decisions' go, the newest's last.
+    /// Of too many pairs the oldest decisions' go, the newest's last. Routes that are kept for a repeat count, and go first.
     pub(super) fn enforce_limit(&mut self, newest: DecisionId, at: (&Snapshot, &RouteSettings)) {
-        while self.len() > at.1.pairs_max {
+        while self.len() + self.routes_had > at.1.pairs_max {
+            if self.routes_had > 0 && self.forget_oldest_routes_had() {
+                continue;
+            }
             // One that nobody heard of has no pairs to leave.
             let mut others = self.jobs.iter().filter(|(decision, job)| **decision != newest && !job.is_unheard());
             let Some((&oldest, _)) = others.next() else { return };
@@ -297,6 +309,7 @@ impl Flows {
     fn end(&mut self, decision: DecisionId, cause: &Cause, at: (&Snapshot, &RouteSettings)) {
         self.sends(decision, Sends::default(), Wanted::NONE, cause, at);
         let Some(job) = self.jobs.remove(&decision) else { return };
+        self.routes_had -= job.unheard.values().map(RoutesHad::pairs).sum::<usize>();
         if let (Some(index), Some(slot)) = (&mut self.index, job.slot) {
             index.remove_job(slot);
         }
@@ -350,7 +363,7 @@ impl Flows {
             self.end(decision, &cause, at);
         } else if let Some(job) = self.jobs.get_mut(&host) {
             job.parts.remove(&decision);
-            job.unheard.remove(&decision);
+            self.routes_had -= job.unheard.remove(&decision).map_or(0, |had| had.pairs());
             job.followed = None;
             self.job_of.remove(&decision);
             let sends = job.reckon();
@@ -387,20 +400,21 @@ impl Flows {
         true
     }
 
-    /// Ends jobs of which nothing was seen for too long; `seen` says whether something is of an attempt and these
-    /// decisions.
+    /// Ends jobs of which nothing was seen for too long, and those that nobody can be told of any more; `look` says what is
+    /// seen of an attempt and these decisions, where somebody has (`true`) or nobody has the answer that they began with.
     pub(crate) fn end_idle(
         &mut self,
-        seen: impl Fn(AttemptId, &BTreeSet<DecisionId>) -> bool,
+        look: impl Fn(AttemptId, &BTreeSet<DecisionId>, bool) -> Sight,
         at: (&Snapshot, &RouteSettings),
         now: Timestamp,
     ) {
         let mut over = Vec::new();
         for (&decision, job) in &mut self.jobs {
-            if seen(job.attempt, &job.parts.keys().copied().collect()) {
-                job.idle = None;
-            } else if now.since(*job.idle.get_or_insert(now)) >= at.1.keep_flows {
-                over.push(decision);
+            let heard = !job.unheard.contains_key(&decision);
+            match look(job.attempt, &job.parts.keys().copied().collect(), heard) {
+                Sight::Seen => job.idle = None,
+                Sight::Unseen if now.since(*job.idle.get_or_insert(now)) < at.1.keep_flows => {}
+                Sight::Unseen | Sight::Forgotten => over.push(decision),
             }
         }
         for decision in over {

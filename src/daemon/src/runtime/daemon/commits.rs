@@ -256,6 +256,26 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
+    async fn a_repeat_lets_flows_begin_also_of_an_answer_that_is_not_known_to_be_late_any_more() {
+        let (_folder, running) = with_nodes().await;
+        let daemon = running.daemon.clone();
+        let decision = daemon.next_decision();
+        let (asked, stalled) = stalled_behind_commit(&daemon, decision, SOON * 6).await;
+        asked.abort();
+        assert!(asked.await.unwrap_err().is_cancelled());
+        drop(stalled);
+        let record = recorded(&daemon, decision).await;
+        until(|| record.undelivered() == Some(Undelivered::HungUp)).await;
+        let sending = || daemon.generation().flows.jobs.iter().filter(|job| job.decision == decision).count();
+        until(|| sending() == 0).await;
+        daemon.0.undelivered.forget(decision); // as if ten thousand others had been late since
+        let repeat = ask(&daemon, daemon.next_decision(), SOON).await.unwrap().unwrap();
+        assert_eq!(repeat.answer.decision.id, decision);
+        until(|| sending() == 1).await;
+        running.shutdown().await.unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
     async fn a_request_whose_deadline_passes_before_the_engine_takes_it_leases_nothing_and_is_recorded_as_refused() {
         let (_folder, running) = with_nodes().await;
         let daemon = running.daemon.clone();

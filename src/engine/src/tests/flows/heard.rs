@@ -1,15 +1,15 @@
 //! Flows of answers that reached nobody: they are on no link, until a repeat has fetched the answer.
 
-use super::super::harness::EngineHarness;
+use super::super::harness::{EngineHarness, container, running};
 use super::controller::Controller;
 use super::{MIB, done, fat_tree, flows, network, routes, shuffle, wired};
 use crate::testing::attempt;
-use crate::{Answer, Counter, LinkUse, RouteSettings, link_uses};
+use crate::{Answer, Counter, LinkUse, RouteSettings, TaskWhat, link_uses};
 use hintd_model::cluster::{ChainPair, Change, NodePair};
 use hintd_model::network::build::{self, FatTreeSpec};
 use hintd_model::network::chains::{BoxEntry, ChainEntry, ChainsDocument, WaypointRoute};
 use hintd_model::units::{DecisionId, DirectedLinkIdx, HostName, Micros};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 fn reached(harness: &mut EngineHarness, answer: &Answer, reached: bool) {
@@ -146,6 +146,90 @@ fn what_nobody_was_told_of_is_not_left_out_for_others_and_leaves_others_out_once
     assert_eq!(kept(&harness), (vec![third.decision.id], 1));
     reached(&mut harness, &answer, true);
     assert_eq!(kept(&harness), (vec![answer.decision.id], 2));
+}
+
+/// Jobs that nobody was told of, and pairs whose routes are kept for them.
+fn unheard(harness: &mut EngineHarness) -> (usize, usize) {
+    harness.engine.flows_mut().unheard()
+}
+
+#[test]
+fn what_nobody_was_told_of_ends_some_time_after_its_leases_whatever_else_of_its_attempt_runs() {
+    let mut harness = fat_tree(RouteSettings::default(), 16 * 1024);
+    let late = harness.ask(shuffle(1, "late", (2, 2), 80 * MIB));
+    let told = harness.ask(shuffle(1, "told", (2, 2), 80 * MIB));
+    reached(&mut harness, &late, false);
+    assert_eq!(unheard(&mut harness), (1, 4));
+    let host = told.decision.hints[0].host.clone();
+    for _ in 0..120 {
+        harness.pass(Micros::from_secs(1));
+        for name in harness.engine.current_snapshot().statics.host.clone() {
+            let runs = [running(container(attempt(1, 1), 1))];
+            let runs = if name == host { &runs[..] } else { &[] };
+            harness.beat(name.as_str(), 1024 * runs.len() as u64, Some(runs));
+        }
+    }
+    harness.publish();
+    assert_eq!(unheard(&mut harness), (0, 0));
+    assert_eq!(seen(&harness).jobs, [told.decision.id], "containers of the attempt run");
+}
+
+#[test]
+fn what_nobody_was_told_of_ends_with_the_answer_that_a_repeat_could_fetch() {
+    let mut harness = fat_tree(RouteSettings::default(), 16 * 1024);
+    harness.settings.answers_keep = Micros::from_secs(10);
+    harness.engine.reload(harness.settings.clone(), harness.now);
+    let late = harness.ask(shuffle(1, "late", (2, 2), 80 * MIB));
+    reached(&mut harness, &late, false);
+    harness.give_back(attempt(1, 1), &[]);
+    harness.pass(Micros::from_secs(5));
+    assert_eq!(unheard(&mut harness), (1, 4));
+    (0..10).for_each(|_| harness.pass(Micros::from_secs(1)));
+    assert_eq!(unheard(&mut harness), (0, 0), "long before `keep_flows`");
+}
+
+#[test]
+fn routes_that_are_kept_for_repeats_count_among_the_pairs_and_go_first_oldest_first() {
+    let settings = RouteSettings { pairs_max: 8, ..RouteSettings::default() };
+    let mut harness = fat_tree(settings, 1024); // one container a host: no two talk over the same pair
+    for (application, id) in [(1, "a"), (2, "b")] {
+        let late = harness.ask(shuffle(application, id, (2, 2), 80 * MIB));
+        reached(&mut harness, &late, false);
+    }
+    assert_eq!(unheard(&mut harness), (2, 8));
+    let told = harness.ask(shuffle(3, "told", (2, 2), 80 * MIB));
+    assert_eq!(unheard(&mut harness), (2, 4));
+    assert_eq!((seen(&harness).jobs, harness.count(Counter::FlowsEvicted)), (vec![told.decision.id], 0));
+}
+
+#[test]
+fn containers_that_come_elsewhere_are_of_jobs_whose_hints_somebody_saw() {
+    let mut harness = fat_tree(RouteSettings::default(), 16 * 1024);
+    let late = harness.ask(shuffle(1, "late", (2, 2), 80 * MIB));
+    let told = harness.ask(shuffle(1, "told", (2, 2), 80 * MIB));
+    let mut hinted: Vec<HostName> = late.decision.hints.iter().map(|hint| hint.host.clone()).collect();
+    hinted.extend(told.decision.hints.iter().map(|hint| hint.host.clone()));
+    let hosts: Vec<HostName> = harness.engine.current_snapshot().statics.host.iter().cloned().collect();
+    let free: Vec<HostName> = hosts.into_iter().filter(|host| !hinted.contains(host)).take(2).collect();
+    for (host, id) in free.iter().zip(1..) {
+        let (host, container) = (host.as_str().into(), container(attempt(1, 1), id));
+        harness.event(attempt(1, 1), "map", TaskWhat::Allocated { host, container, lease: None });
+    }
+    let came: BTreeSet<String> = free.iter().map(ToString::to_string).collect();
+    let senders = |harness: &mut EngineHarness, answer: &Answer| -> BTreeSet<String> {
+        harness.pass(Micros::from_secs(2));
+        harness.publish();
+        let (snapshot, flows) = (Arc::clone(harness.engine.current_snapshot()), flows(harness));
+        let job = flows.jobs.iter().find(|job| job.decision == answer.decision.id).unwrap();
+        let senders = job.traffic.flows.iter().map(|flow| snapshot.host(flow.pair.from).to_string());
+        senders.collect()
+    };
+    assert_eq!(senders(&mut harness, &late), came, "the oldest waits longest");
+    reached(&mut harness, &late, false);
+    assert_eq!(senders(&mut harness, &told), came);
+    reached(&mut harness, &late, true);
+    assert_eq!(senders(&mut harness, &late), came);
+    assert!(senders(&mut harness, &told).is_disjoint(&came));
 }
 
 #[test]
