@@ -232,12 +232,25 @@ async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
             (["--application", "application_1_0009"], "application application_1_0009 is not known: it never asked"),
             (["--host", "r9n9"], "--host r9n9: no node has it in its name; there are: r0n0, r0n1, "),
         ] {
-            for format in ["table", "json"] {
+            for format in ["table", "wide"] {
                 let args = [&[list, "-o", format], &narrowed[..]].concat();
                 let unknown = hintctl(&world, &args).await;
                 let noted = String::from_utf8_lossy(&unknown.stderr).into_owned();
                 assert!(unknown.status.code() == Some(2) && noted.contains(words), "{args:?}: {noted}");
-                assert!(unknown.stdout.is_empty(), "{args:?}: {unknown:?}");
+                assert!(unknown.stdout.is_empty() && !noted.contains("the daemon answers"), "{args:?}: {unknown:?}");
+            }
+            // Scripts read that there is nothing, as before.
+            for format in [&["-o", "json"][..], &["-o", "yaml"], &["--json"]] {
+                let args = [&[list], format, &narrowed[..]].concat();
+                let nothing = hintctl(&world, &args).await;
+                let noted = String::from_utf8_lossy(&nothing.stderr).into_owned();
+                let narrowed_by = format!(" for {}", narrowed.join(" "));
+                assert!(nothing.status.success() && noted.contains(&narrowed_by), "{args:?}: {noted}");
+                assert!(!nothing.stdout.is_empty(), "{args:?}");
+                if !format.contains(&"yaml") {
+                    let document: serde_json::Value = serde_json::from_slice(&nothing.stdout).unwrap();
+                    assert!(document[list].as_array().is_none_or(Vec::is_empty), "{args:?}: {document}");
+                }
             }
         }
     }
@@ -380,9 +393,11 @@ async fn lists_are_sorted_by_what_a_column_holds_in_tables_and_for_scripts() {
     let one = said(&hintctl(&world, &["nodes", "r0n1"]).await);
     let words = one.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("node r0n1, RUNNING, heard ") && words.contains(" memory, MB 65536 "), "{one}");
+    let table = said(&hintctl(&world, &["nodes", "r0n1", "-o", "table"]).await);
+    assert!(table.starts_with("host ") && table.contains("1 of 1 nodes"), "a table was asked for: {table}");
     let unknown = hintctl(&world, &["nodes", "r0n1", "r9n9"]).await;
     assert!(unknown.status.code() == Some(2) && unknown.stdout.is_empty(), "{}", said(&unknown));
-    assert!(said(&unknown).contains("no node is \"r9n9\", or has it in its name; "), "{}", said(&unknown));
+    assert!(said(&unknown).contains("hintctl: no node is \"r9n9\", or has it in its name; "), "{}", said(&unknown));
     let nodes = ids(&["nodes", "--sort", "-host"], "nodes", "host").await;
     assert!(nodes.starts_with("r2n3 r2n2 ") && nodes.ends_with(" r0n0"), "{nodes}");
     let leased = ids(&["leases", "--sort", "lease"], "leases", "lease_id").await;

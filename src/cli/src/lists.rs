@@ -108,7 +108,7 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
     };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_decisions(asked.clone()).await?;
-        args.filter.check_known(&mut admin, found.get_ref().total, &args.view).await?;
+        args.filter.check_known(&mut admin, found.get_ref().total, &args.view, output).await?;
         order.answer(Ok(found), |found| (&mut found.decisions, found.total))
     };
     let text = |answer: &_, wide| {
@@ -135,7 +135,7 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
     let asked = v1::ListLeasesRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_leases(asked.clone()).await?;
-        args.filter.check_known(&mut admin, found.get_ref().total, &args.view).await?;
+        args.filter.check_known(&mut admin, found.get_ref().total, &args.view, output).await?;
         order.answer(Ok(found), |found| (&mut found.leases, found.total))
     };
     let text = |answer: &_, wide| leases_text(answer, wide || order.is_wide(&LEASE_HEADER));
@@ -157,7 +157,7 @@ pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output
     let asked = v1::ListApplicationsRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_applications(asked.clone()).await?;
-        args.filter.check_known(&mut admin, found.get_ref().total, &args.view).await?;
+        args.filter.check_known(&mut admin, found.get_ref().total, &args.view, output).await?;
         order.answer(Ok(found), |found| (&mut found.applications, found.total))
     };
     let text = |answer: &_, wide| applications_text(answer, wide || order.is_wide(&APPLICATION_HEADER));
@@ -183,7 +183,7 @@ async fn knows_times_and_refusals(daemon: &DaemonArgs) -> Result<(), Failure> {
     )))
 }
 
-/// A queue that nobody knows is misspelt, more often than not: an empty list would not say so.
+/// A queue that nobody knows is misspelled, more often than not: an empty list would not say so.
 fn check_queue(queue: &str, daemon: &DaemonArgs) -> Result<(), Failure> {
     if queue.is_empty() {
         return Ok(());
