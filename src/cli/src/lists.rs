@@ -351,13 +351,9 @@ fn followed_share(of: &v1::Followed) -> f64 {
     of.on_host as f64 / of.hinted.max(1) as f64
 }
 
-fn ago(ms: u64) -> String {
-    output::age(ms)
-}
-
 /// Since it last asked; `>46.9 s` where that was before the daemon's start and is not kept.
 pub(super) fn asked(ms: u64, before_start: bool) -> String {
-    format!("{}{}", if before_start { ">" } else { "" }, ago(ms))
+    format!("{}{}", if before_start { ">" } else { "" }, output::age(ms))
 }
 
 /// What came of a decision, and why.
@@ -390,7 +386,7 @@ fn hosts(decision: &v1::DecisionView) -> String {
 fn decision(row: &v1::DecisionView) -> [String; 10] {
     [
         row.application_id.clone(),
-        ago(row.age_ms),
+        output::age(row.age_ms),
         outcome(row),
         followed(row.followed.as_ref()),
         row.queue.clone(),
@@ -409,7 +405,7 @@ fn wide_decision(row: &v1::DecisionView) -> [String; 17] {
     let took = if row.elapsed_ms > 0.0 { output::seconds(row.elapsed_ms / 1e3) } else { "-".to_owned() };
     [
         row.decision_id.clone(),
-        ago(row.age_ms),
+        output::age(row.age_ms),
         moment(row.decided_at_ms),
         row.application_id.clone(),
         row.attempt.to_string(),
@@ -466,7 +462,7 @@ fn lease(row: &v1::LeaseView) -> [String; 8] {
         row.group.clone(),
         row.state.clone(),
         memory(&row.size),
-        ago(row.expires_in_ms),
+        output::age(row.expires_in_ms),
         row.lease_id.to_string(),
     ]
 }
@@ -487,7 +483,7 @@ fn wide_lease(row: &v1::LeaseView) -> [String; 14] {
         or_none(&row.container_id),
         memory(&row.size),
         row.size.as_ref().map_or(0, yarn::ResourceProto::virtual_cores).to_string(),
-        ago(row.expires_in_ms),
+        output::age(row.expires_in_ms),
     ]
 }
 
