@@ -265,7 +265,7 @@ fn bad_files_are_named_with_line_or_field() {
 }
 
 #[test]
-fn a_misspelt_policy_gets_a_suggestion() {
+fn a_misspelled_policy_gets_a_suggestion() {
     let files = Files::new();
     let (cluster, request) = (files.cluster(), files.request(&json!({})));
     let place = ["place", "--cluster", &cluster, "--request", &request, "--policy"];

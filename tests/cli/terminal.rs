@@ -57,6 +57,9 @@ impl Terminal {
             .env_remove("NO_COLOR")
             .env_remove("COLUMNS")
             .env_remove("HINTCTL_PAGER")
+            .env_remove("SUDO_UID")
+            .env_remove("DOAS_USER")
+            .env_remove("PKEXEC_UID")
             .env("PAGER", "cat")
             .env("TERM", "xterm")
             .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
@@ -265,6 +268,45 @@ fn what_is_longer_than_the_terminal_is_paged_and_nothing_else_is() {
 }
 
 #[test]
+fn a_pager_that_quits_early_leaves_the_exit_code_to_the_command() {
+    with_daemon(|socket| {
+        let terminal = Terminal::new();
+        let child = terminal.run_with(&[("HINTCTL_PAGER", "head -1")], &["--admin-socket", socket, "status"]);
+        let (code, told) = ended(child);
+        assert!(code == Some(1) && told.contains("not ready: "), "{code:?}: {told}");
+        until("its first line is shown", || terminal.said().contains('\n'));
+        assert_eq!(terminal.said().lines().count(), 1, "{:?}", terminal.said());
+    });
+}
+
+#[test]
+fn with_another_users_rights_the_pager_is_less_and_runs_no_other_program() {
+    with_daemon(|socket| {
+        let files = Files::new();
+        let less = files.path("less");
+        // It says with which environment it was called.
+        std::os::unix::fs::symlink("/usr/bin/env", &less).unwrap();
+        let path = format!("{}:{}", text_of(less.parent().unwrap()), std::env::var("PATH").unwrap());
+        let status = ["--admin-socket", socket, "status", "--live"];
+        let with = |environment: &[(&str, &str)], last: &str| {
+            let terminal = Terminal::new();
+            let environment = [&[("PATH", &*path), ("LESSSECURE", "")], environment].concat();
+            assert_eq!(ended(terminal.run_with(&environment, &status)).0, Some(0), "{environment:?}");
+            until("it is shown", || terminal.said().contains(last));
+            terminal.said()
+        };
+        for raised in [("SUDO_UID", "1000"), ("DOAS_USER", "ann"), ("PKEXEC_UID", "1000")] {
+            for pager in [PAGER, ("PAGER", PAGER.1)] {
+                let said = with(&[raised, pager], "LESSSECURE=1");
+                assert!(!said.lines().any(|line| line.starts_with(PAGED)), "{raised:?} {pager:?}: {said}");
+            }
+            let none = with(&[raised, ("HINTCTL_PAGER", "cat")], "counter");
+            assert!(!none.contains("LESSSECURE"), "{none}");
+        }
+    });
+}
+
+#[test]
 fn ctrl_c_is_the_pagers_while_it_shows_something() {
     with_daemon(|socket| {
         for command in [&["status", "--live"][..], &["links", "--help"]] {
@@ -286,6 +328,15 @@ fn ctrl_c_is_the_pagers_while_it_shows_something() {
 #[test]
 fn colors_are_where_the_command_line_wants_them() {
     with_daemon(|socket| {
+        let help = |color: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
+            String::from_utf8(command.args(["links", "--help", "--color", color]).output().unwrap().stdout).unwrap()
+        };
+        assert!(help("always").contains("\x1b[") && !help("never").contains('\x1b'), "help reads it, too");
+        let terminal = Terminal::new();
+        assert_eq!(ended(terminal.run(&["--color=never", "links", "--help", "--no-pager"])).0, Some(0));
+        until("help is printed", || terminal.said().contains("--watch"));
+        assert!(!terminal.said().contains('\x1b'), "{:?}", terminal.said());
         let status = ["--admin-socket", socket, "status", "--live"];
         let said = |environment: &[(&str, &str)], color: &str| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));

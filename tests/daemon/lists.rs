@@ -227,20 +227,7 @@ async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
     let noted = String::from_utf8_lossy(&empty.stderr).into_owned();
     let nothing = "no decision is recorded for --application application_1_0001 --refused";
     assert!(empty.status.success() && noted.contains(nothing), "{noted}");
-    for list in ["decisions", "leases", "applications"] {
-        for (narrowed, words) in [
-            (["--application", "application_1_0009"], "application application_1_0009 is not known: it never asked"),
-            (["--host", "r9n9"], "--host r9n9: no node has it in its name; there are: r0n0, r0n1, "),
-        ] {
-            for format in ["table", "json"] {
-                let args = [&[list, "-o", format], &narrowed[..]].concat();
-                let unknown = hintctl(&world, &args).await;
-                let noted = String::from_utf8_lossy(&unknown.stderr).into_owned();
-                assert!(unknown.status.code() == Some(2) && noted.contains(words), "{args:?}: {noted}");
-                assert!(unknown.stdout.is_empty(), "{args:?}: {unknown:?}");
-            }
-        }
-    }
+    known_nowhere(&world).await;
     let nobody = hintctl(&world, &["explain", "application_1_0009"]).await;
     assert_eq!(nobody.status.code(), Some(2), "{}", said(&nobody));
     assert!(
@@ -262,6 +249,36 @@ async fn hintctl_shows_them_in_every_format_and_explains_an_application() {
     ] {
         let output = hintctl(&world, args).await;
         assert!(output.status.code() == Some(2) && said(&output).contains(words), "{args:?}: {}", said(&output));
+    }
+}
+
+/// Lists that are narrowed by what is known nowhere: people are told so, and scripts read that there is nothing.
+async fn known_nowhere(world: &World) {
+    for list in ["decisions", "leases", "applications"] {
+        for (narrowed, words) in [
+            (["--application", "application_1_0009"], "application application_1_0009 is not known: it never asked"),
+            (["--host", "r9n9"], "--host r9n9: no node has it in its name; there are: r0n0, r0n1, "),
+        ] {
+            for format in ["table", "wide"] {
+                let args = [&[list, "-o", format], &narrowed[..]].concat();
+                let unknown = hintctl(world, &args).await;
+                let noted = String::from_utf8_lossy(&unknown.stderr).into_owned();
+                assert!(unknown.status.code() == Some(2) && noted.contains(words), "{args:?}: {noted}");
+                assert!(unknown.stdout.is_empty() && !noted.contains("the daemon answers"), "{args:?}: {unknown:?}");
+            }
+            for format in [&["-o", "json"][..], &["-o", "yaml"], &["--json"]] {
+                let args = [&[list], format, &narrowed[..]].concat();
+                let nothing = hintctl(world, &args).await;
+                let noted = String::from_utf8_lossy(&nothing.stderr).into_owned();
+                let narrowed_by = format!(" for {}", narrowed.join(" "));
+                assert!(nothing.status.success() && noted.contains(&narrowed_by), "{args:?}: {noted}");
+                assert!(!nothing.stdout.is_empty(), "{args:?}");
+                if !format.contains(&"yaml") {
+                    let document: serde_json::Value = serde_json::from_slice(&nothing.stdout).unwrap();
+                    assert!(document[list].as_array().is_none_or(Vec::is_empty), "{args:?}: {document}");
+                }
+            }
+        }
     }
 }
 
@@ -350,6 +367,9 @@ async fn the_log_level_of_a_process_whose_logs_are_not_the_daemons_is_not_told()
     let world = World::start().await;
     let status = world.admin.clone().log_level(v1::LogLevelRequest::default()).await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable);
+    let text = said(&hintctl(&world, &["status", "--live"]).await);
+    let line = text.lines().find(|line| line.starts_with("log level")).unwrap();
+    assert!(line.ends_with(" not known"), "{line}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -380,9 +400,11 @@ async fn lists_are_sorted_by_what_a_column_holds_in_tables_and_for_scripts() {
     let one = said(&hintctl(&world, &["nodes", "r0n1"]).await);
     let words = one.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("node r0n1, RUNNING, heard ") && words.contains(" memory, MB 65536 "), "{one}");
+    let table = said(&hintctl(&world, &["nodes", "r0n1", "-o", "table"]).await);
+    assert!(table.starts_with("host ") && table.contains("1 of 1 nodes"), "a table was asked for: {table}");
     let unknown = hintctl(&world, &["nodes", "r0n1", "r9n9"]).await;
     assert!(unknown.status.code() == Some(2) && unknown.stdout.is_empty(), "{}", said(&unknown));
-    assert!(said(&unknown).contains("no node is \"r9n9\", or has it in its name; "), "{}", said(&unknown));
+    assert!(said(&unknown).contains("hintctl: no node is \"r9n9\", or has it in its name; "), "{}", said(&unknown));
     let nodes = ids(&["nodes", "--sort", "-host"], "nodes", "host").await;
     assert!(nodes.starts_with("r2n3 r2n2 ") && nodes.ends_with(" r0n0"), "{nodes}");
     let leased = ids(&["leases", "--sort", "lease"], "leases", "lease_id").await;

@@ -71,7 +71,8 @@ pub fn list(args: &AttemptsArgs, daemon: &DaemonArgs, output: Output) -> Result<
     let order = args.sort.of(ATTEMPT_COLUMNS, args.limit)?;
     let asked = v1::ListAttemptsRequest { limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
-        order.answer(admin.list_attempts(asked).await, |found| (&mut found.attempts, found.total.into()))
+        let found = admin.list_attempts(asked).await.map_err(Failure::from);
+        order.answer(found, |found| (&mut found.attempts, found.total.into()))
     };
     let text = |found: &v1::ListAttemptsResponse, _| {
         let protected = |attempt: &v1::AttemptView| if attempt.legacy { "unprotected" } else { "" };

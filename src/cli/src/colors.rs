@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
@@ -22,6 +23,22 @@ static CHOSEN: OnceLock<When> = OnceLock::new();
 /// What the command line says, once.
 pub(super) fn choose(when: When) {
     CHOSEN.get_or_init(|| when);
+}
+
+/// What `--color` says in arguments that were not parsed: help is asked for, or something is wrong with them.
+pub(super) fn among(args: impl IntoIterator<Item = OsString>) -> When {
+    let mut args = args.into_iter().map(|arg| arg.to_string_lossy().into_owned());
+    while let Some(arg) = args.next() {
+        let value = match arg.strip_prefix("--color") {
+            Some("") => args.next(),
+            Some(rest) => rest.strip_prefix('=').map(str::to_owned),
+            None => None,
+        };
+        if let Some(when) = value.and_then(|value| When::from_str(&value, false).ok()) {
+            return when;
+        }
+    }
+    When::Auto
 }
 
 /// What is broken, and what is not as it should be, as the commands write it.
@@ -87,6 +104,14 @@ mod tests {
         assert_eq!(painted(text, false), text);
         let expected = "l1 \x1b[31mDOWN\x1b[0m\nDOWN-town COUNTDOWN\n\x1b[31mNOT READY\x1b[0m: no node\n";
         assert_eq!(painted(text, true), expected);
+    }
+
+    #[test]
+    fn help_finds_the_option_among_arguments_that_are_not_parsed() {
+        let of = |line: &str| among(line.split_whitespace().map(OsString::from));
+        assert_eq!([of("links --help"), of("links --color --help"), of("links --colors always")], [When::Auto; 3]);
+        assert_eq!([of("--color never links --help"), of("links -h --color=never")], [When::Never; 2]);
+        assert_eq!(of("links --help --color always"), When::Always);
     }
 
     #[test]

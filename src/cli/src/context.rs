@@ -60,9 +60,9 @@ pub struct AddArgs {
     force: bool,
 }
 
-/// Which one is called otherwise.
+/// Which one is renamed.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  hintctl context rename lab lab-old\n\nIf it is the current one it stays that.")]
+#[command(after_help = "Example:\n  hintctl context rename lab lab-old\n\nIf it is the current one, it stays current.")]
 pub struct RenameArgs {
     /// Its name
     name: String,

@@ -24,7 +24,8 @@ use tonic::Code;
     Answers are remembered for leases.answers_kept after their last lease, and as long as records go back; refusals\n\
     as long as records go back. Asked over the admin socket; with a token over the gRPC address.")]
 pub struct ExplainArgs {
-    /// The id of a decision or a refusal, or its first 16 digits, of an application, or of its attempt, MapReduce job or container
+    /// The id of a decision or a refusal, or its first 16 digits; of an application (application_…), or of its attempt
+    /// (appattempt_…), MapReduce job (job_…) or container (container_…)
     decision: String,
     /// Of an application, show at most COUNT decisions, the newest
     #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]

@@ -1,6 +1,7 @@
 //! Which rows of a list are wanted, and what is said where there are none.
 
 use super::asked::application_id;
+use super::failure::Failure;
 use super::output::Output;
 use super::printable::one_line;
 use super::view::{ViewArgs, not_empty};
@@ -39,20 +40,26 @@ impl FilterArgs {
         }
     }
 
-    /// Whether what an empty list was narrowed by is known at all: else it is misspelt, more often than not. A list that is watched
-    /// may wait for it.
+    /// Whether what an empty list was narrowed by is known at all: else it is misspelled, more often than not. A list that is watched
+    /// may wait for it, and scripts read that there is nothing.
     ///
     /// # Errors
-    /// `NOT_FOUND` with what is not there, or where the daemon does not say.
-    pub(super) async fn check_known(&self, admin: &mut AdminClient, total: u64, view: &ViewArgs) -> Result<(), Status> {
-        if total > 0 || view.is_watched() {
+    /// [`Failure::Input`] with what is not there; as the daemon refuses, where it does not say.
+    pub(super) async fn check_known(
+        &self,
+        admin: &mut AdminClient,
+        total: u64,
+        view: &ViewArgs,
+        output: Output,
+    ) -> Result<(), Failure> {
+        if total > 0 || view.is_watched() || view.is_for_scripts(output) {
             return Ok(());
         }
         if let Some(application) = &self.application
             && !knows_application(admin, application).await?
         {
-            return Err(Status::not_found(format!(
-                "application {application} is not known: it never asked for hints, or is over and longer ago than records go back"
+            return Err(Failure::Input(format!(
+                "application {application} is not known: it never asked for hints, or it ended before the oldest record"
             )));
         }
         let Some(host) = &self.host else { return Ok(()) };
@@ -62,7 +69,7 @@ impl FilterArgs {
         }
         let all = admin.nodes(v1::NodesRequest::default()).await?.into_inner().nodes;
         let hosts: Vec<String> = all.into_iter().map(|node| one_line(&node.host).into_owned()).collect();
-        Err(Status::not_found(format!(
+        Err(Failure::Input(format!(
             "--host {}: no node has it in its name{}",
             one_line(host),
             near("node", host, &hosts)
@@ -94,11 +101,13 @@ const NEAR_NAMED: usize = 5;
 /// Those that have the text in their names, or some that there are, to be said after what there is not. `kind`: of one, as the list's
 /// command has it with an `s`.
 pub(super) fn near(kind: &str, asked: &str, names: &[String]) -> String {
-    let asked = asked.to_lowercase();
-    let with: Vec<&String> = names.iter().filter(|name| name.to_lowercase().contains(&asked)).collect();
-    let (those, named) = match with.as_slice() {
-        [] => ("there are".to_owned(), names.iter().collect()),
-        _ => (format!("{kind}s that have it in their names"), with),
+    let lower = asked.to_lowercase();
+    let as_asked: Vec<&String> = names.iter().filter(|name| name.contains(asked)).collect();
+    let in_any_case: Vec<&String> = names.iter().filter(|name| name.to_lowercase().contains(&lower)).collect();
+    let (those, named) = match (as_asked.is_empty(), in_any_case.is_empty()) {
+        (false, _) => (format!("{kind}s that have it in their names"), as_asked),
+        (true, false) => (format!("{kind}s that have it in their names, in another case"), in_any_case),
+        (true, true) => ("there are".to_owned(), names.iter().collect()),
     };
     let shown = named.iter().take(NEAR_NAMED).map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
     match named.len().saturating_sub(NEAR_NAMED) {
@@ -115,7 +124,8 @@ mod tests {
     #[test]
     fn a_link_that_is_none_is_refused_with_those_that_have_its_name_in_theirs_or_with_some_that_there_are() {
         let ids: Vec<String> = (1..=8).map(|at| format!("edge-{at}--core")).collect();
-        assert_eq!(near("link", "EDGE-3", &ids), "; links that have it in their names: edge-3--core");
+        assert_eq!(near("link", "edge-3", &ids), "; links that have it in their names: edge-3--core");
+        assert_eq!(near("link", "EDGE-3", &ids), "; links that have it in their names, in another case: edge-3--core");
         let many = near("link", "core", &ids);
         assert!(many.ends_with("edge-4--core, edge-5--core and 3 more (hintctl links)"), "{many}");
         let others = near("link", "spine", &ids);

@@ -254,15 +254,20 @@ pub fn main() -> ExitCode {
 
 /// Help, or what was wrong with the arguments. Help is as long as other texts and paged as they are; its own arguments are not known.
 fn say(error: &clap::Error) {
+    let color = colors::among(std::env::args_os().skip(1));
+    colors::choose(color);
+    let said = error.render();
+    let painted = if colors::wanted() { said.ansi().to_string() } else { said.to_string() };
     let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
-    if is_help && !std::env::args_os().any(|arg| arg == "--no-pager") {
-        let help = error.render();
-        let painted = if colors::wanted() { help.ansi().to_string() } else { help.to_string() };
-        if pager::shows(&help.to_string(), &painted) {
-            return;
-        }
+    if is_help && !std::env::args_os().any(|arg| arg == "--no-pager") && pager::shows(&said.to_string(), &painted) {
+        return;
     }
-    let _ = error.print(); // a closed terminal hears nothing
+    // A closed terminal hears nothing.
+    let _ = match (color, error.use_stderr()) {
+        (colors::When::Auto, _) => error.print(),
+        (_, true) => write!(std::io::stderr(), "{painted}"),
+        (_, false) => write!(std::io::stdout(), "{painted}"),
+    };
 }
 
 /// Options take "-1" for their value, to say why it is none, and not for another option.

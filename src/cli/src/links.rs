@@ -93,8 +93,10 @@ pub fn links(args: &LinksArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     };
     let ask = async |mut admin: AdminClient| {
         let answer = match admin.links(request.clone()).await {
-            Err(status) if status.code() == Code::NotFound => Err(with_near(admin, status, &request.link).await),
-            answer => answer,
+            Err(status) if status.code() == Code::NotFound => {
+                Err(Failure::from(with_near(admin, status, &request.link).await))
+            }
+            answer => answer.map_err(Failure::from),
         };
         order.answer(answer, |found| (&mut found.links, found.total.into()))
     };

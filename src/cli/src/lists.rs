@@ -108,7 +108,7 @@ pub fn decisions(args: &DecisionsArgs, daemon: &DaemonArgs, output: Output) -> R
     };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_decisions(asked.clone()).await?;
-        args.filter.check_known(&mut admin, found.get_ref().total, &args.view).await?;
+        args.filter.check_known(&mut admin, found.get_ref().total, &args.view, output).await?;
         order.answer(Ok(found), |found| (&mut found.decisions, found.total))
     };
     let text = |answer: &_, wide| {
@@ -135,7 +135,7 @@ pub fn leases(args: &LeasesArgs, daemon: &DaemonArgs, output: Output) -> Result<
     let asked = v1::ListLeasesRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_leases(asked.clone()).await?;
-        args.filter.check_known(&mut admin, found.get_ref().total, &args.view).await?;
+        args.filter.check_known(&mut admin, found.get_ref().total, &args.view, output).await?;
         order.answer(Ok(found), |found| (&mut found.leases, found.total))
     };
     let text = |answer: &_, wide| leases_text(answer, wide || order.is_wide(&LEASE_HEADER));
@@ -157,7 +157,7 @@ pub fn applications(args: &ApplicationsArgs, daemon: &DaemonArgs, output: Output
     let asked = v1::ListApplicationsRequest { application_id: application, queue, host, limit: order.asks() };
     let ask = async |mut admin: hintd_client::AdminClient| {
         let found = admin.list_applications(asked.clone()).await?;
-        args.filter.check_known(&mut admin, found.get_ref().total, &args.view).await?;
+        args.filter.check_known(&mut admin, found.get_ref().total, &args.view, output).await?;
         order.answer(Ok(found), |found| (&mut found.applications, found.total))
     };
     let text = |answer: &_, wide| applications_text(answer, wide || order.is_wide(&APPLICATION_HEADER));
@@ -183,7 +183,7 @@ async fn knows_times_and_refusals(daemon: &DaemonArgs) -> Result<(), Failure> {
     )))
 }
 
-/// A queue that nobody knows is misspelt, more often than not: an empty list would not say so.
+/// A queue that nobody knows is misspelled, more often than not: an empty list would not say so.
 fn check_queue(queue: &str, daemon: &DaemonArgs) -> Result<(), Failure> {
     if queue.is_empty() {
         return Ok(());
@@ -351,13 +351,9 @@ fn followed_share(of: &v1::Followed) -> f64 {
     of.on_host as f64 / of.hinted.max(1) as f64
 }
 
-fn ago(ms: u64) -> String {
-    output::age(ms)
-}
-
 /// Since it last asked; `>46.9 s` where that was before the daemon's start and is not kept.
 pub(super) fn asked(ms: u64, before_start: bool) -> String {
-    format!("{}{}", if before_start { ">" } else { "" }, ago(ms))
+    format!("{}{}", if before_start { ">" } else { "" }, output::age(ms))
 }
 
 /// What came of a decision, and why.
@@ -390,7 +386,7 @@ fn hosts(decision: &v1::DecisionView) -> String {
 fn decision(row: &v1::DecisionView) -> [String; 10] {
     [
         row.application_id.clone(),
-        ago(row.age_ms),
+        output::age(row.age_ms),
         outcome(row),
         followed(row.followed.as_ref()),
         row.queue.clone(),
@@ -409,7 +405,7 @@ fn wide_decision(row: &v1::DecisionView) -> [String; 17] {
     let took = if row.elapsed_ms > 0.0 { output::seconds(row.elapsed_ms / 1e3) } else { "-".to_owned() };
     [
         row.decision_id.clone(),
-        ago(row.age_ms),
+        output::age(row.age_ms),
         moment(row.decided_at_ms),
         row.application_id.clone(),
         row.attempt.to_string(),
@@ -466,7 +462,7 @@ fn lease(row: &v1::LeaseView) -> [String; 8] {
         row.group.clone(),
         row.state.clone(),
         memory(&row.size),
-        ago(row.expires_in_ms),
+        output::age(row.expires_in_ms),
         row.lease_id.to_string(),
     ]
 }
@@ -487,7 +483,7 @@ fn wide_lease(row: &v1::LeaseView) -> [String; 14] {
         or_none(&row.container_id),
         memory(&row.size),
         row.size.as_ref().map_or(0, yarn::ResourceProto::virtual_cores).to_string(),
-        ago(row.expires_in_ms),
+        output::age(row.expires_in_ms),
     ]
 }
 

@@ -69,11 +69,14 @@ pub struct StatusArgs {
 /// [`Failure`] where no daemon answers, or it is not ready, unless only that it is live was asked.
 pub fn status(args: &StatusArgs, daemon: &DaemonArgs, output: Output) -> Result<(), Failure> {
     let log_level = RefCell::new(None);
+    let for_scripts = args.view.is_for_scripts(output);
     let ask = async |mut admin: hintd_client::AdminClient| {
-        // Of a process whose logs are not the daemon's, or of version 0.1.0, none is known.
-        let level = admin.log_level(v1::LogLevelRequest::default()).await.ok();
-        log_level.replace(level.map(|level| one_line(&level.into_inner().level).into_owned()));
-        admin.status(v1::StatusRequest {}).await
+        // Of a process whose logs are not the daemon's, or of version 0.1.0, none is known. Scripts have the status alone.
+        if !for_scripts {
+            let level = admin.log_level(v1::LogLevelRequest::default()).await.ok();
+            log_level.replace(level.map(|level| one_line(&level.into_inner().level).into_owned()));
+        }
+        admin.status(v1::StatusRequest {}).await.map_err(Failure::from)
     };
     let text = |status: &_, wide| status_text(status, log_level.borrow().as_deref(), wide);
     let status = args.view.show(daemon, output, ask, text)?;
@@ -165,7 +168,7 @@ fn status_text(status: &v1::StatusResponse, log_level: Option<&str>, wide: bool)
         ),
         ("instance", status.instance_id.clone()),
         ("configuration", configuration_text(status)),
-        ("log level", log_level.unwrap_or("not the daemon's to tell").to_owned()),
+        ("log level", log_level.unwrap_or("not known").to_owned()),
         ("snapshot", format!("version {}, {} old", status.snapshot_version, ms(status.snapshot_age_ms))),
         (
             "nodes",

@@ -12,7 +12,7 @@ use super::width;
 use hintd_client::view;
 use prost::{Message, Name};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Number, Value};
 use std::io::{ErrorKind, Write as _};
 
 /// A figure in the unit that its name ends with.
@@ -236,8 +236,18 @@ fn yaml(value: &Value, depth: usize, text: &mut String) {
                 *text += &format!("{indent}- {}", below.trim_start());
             }
         }
+        Value::Number(number) => *text += &format!("{indent}{}\n", yaml_number(number)),
         flat => *text += &format!("{indent}{flat}\n"),
     }
+}
+
+/// A number that YAML 1.1 takes for one, too: what has an exponent has a point before it and a sign in it.
+fn yaml_number(number: &Number) -> String {
+    let text = number.to_string();
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let point = if digits.contains('.') { "" } else { ".0" };
+    let sign = if exponent.starts_with(['-', '+']) { "" } else { "+" };
+    format!("{digits}{point}e{sign}{exponent}")
 }
 
 /// What a key has: below it, or in its line.
@@ -324,6 +334,16 @@ mod tests {
         let expected = "empty: []\nlist:\n  - a: 1\n    b:\n      - \"x\"\n      - null\n  - \"no\"\nnothing: {}\n\
             \"off\": \"a: b\\n\"\n\"x.y\": true\n";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn numbers_with_an_exponent_are_numbers_in_yaml_1_1() {
+        let of = |value: f64| yaml_number(&Number::from_f64(value).unwrap());
+        assert_eq!([of(1e-7), of(-2.5e-9), of(1e300), of(1.5e300)], ["1.0e-7", "-2.5e-9", "1.0e+300", "1.5e+300"]);
+        assert_eq!([of(0.25), of(3.0), yaml_number(&7.into())], ["0.25", "3.0", "7"]);
+        let mut text = String::new();
+        yaml(&serde_json::json!({ "a": [1e-7] }), 0, &mut text);
+        assert_eq!(text, "a:\n  - 1.0e-7\n");
     }
 
     #[test]

@@ -12,6 +12,8 @@ const VARIABLE: &str = "PAGER";
 const DEFAULT: &str = "less";
 /// What pagers are told where their users tell them nothing.
 const SETTINGS: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
+/// Who runs a program with another user's rights leaves one of these.
+const RAISED: [&str; 3] = ["SUDO_UID", "DOAS_USER", "PKEXEC_UID"];
 /// The shell's words for a program that it can't run, and for one that it does not find.
 const NOT_RUN: [i32; 2] = [126, 127];
 
@@ -23,13 +25,20 @@ pub(super) fn shows(plain: &str, painted: &str) -> bool {
         return false;
     }
     let of = |name| std::env::var_os(name).map(OsString::into_string).and_then(Result::ok);
-    chosen(of(OWN_VARIABLE), of(VARIABLE)).is_some_and(|pager| run(&pager, painted))
+    chosen(of(OWN_VARIABLE), of(VARIABLE), is_raised()).is_some_and(|pager| run(&pager, painted))
 }
 
-/// The first that is set; `None`: none is wanted, as `cat` or nothing in a variable says.
-fn chosen(own: Option<String>, general: Option<String>) -> Option<String> {
+/// The first that is set; `None`: none is wanted, as `cat` or nothing in a variable says. With raised rights a variable says only
+/// that: whoever may run hintctl so, and nothing else, would get any program run.
+fn chosen(own: Option<String>, general: Option<String>, is_raised: bool) -> Option<String> {
     let pager = own.or(general).unwrap_or_else(|| DEFAULT.to_owned());
-    Some(pager.trim().to_owned()).filter(|pager| !pager.is_empty() && pager != "cat")
+    let wanted = Some(pager.trim().to_owned()).filter(|pager| !pager.is_empty() && pager != "cat");
+    wanted.map(|pager| if is_raised { DEFAULT.to_owned() } else { pager })
+}
+
+/// Whether it runs with rights that its user has for this program, and perhaps for no other.
+fn is_raised() -> bool {
+    RAISED.iter().any(|name| std::env::var_os(name).is_some())
 }
 
 /// Whether a text leaves no line of the terminal for the prompt below it.
@@ -54,6 +63,9 @@ fn run(pager: &str, text: &str) -> bool {
 fn show(pager: &str, text: &str) -> io::Result<ExitStatus> {
     let mut command = command(pager);
     command.envs(SETTINGS.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()));
+    if is_raised() || rustix::process::geteuid().is_root() {
+        command.env("LESSSECURE", "1"); // less then runs no other program and writes no file
+    }
     let mut child = command.stdin(Stdio::piped()).spawn()?;
     if let Some(mut pipe) = child.stdin.take() {
         let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -79,7 +91,9 @@ mod tests {
 
     #[test]
     fn the_own_variable_counts_first_and_nothing_or_cat_in_one_says_none() {
-        let of = |own: Option<&str>, general: Option<&str>| chosen(own.map(str::to_owned), general.map(str::to_owned));
+        let of = |own: Option<&str>, general: Option<&str>| {
+            chosen(own.map(str::to_owned), general.map(str::to_owned), false)
+        };
         assert_eq!(of(None, None).as_deref(), Some("less"));
         assert_eq!(of(None, Some("more -s")).as_deref(), Some("more -s"));
         assert_eq!(of(Some("less -S"), Some("more")).as_deref(), Some("less -S"));
@@ -87,6 +101,13 @@ mod tests {
             [of(Some("cat"), Some("more")), of(Some(""), Some("more")), of(None, Some(" "))],
             [None, None, None]
         );
+    }
+
+    #[test]
+    fn with_raised_rights_a_variable_chooses_no_program() {
+        let of = |own: Option<&str>| chosen(own.map(str::to_owned), Some("sh".to_owned()), true);
+        assert_eq!([of(None).as_deref(), of(Some("sh -c sh")).as_deref()], [Some("less"); 2]);
+        assert_eq!([of(Some("")), of(Some("cat"))], [None, None]);
     }
 
     #[test]

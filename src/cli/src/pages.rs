@@ -24,9 +24,18 @@ const HINTCTL_ENVIRONMENT: &[Row] = &[
         "HINTCTL_PAGER",
         "What shows text that is longer than the terminal, in place of PAGER; empty or cat: nothing does.",
     ),
-    ("PAGER", "The same, for all programs [default: less, with LESS=FRX where LESS is not set]."),
-    ("NO_COLOR", "If set and not empty: no colors. There are none either where standard output is no terminal."),
-    ("TERM", "dumb: no colors and no pager."),
+    ("PAGER", "The same, for all programs [default: less]."),
+    ("LESS", "Options of less [default: FRX]; without R in it less shows colors as ESC[31m."),
+    (
+        "SUDO_UID, DOAS_USER, PKEXEC_UID",
+        "If one is set: the pager is less, whatever program HINTCTL_PAGER and PAGER name, and less runs no other one (LESSSECURE=1, \
+         as for root in any case).",
+    ),
+    (
+        "NO_COLOR",
+        "If set and not empty: no colors, unless --color always is given. There are none either where standard output is no terminal.",
+    ),
+    ("TERM", "dumb: no pager, and no colors unless --color always is given."),
     ("XDG_STATE_HOME", "Where hintctl/secret is kept [default: ~/.local/state]."),
     ("XDG_CONFIG_HOME", "Where hintd/contexts.toml is kept [default: ~/.config]."),
 ];

@@ -12,6 +12,7 @@ const TIME: &str = "whether the job ended sooner nobody can tell of one job: hin
 const COSTS: [(&str, &str); 2] = [("cross_rack_bytes", "between racks"), ("remote_bytes", "of input from other hosts")];
 
 /// Below one block of HDFS (128 MiB, `dfs.blocksize` as Hadoop ships it) a share says nothing: where a single task came to decides it.
+/// The engine tells no share of less either (`engine/src/adherence/lately.rs`); a test holds both to the same.
 const ENOUGH_BYTES: f64 = 134_217_728.0;
 
 /// What `expected_gain` is a share of.
@@ -124,6 +125,14 @@ mod tests {
         );
         let none = text(&set(), Some(&settled(vec![term("remote_bytes", 0.0, 5e9, Some(0.0))]))).unwrap();
         assert!(none.contains("5 GB of input from other hosts, where YARN alone has none, 0 B as hinted"), "{none}");
+    }
+
+    #[test]
+    fn the_engine_calls_as_many_bytes_enough() {
+        let engine = include_str!("../../engine/src/adherence/lately.rs");
+        let mut lines = engine.lines().filter_map(|line| line.strip_prefix("const ENOUGH_BYTES: f64 = "));
+        let value: f64 = lines.next().unwrap().trim_end_matches(';').replace('_', "").parse().unwrap();
+        assert_eq!(value.to_bits(), ENOUGH_BYTES.to_bits());
     }
 
     #[test]

@@ -20,7 +20,8 @@ use serde::Serialize;
     byte by byte, and exit code 1 says that it did not. --policy runs a policy as it is configured now on what the\n\
     decision read. Nothing is leased. How far back records go is bounded by records.bytes.")]
 pub struct ReplayArgs {
-    /// The id of a decision or a refusal, or its first 16 digits, or of an application or one of its attempts: its newest
+    /// The id of a decision or a refusal, or its first 16 digits; or the newest of an application (application_…), or of its
+    /// attempt (appattempt_…), MapReduce job (job_…) or container (container_…)
     decision: String,
     /// Another policy, to stand beside
     #[arg(long, value_name = "NAME")]

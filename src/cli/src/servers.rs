@@ -10,7 +10,7 @@ pub fn text(servers: &[v1::ServerView]) -> String {
         return String::new();
     }
     let rows = servers.iter().map(|server| {
-        let heard = server.heard_ms.map_or_else(|| "never".to_owned(), ms);
+        let heard = server.heard_ms.map_or_else(|| "never".to_owned(), output::age);
         let used = if server.in_use { "in use" } else { "" };
         [server.source.clone(), server.address.clone(), used.to_owned(), state(server), heard]
     });
@@ -24,7 +24,7 @@ pub fn text(servers: &[v1::ServerView]) -> String {
 }
 
 fn state(server: &v1::ServerView) -> String {
-    let since = ms(server.since_ms);
+    let since = output::age(server.since_ms);
     let state = match server.state.as_str() {
         "answers" => "answers".to_owned(),
         "standby" => "standby".to_owned(),
@@ -32,17 +32,13 @@ fn state(server: &v1::ServerView) -> String {
         "safe_mode" => format!("in safe mode for {since}"),
         "busy" => format!("too busy for {since}"),
         "wrong_answer" => format!("answers wrongly for {since}"),
-        _ => format!("no good answer for {}", server.heard_ms.map_or(since, ms)),
+        _ => format!("no good answer for {}", server.heard_ms.map_or(since, output::age)),
     };
     // Of who is not in use nobody knows how it is now.
     match server.asked_ms {
-        Some(asked) if !server.in_use => format!("{state}, asked {} ago", ms(asked)),
+        Some(asked) if !server.in_use => format!("{state}, asked {} ago", output::age(asked)),
         _ => state,
     }
-}
-
-fn ms(ms: u64) -> String {
-    output::age(ms)
 }
 
 #[cfg(test)]

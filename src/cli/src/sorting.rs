@@ -7,7 +7,7 @@ use clap::Args;
 use hintd_model::solve::nearest;
 use std::cell::Cell as Noted;
 use std::cmp::Ordering;
-use tonic::{Response, Status};
+use tonic::Response;
 
 /// By which column rows are sorted.
 #[derive(Debug, Clone, Default, Args)]
@@ -122,9 +122,9 @@ impl<R> Order<R> {
     /// An answer with its rows sorted, and no more than are wanted. `all`: how many rows there are.
     pub(super) fn answer<M>(
         &self,
-        answer: Result<Response<M>, Status>,
+        answer: Result<Response<M>, Failure>,
         rows: impl FnOnce(&mut M) -> (&mut Vec<R>, u64),
-    ) -> Result<Response<M>, Status> {
+    ) -> Result<Response<M>, Failure> {
         answer.map(|mut answer| {
             let (rows, all) = rows(answer.get_mut());
             if self.by.is_some() {

@@ -79,7 +79,6 @@ fn containers(count: u64, mode: v1::Mode) -> String {
         (v1::Mode::Shadow, 1) => "1 container would have been hinted (shadow)".to_owned(),
         (v1::Mode::Shadow, _) => format!("{} would have been hinted (shadow)", output::count(count, "container")),
         (_, 1) => "1 container is hinted".to_owned(),
-        (_, _) if count == 1 => "1 container is hinted".to_owned(),
         _ => format!("{count} containers are hinted"),
     }
 }

@@ -11,7 +11,7 @@ use hintd_client::AdminClient;
 use prost::{Message, Name};
 use serde::Serialize;
 use std::time::Duration;
-use tonic::{Response, Status};
+use tonic::Response;
 
 /// How it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -107,6 +107,16 @@ impl ViewArgs {
         self.watch.is_some()
     }
 
+    /// Whether a script reads it.
+    pub(super) const fn is_for_scripts(&self, output: Output) -> bool {
+        output.is_json() || matches!(self.format, Some(Format::Json | Format::Yaml))
+    }
+
+    /// Whether nobody said how it is to be shown.
+    pub(super) const fn is_default(&self, output: Output) -> bool {
+        self.format.is_none() && !output.is_json()
+    }
+
     /// Asks the daemon and shows the answer; again and again, where that is wanted. Returns the last answer.
     ///
     /// # Errors
@@ -115,7 +125,7 @@ impl ViewArgs {
         &self,
         daemon: &DaemonArgs,
         output: Output,
-        ask: impl AsyncFn(AdminClient) -> Result<Response<M>, Status>,
+        ask: impl AsyncFn(AdminClient) -> Result<Response<M>, Failure>,
         text: impl Fn(&M, bool) -> String,
     ) -> Result<M, Failure>
     where
@@ -142,7 +152,7 @@ impl ViewArgs {
     }
 }
 
-async fn within<M>(answer: impl Future<Output = Result<Response<M>, Status>>) -> Result<M, Failure> {
+async fn within<M>(answer: impl Future<Output = Result<Response<M>, Failure>>) -> Result<M, Failure> {
     let late = |_| Failure::work(format!("the daemon does not answer within {} s", PATIENCE.as_secs()));
     Ok(tokio::time::timeout(PATIENCE, answer).await.map_err(late)??.into_inner())
 }
@@ -159,7 +169,7 @@ struct Watched<M, A, T> {
 
 impl<M, A, T> Live for Watched<M, A, T>
 where
-    A: AsyncFn(AdminClient) -> Result<Response<M>, Status>,
+    A: AsyncFn(AdminClient) -> Result<Response<M>, Failure>,
     T: Fn(&M) -> String,
 {
     fn head(&self) -> String {
@@ -213,6 +223,17 @@ mod tests {
         assert_eq!([asked(table, false), asked(table, true)], [Some(false), None]);
         let yaml = Some(PlainFormat::Yaml);
         assert_eq!([asked(yaml, false), asked(yaml, true)], [Some(true), None], "a document, and no JSON");
+    }
+
+    #[test]
+    fn who_reads_it_is_told_by_either_option() {
+        let of = |format, json| {
+            let view = ViewArgs { format, watch: None };
+            (view.is_for_scripts(Output::new(json)), view.is_default(Output::new(json)))
+        };
+        assert_eq!([of(None, false), of(None, true)], [(false, true), (true, false)]);
+        assert_eq!([of(Some(Format::Table), false), of(Some(Format::Wide), false)], [(false, false); 2]);
+        assert_eq!([of(Some(Format::Json), false), of(Some(Format::Yaml), false)], [(true, false); 2]);
     }
 
     #[test]

@@ -26,15 +26,15 @@ use tonic::{Response, Status};
 /// Which nodes.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "hintctl nodes [OPTIONS]\n       hintctl nodes [OPTIONS] [HOST]...",
     after_help = "Examples:\n  hintctl nodes\n  hintctl nodes r3n07                     this node: its state, room, leases and links\n  \
     hintctl nodes rack7 --limit 20          all nodes with it in their names\n  hintctl nodes --state lost,unhealthy\n  \
     hintctl nodes --sort -used\n  hintctl --json nodes --state decommissioning | jq -r '.nodes[].host'\n\n\
     States are YARN's, and STALE (not heard for model.stale_after; no hints go there) and UNREGISTERED (blocks or containers name\n\
-    it, and it has not registered). Exit code 2: a HOST is no node's name, nor in one."
+    it, and it has not registered). Exit code 2: a HOST is no node's name, nor in one, and the list is not watched."
 )]
 pub struct NodesArgs {
-    /// Only nodes of these names; a name that is no node's stands for all that contain it. One node alone is described
+    /// Only nodes of these names; a name that is no node's stands for all that contain it. One node is described where its whole
+    /// name is the only one given, without -o
     #[arg(value_name = "HOST", value_parser = not_empty, conflicts_with = "host")]
     names: Vec<String>,
     /// Only hosts whose names contain this, in a table
@@ -65,7 +65,7 @@ pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<()
     let beside = RefCell::new(None);
     let ask = async |mut admin: AdminClient| {
         let mut found = args.found(&mut admin, order.asks()).await?;
-        let described = args.described(&found);
+        let described = args.described(&found, output);
         let more = match described {
             Some(node) => Some(Beside::of(&mut admin, &node.host).await),
             None => None,
@@ -86,7 +86,7 @@ pub fn nodes(args: &NodesArgs, daemon: &DaemonArgs, output: Output) -> Result<()
 
 impl NodesArgs {
     /// The nodes that are meant, by name, and how many they are. `most`: how many the daemon need send, 0: all.
-    async fn found(&self, admin: &mut AdminClient, most: u32) -> Result<v1::NodesResponse, Status> {
+    async fn found(&self, admin: &mut AdminClient, most: u32) -> Result<v1::NodesResponse, Failure> {
         let part = match self.names.as_slice() {
             [only] => only,
             [] => self.host.as_deref().unwrap_or_default(),
@@ -94,9 +94,7 @@ impl NodesArgs {
         };
         let is_all = self.names.is_empty() && self.state.is_empty();
         let mut found = all(admin, part, if is_all { most } else { 0 }).await?;
-        let wanted: Vec<&str> = self.names.iter().chain(&self.host).map(String::as_str).collect();
-        let is_one = |name: &&str| found.nodes.iter().any(|node| node.host.contains(*name));
-        if let Some(name) = wanted.into_iter().find(|name| !is_one(name)) {
+        if let Some(name) = self.missing(&found.nodes) {
             return Err(no_node(name, &all(admin, "", 0).await?));
         }
         if !is_all {
@@ -104,6 +102,13 @@ impl NodesArgs {
             found.total = u32::try_from(found.nodes.len()).unwrap_or(u32::MAX);
         }
         Ok(found)
+    }
+
+    /// A name that is no node's, nor in one; a list that is watched waits for it.
+    fn missing(&self, nodes: &[v1::NodeView]) -> Option<&str> {
+        let is_one = |name: &str| nodes.iter().any(|node| node.host.contains(name));
+        let mut wanted = self.names.iter().chain(&self.host).map(String::as_str);
+        wanted.find(|name| !self.view.is_watched() && !is_one(name))
     }
 
     /// Leaves those that are meant.
@@ -118,10 +123,10 @@ impl NodesArgs {
         nodes.retain(|node| named(&node.host) && in_state(&node.state));
     }
 
-    /// The node that is to be told of in full: one whose whole name was given, and no other.
-    fn described<'a>(&self, found: &'a v1::NodesResponse) -> Option<&'a v1::NodeView> {
+    /// The node that is to be told of in full: one whose whole name was given, and no other, where no format was asked for.
+    fn described<'a>(&self, found: &'a v1::NodesResponse, output: Output) -> Option<&'a v1::NodeView> {
         match (self.names.as_slice(), found.nodes.as_slice()) {
-            ([name], [node]) if *name == node.host => Some(node),
+            ([name], [node]) if *name == node.host && self.view.is_default(output) => Some(node),
             _ => None,
         }
     }
@@ -133,13 +138,13 @@ async fn all(admin: &mut AdminClient, part: &str, limit: u32) -> Result<v1::Node
 }
 
 /// No node has it in its name: with the one that may have been meant, or some that there are.
-fn no_node(asked: &str, all: &v1::NodesResponse) -> Status {
+fn no_node(asked: &str, all: &v1::NodesResponse) -> Failure {
     let hosts: Vec<String> = all.nodes.iter().map(|node| one_line(&node.host).into_owned()).collect();
     let there = match nearest(asked, hosts.iter().map(String::as_str)) {
         Some(near) => format!("; did you mean \"{near}\"?"),
         None => near("node", asked, &hosts),
     };
-    Status::not_found(format!("no node is \"{}\", or has it in its name{there}", one_line(asked)))
+    Failure::Input(format!("no node is \"{}\", or has it in its name{there}", one_line(asked)))
 }
 
 const NODE_COLUMNS: &[Column<v1::NodeView>] = &[
@@ -272,8 +277,14 @@ mod tests {
             let nodes: Vec<v1::NodeView> = hosts.iter().map(|host| node(host, "RUNNING")).collect();
             v1::NodesResponse { total: nodes.len() as u32, nodes }
         };
-        let described = |given: &[&str], hosts: &[&str]| args(given).unwrap().described(&found(hosts)).is_some();
+        let as_text = Output::new(false);
+        let described =
+            |given: &[&str], hosts: &[&str]| args(given).unwrap().described(&found(hosts), as_text).is_some();
         assert!(described(&["n1"], &["n1"]));
+        for format in ["table", "wide", "json", "yaml"] {
+            assert!(!described(&["n1", "-o", format], &["n1"]), "{format} is what was asked for");
+        }
+        assert!(args(&["n1"]).unwrap().described(&found(&["n1"]), Output::new(true)).is_none(), "--json");
         assert!(!described(&["n"], &["n1"]) && !described(&["--host", "n1"], &["n1"]) && !described(&[], &["n1"]));
     }
 
@@ -281,7 +292,7 @@ mod tests {
     fn a_name_that_is_none_is_refused_with_the_one_that_was_meant_or_some_that_there_are() {
         let nodes: Vec<v1::NodeView> = (1..=8).map(|at| node(&format!("rack1-node{at}"), "RUNNING")).collect();
         let all = v1::NodesResponse { total: 8, nodes };
-        let said = |asked: &str| no_node(asked, &all).message().to_owned();
+        let said = |asked: &str| no_node(asked, &all).to_string();
         assert_eq!(
             said("rack1-nod2"),
             "no node is \"rack1-nod2\", or has it in its name; did you mean \"rack1-node2\"?"
@@ -291,6 +302,16 @@ mod tests {
             others.contains("; there are: rack1-node1, ") && others.ends_with(" and 3 more (hintctl nodes)"),
             "{others}"
         );
-        assert!(no_node("x", &v1::NodesResponse::default()).message().ends_with("; no node is known"));
+        assert!(no_node("x", &v1::NodesResponse::default()).to_string().ends_with("; no node is known"));
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_yet_can_be_watched() {
+        let missing = |given: &[&str]| args(given).unwrap().missing(&[node("n1", "RUNNING")]).map(str::to_owned);
+        assert_eq!([missing(&["n1", "n9"]).as_deref(), missing(&["--host", "n9"]).as_deref()], [Some("n9"); 2]);
+        assert_eq!(
+            [missing(&["n"]), missing(&["n9", "--watch"]), missing(&["--host", "n9", "--watch"])],
+            [None, None, None]
+        );
     }
 }

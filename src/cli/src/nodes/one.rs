@@ -1,33 +1,34 @@
 //! One node in full: its state, its room, what is leased on it, and its links with their loads.
 
+use super::super::failure::Failure;
 use super::super::links::marked_load;
 use super::super::output;
 use super::super::printable::one_line_strings;
 use hintd_client::AdminClient;
 use hintd_client::wire::{v1, yarn};
 use std::collections::BTreeSet;
+use tonic::{Code, Status};
 
 /// Leases shown of a node.
 const LEASES_SHOWN: usize = 10;
 
-/// What other calls tell of a node; `None`: the daemon is too old for them.
-#[derive(Default)]
+/// What other calls tell of a node, or why they do not.
 pub(super) struct Beside {
-    leases: Option<Vec<v1::LeaseView>>,
-    links: Option<Vec<v1::LinkView>>,
+    leases: Result<Vec<v1::LeaseView>, Status>,
+    links: Result<Vec<v1::LinkView>, Status>,
 }
 
 impl Beside {
     /// Its leases and its links, fit to be printed.
     pub(super) async fn of(admin: &mut AdminClient, host: &str) -> Self {
         let asked = v1::ListLeasesRequest { host: host.to_owned(), ..v1::ListLeasesRequest::default() };
-        let leases = admin.list_leases(asked).await.ok().map(|found| {
+        let leases = admin.list_leases(asked).await.map(|found| {
             let mut leases = found.into_inner().leases;
             leases.retain(|lease| lease.host == host);
             leases.iter().map(one_line_strings).collect()
         });
         let asked = v1::LinksRequest { users: 1, ..v1::LinksRequest::default() };
-        let links = admin.links(asked).await.ok().map(|found| {
+        let links = admin.links(asked).await.map(|found| {
             let mut links = found.into_inner().links;
             links.retain(|link| link.a == host || link.b == host);
             links.iter().map(one_line_strings).collect()
@@ -50,8 +51,22 @@ pub(super) fn node_text(node: &v1::NodeView, beside: &Beside) -> String {
         ("labels", or_none(&node.labels.join(" "))),
         ("containers", node.containers.to_string()),
     ]);
-    let (leases, links) = (leases_text(node, beside.leases.as_deref()), links_text(node, beside.links.as_deref()));
+    let leases = match &beside.leases {
+        Ok(leases) => leases_text(node, leases),
+        Err(why) => not_told("leases", why),
+    };
+    let links = match &beside.links {
+        Ok(links) => links_text(node, links),
+        Err(why) => not_told("links", why),
+    };
     format!("{pairs}\n\n{}\n\n{leases}\n\n{links}", room_table(node))
+}
+
+fn not_told(what: &str, why: &Status) -> String {
+    match why.code() {
+        Code::Unimplemented => format!("{what}: this daemon does not list them"),
+        _ => format!("{what} not known: {}", Failure::from(why.clone())),
+    }
 }
 
 /// Memory, cores and whatever else the node has: all of it, what is used and leased, and what is left.
@@ -72,8 +87,7 @@ fn room_table(node: &v1::NodeView) -> String {
     output::table(["room", "total", "used", "leased", "free"], 1, rows)
 }
 
-fn leases_text(node: &v1::NodeView, leases: Option<&[v1::LeaseView]>) -> String {
-    let Some(leases) = leases else { return "leases: this daemon does not list them".to_owned() };
+fn leases_text(node: &v1::NodeView, leases: &[v1::LeaseView]) -> String {
     let rows = leases.iter().take(LEASES_SHOWN).map(|lease| {
         let size = lease.size.clone().unwrap_or_default();
         let ends = output::age(lease.expires_in_ms);
@@ -89,8 +103,7 @@ fn leases_text(node: &v1::NodeView, leases: Option<&[v1::LeaseView]>) -> String 
 }
 
 /// Its links, loads as they are seen from the node.
-fn links_text(node: &v1::NodeView, links: Option<&[v1::LinkView]>) -> String {
-    let Some(links) = links else { return "links: this daemon does not list them".to_owned() };
+fn links_text(node: &v1::NodeView, links: &[v1::LinkView]) -> String {
     if links.is_empty() {
         return "no link to it is known".to_owned();
     }
@@ -148,7 +161,7 @@ mod tests {
         };
         let down = v1::LinkView { id: "l2".into(), up: false, ..link.clone() };
         let words = |beside: &Beside| node_text(&node, beside).split_whitespace().collect::<Vec<_>>().join(" ");
-        let said = words(&Beside { leases: Some(vec![lease; 12]), links: Some(vec![link, down]) });
+        let said = words(&Beside { leases: Ok(vec![lease; 12]), links: Ok(vec![link, down]) });
         for part in [
             "node n1, RUNNING, heard 1.2 s ago rack /r1 class - labels - containers 2",
             "memory, MB 8192 2048 1024 5120 vcores 8 2 1 5",
@@ -159,8 +172,11 @@ mod tests {
         ] {
             assert!(said.contains(part), "{part}: {said}");
         }
-        let none = words(&Beside { leases: Some(vec![]), links: Some(vec![]) });
+        let none = words(&Beside { leases: Ok(vec![]), links: Ok(vec![]) });
         assert!(none.ends_with("no lease on it no link to it is known"), "{none}");
-        assert!(words(&Beside::default()).contains("leases: this daemon does not list them"));
+        let failed = Beside { leases: Err(Status::unimplemented("")), links: Err(Status::unavailable("it stops")) };
+        let said = words(&failed);
+        assert!(said.contains("leases: this daemon does not list them"), "{said}");
+        assert!(said.ends_with("links not known: the daemon answers UNAVAILABLE: it stops"), "{said}");
     }
 }

@@ -163,8 +163,8 @@ fn not_as_deployed(scheduling: &BTreeSet<&str>, hinting: &BTreeSet<&str>) -> Opt
         )
     });
     let said: Vec<String> = scheduling.into_iter().chain(hinting).collect();
-    let deployed =
-        "For what a cluster gets from hintd add --authority deployed; hintctl worth compares that with YARN alone.";
+    let deployed = "For what a cluster gets from hintd run it again with --authority deployed, with capacity (YARN alone) and policies \
+                    that place; hintctl worth compares these.";
     (!said.is_empty()).then(|| format!("{}\n{deployed}", said.join("\n")))
 }
 
@@ -396,7 +396,8 @@ mod tests {
             "{said}"
         );
         assert!(
-            said.lines().last().unwrap().contains("add --authority deployed") && !said.contains("in the asks"),
+            said.lines().last().unwrap().contains("with --authority deployed, with capacity (YARN alone)")
+                && !said.contains("in the asks"),
             "{said}"
         );
         let both = not_as_deployed(&names(&["joint"]), &names(&["joint"])).unwrap();

@@ -658,6 +658,7 @@ mod tests {
         let found = problems("[listen]\nmetrics = \"127.0.0.1:8470\"\n");
         assert!(found[0].contains("127.0.0.1:8470 is listen.grpc's address as well"), "{found:?}");
         assert!(problems("[listen]\ngrpc = \"0.0.0.0:8470\"\ninsecure_bind = true\n").is_empty());
+        assert!(problems("[log]\nlevel = \"info,store=debug\"\n").is_empty(), "a module that logs nothing");
     }
 
     #[test]

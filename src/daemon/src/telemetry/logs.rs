@@ -78,12 +78,13 @@ impl LogLevel {
         self.lock().clone()
     }
 
-    /// Whether it is a filter.
+    /// Whether it is a filter, of modules that there are.
     ///
     /// # Errors
     /// [`LogError::Filter`].
     pub fn check(&self, filter: &str) -> Result<(), LogError> {
-        check_filter(filter).map(drop)
+        check_filter(filter)?;
+        check_modules(filter)
     }
 
     /// Another filter from now on.
@@ -92,6 +93,7 @@ impl LogLevel {
     /// [`LogError::Filter`]: the one before stays.
     pub fn set(&self, filter: &str) -> Result<(), LogError> {
         let targets = check_filter(filter)?;
+        check_modules(filter)?;
         let mut current = self.lock();
         if (self.reload)(targets) {
             filter.clone_into(&mut current);
@@ -168,6 +170,10 @@ pub fn install(format: LogFormat, filter: &str) -> Result<Logs, LogError> {
     let lines = writer.clone();
     let (subscriber, level) = subscriber(format, filter, move || lines.clone(), io::stderr().is_terminal())?;
     tracing::subscriber::set_global_default(subscriber).map_err(LogError::AlreadyInstalled)?;
+    // A daemon whose configuration names such a module ran before, and runs on.
+    if let Err(error) = check_modules(filter) {
+        tracing::warn!(%error, "log.level names a module of which no line comes; the rest of it is in force");
+    }
     Ok(Logs { writer, level: Arc::new(level) })
 }
 
@@ -244,7 +250,7 @@ const MODULES: [&str; 14] = [
 
 /// Parses a filter. Errors are logged of modules that it does not name, unless it names a level for all.
 ///
-/// A directive without `=` must be a level: tracing-subscriber takes a misspelt one (`inof`) for the
+/// A directive without `=` must be a level: tracing-subscriber takes a misspelled one (`inof`) for the
 /// name of a module, and then logs nothing at all.
 ///
 /// # Errors
@@ -264,7 +270,23 @@ pub fn check_filter(filter: &str) -> Result<Targets, LogError> {
         if module.is_empty() || module.contains(['[', ']', '{', '}']) {
             return Err(wrong(format!("\"{directive}\": invalid filter directive")));
         }
-        // A misspelled module of hintd's own would be taken, and no line would ever come of it.
+        let level = match level {
+            "" => LevelFilter::TRACE,
+            level => level.parse().map_err(|error| wrong(format!("\"{directive}\": {error}")))?,
+        };
+        checked = checked.with_target(module, level);
+    }
+    Ok(checked)
+}
+
+/// Checks that lines can come of the modules that a filter names, as far as they may be hintd's: of a misspelled one none does.
+///
+/// # Errors
+/// [`LogError::Filter`], naming the filter, the directive and what may be meant.
+pub fn check_modules(filter: &str) -> Result<(), LogError> {
+    let wrong = |reason: String| LogError::Filter { filter: filter.to_owned(), reason };
+    for directive in filter.split(',').map(str::trim) {
+        let Some((module, _)) = directive.split_once('=') else { continue };
         let own = module.strip_prefix("hintd::").map(|path| path.split("::").next().unwrap_or_default());
         if let Some(own) = own.filter(|own| !MODULES.contains(own)) {
             let near = nearest(own, MODULES.into_iter()).map(|near| format!("; did you mean \"hintd::{near}\"?"));
@@ -280,13 +302,8 @@ pub fn check_filter(filter: &str) -> Result<Targets, LogError> {
             let modules = MODULES.join(", ");
             return Err(wrong(format!("\"{directive}\": only hintd's own modules log, as hintd::MODULE: {modules}")));
         }
-        let level = match level {
-            "" => LevelFilter::TRACE,
-            level => level.parse().map_err(|error| wrong(format!("\"{directive}\": {error}")))?,
-        };
-        checked = checked.with_target(module, level);
     }
-    Ok(checked)
+    Ok(())
 }
 
 const LEVELS: &str = "off, error, warn, info, debug, trace";
@@ -462,6 +479,7 @@ mod tests {
                 level.set("warn,hintd::store=debug").unwrap();
                 say("kept");
                 assert!(level.set("loud").is_err());
+                assert!(level.check("store=debug").is_err() && level.set("store=debug").is_err());
                 assert_eq!(level.current(), "warn,hintd::store=debug");
                 level.set("warn").unwrap();
                 say("late");
@@ -498,13 +516,16 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelled_module_of_hintds_own_is_refused_with_the_one_that_is_near() {
-        let said = check_filter("info,hintd::stroe=debug").unwrap_err().to_string();
+    fn a_misspelled_module_of_hintds_own_is_refused_with_the_one_that_is_near_and_no_reason_not_to_start() {
+        let said = check_modules("info,hintd::stroe=debug").unwrap_err().to_string();
         assert!(said.contains("no module \"hintd::stroe\"; did you mean \"hintd::store\"?"), "{said}");
-        assert!(check_filter("hintd::store::group=debug,hintd=info,tonic=warn").is_ok());
-        let said = check_filter("info,store::group=debug").unwrap_err().to_string();
+        assert!(check_modules("hintd::store::group=debug,hintd=info,tonic=warn").is_ok());
+        let said = check_modules("info,store::group=debug").unwrap_err().to_string();
         assert!(said.contains("did you mean \"hintd::store::group\"?"), "{said}");
-        let said = check_filter("hintd_engine=debug").unwrap_err().to_string();
+        for started in ["info,hintd::stroe=debug", "info,store::group=debug", "hintd_engine=debug"] {
+            assert!(check_filter(started).is_ok(), "{started}: a configuration may have it");
+        }
+        let said = check_modules("hintd_engine=debug").unwrap_err().to_string();
         assert!(said.contains("only hintd's own modules log, as hintd::MODULE: config, "), "{said}");
         // All that lib.rs declares are known.
         let declared = include_str!("../lib.rs").lines().filter_map(|line| line.strip_prefix("pub mod "));
