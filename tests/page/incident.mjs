@@ -46,6 +46,32 @@ export async function links({ page, step, go, see, readable, until, down }) {
     assert.deepEqual(told.filter((text) => text.includes('DOWN')).map((text) => text.includes('%')), [false]);
   });
 
+  await step('what is opened far down a table is come to; Esc, and Close at its head, lead back to its row', async () => {
+    const opens = async (view, close, heading) => {
+      await go(page, view);
+      const link = page.locator('main table').last().locator('tbody tr').last().getByRole('link').first();
+      const href = await link.getAttribute('href');
+      await link.press('Enter');
+      await until(() => page.evaluate(() => {
+        const { top } = document.activeElement.getBoundingClientRect();
+        return document.activeElement.matches('section.panel h2') && top >= 0 && top < innerHeight / 2;
+      }));
+      assert.match(await focused(page), heading);
+      await close();
+      await until(async () => (await page.locator('section.panel').count()) === 0);
+      assert.equal(await page.evaluate(() => document.activeElement.getAttribute('href')), href, 'the reader goes on at the row');
+    };
+    const byEsc = () => page.keyboard.press('Escape');
+    const byClose = () => page.locator('section.panel > .close a').press('Enter');
+    await opens('Network', byEsc, /^Link /);
+    await opens('Network', byClose, /^Link /);
+    await opens('Nodes', byEsc, /^Rack /);
+    await opens('Applications', byEsc, /^application_/);
+    await opens('Decisions', byClose, /^Decision /);
+    await opens('Alerts', byEsc, /^Hintd/);
+    await go(page, 'Network');
+  });
+
   await step('a row keeps the focus when it moves; where it goes the focus is at the view', async () => {
     const found = await document_(page);
     const up = found.network.links.filter((link) => link.up);

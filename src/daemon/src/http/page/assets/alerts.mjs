@@ -1,5 +1,5 @@
 // Prometheus's alerts of this daemon: judged here by its own gauges where that is enough, and each with its runbook.
-import { Facts, Table, html, span } from './parts.mjs';
+import { Facts, Panel, Table, html, span } from './parts.mjs';
 import { alerts, place, to } from './state.mjs';
 
 const ORDER = ['firing', 'pending', 'quiet', 'no_series', 'unknown'];
@@ -39,12 +39,11 @@ export function Alerts() {
 }
 
 function Open({ rule }) {
-  return html`<section aria-labelledby="alert" class="panel"><h2 id="alert">${rule.name}</h2>
+  return html`<${Panel} id="alert" close="#/alerts" title=${rule.name}>
     <${Facts} rows=${[['State', said(rule), STATES[rule.state][1]], ['Severity', rule.severity], ['Fires after', rule.for_ms ? span(rule.for_ms) : 'at once']]} />
     ${rule.series.map((one) => html`<p class=${one.firing ? 'alert' : 'note'}>${plain(one.summary)} <span>(true for ${span(one.true_for_ms)})</span></p>`)}
     <p>${plain(rule.description)}</p>
     <p>It is true where <code>${rule.expression}</code></p>
     <h3>Runbook</h3><pre class="runbook">${rule.runbook}</pre>
-    <p class="empty">The same stands at ${rule.runbook_url}</p>
-    <p><a href="#/alerts">Close</a></p></section>`;
+    <p class="empty">The same stands at ${rule.runbook_url}</p><//>`;
 }

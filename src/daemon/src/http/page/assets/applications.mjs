@@ -1,5 +1,5 @@
 // Applications, decisions, and one decision explained.
-import { Bar, Copy, Facts, Filter, Id, Load, Table, bits, busier, clock, html, number, percent, span, when, words, zone } from './parts.mjs';
+import { Bar, Copy, Facts, Filter, Id, Load, Panel, Table, bits, busier, clock, html, number, percent, span, when, words, zone } from './parts.mjs';
 import { doc, explained, filter, place, since, to } from './state.mjs';
 import { Replay, Terms } from './replay.mjs';
 
@@ -37,7 +37,7 @@ export function Applications() {
   const isDown = (row) => off.has(row.busiest_link);
   const links = network.links.filter((link) => link.users.some((user) => user.application_id === chosen));
   return html`
-    ${chosen && html`<section aria-labelledby="application" class="panel"><h2 id="application"><code>${chosen}</code> <${Copy} text=${chosen} /></h2>
+    ${chosen && html`<${Panel} id="application" close="#/applications" title=${html`<code>${chosen}</code> <${Copy} text=${chosen} />`}>
       ${!running.length && html`<p class="empty">It has no attempt that asked for hints and is not over.</p>`}
       ${running.map((row) => html`<${Facts} rows=${[
     ['Attempt', String(row.attempt)], ['Leases', String(row.leases)], ['Requests', String(row.requests)],
@@ -48,8 +48,7 @@ export function Applications() {
     ['Link', (link) => html`<a href=${to('network', link.id)}>${link.id}</a>`],
     ['Its rate', (link) => bits(link.users.find((user) => user.application_id === chosen).bits_per_s), 'n'],
     ['Load', (link) => html`<${Load} link=${link} />`],
-  ]} />
-      <p><a href="#/applications">Close</a></p></section>`}
+  ]} /><//>`}
     <${Table} caption=${`${applications.length} of ${total} attempts that asked for hints and are not over, those with most leases first`} empty="none asked yet." name="applications"
       by=${(row) => row.application_id + ' ' + row.attempt} rows=${applications} columns=${[
     ['Application', (row) => html`<a href=${to('applications', row.application_id)} aria-current=${row.application_id === chosen ? 'true' : undefined}>${row.application_id}</a>`, '', (row) => row.application_id],
@@ -87,10 +86,9 @@ const seconds = (value) => (value == null ? '–' : number(value) + ' s');
 
 function Explained({ id }) {
   const known = explained.value?.id === id ? explained.value : null;
-  return html`<section aria-labelledby="decision" class="panel"><h2 id="decision">Decision <code>${id}</code> <${Copy} text=${id} /></h2>
+  return html`<${Panel} id="decision" close="#/decisions" title=${html`Decision <code>${id}</code> <${Copy} text=${id} />`}>
     ${!known ? html`<p>Asking the daemon.</p>` : known.error ? html`<p class="alert">${known.error}</p>` : html`<${Found} found=${known.found} />`}
-    <${Replay} id=${id} policy=${known?.found?.policy} />
-    <p><a href="#/decisions">Close</a></p></section>`;
+    <${Replay} id=${id} policy=${known?.found?.policy} /><//>`;
 }
 
 function Found({ found }) {

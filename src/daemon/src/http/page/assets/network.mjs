@@ -1,6 +1,6 @@
 // The network: switches as boxes, links with a line each way, as wide and colored as they are loaded.
 import { signal } from './vendor/signals-core.mjs';
-import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, above, before, bits, busier, byName, bytes, count, cut, down, hottest, html, level, linkState, modelled, nobody, percent, shares, span, unknown, when } from './parts.mjs';
+import { Chart, Copy, Facts, Filter, Load, OLD_MS, Panel, Table, above, before, bits, busier, byName, bytes, count, cut, down, hottest, html, level, linkState, modelled, nobody, percent, shares, span, unknown, when } from './parts.mjs';
 import { layout } from './layout.mjs';
 import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, since, to } from './state.mjs';
 
@@ -128,7 +128,7 @@ function Chosen({ link }) {
     const wrong = link.load_source === 'measured' && model > rate ? `; the model has ${modelled(model)}, with flows that do not send now` : '';
     return link.up ? `${link.load_source === 'measured' ? bits(rate) : modelled(rate)} (${percent(shares(link)[way])}${aged(link)})${wrong}` : 'nothing: it is down';
   };
-  return html`<section aria-labelledby="chosen" class="panel"><h2 id="chosen">Link <code>${link.id}</code> <${Copy} text=${link.id} /></h2>
+  return html`<${Panel} id="chosen" close="#/network" title=${html`Link <code>${link.id}</code> <${Copy} text=${link.id} />`}>
     <${Facts} rows=${[
     ['Between', `${link.a} and ${link.b}`],
     ['State', linkState(link), link.up ? '' : 'bad'],
@@ -148,8 +148,7 @@ function Chosen({ link }) {
     ${link.carried && html`<${Carried} carried=${link.carried} />`}
     ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity${wasDown ? '; where it was down there is a gap, and a line below 0' : ''}</figcaption>
       <${Chart} key=${link.id + wasDown} title=${'Load of ' + link.id} unit=" %" top=${100} at=${hour.at_ms} series=${[[`${link.a} to ${link.b}`, load(0), '--one'], [`${link.b} to ${link.a}`, load(1), '--two'], ...(wasDown ? [['down', hour.down.map((off) => (off ? DOWN_AT : null)), '--bad', 'down']] : [])]} /></figure>`
-    : html`<p class="empty">${link.host ? 'The hour is kept of links between switches only.' : 'No history of this link yet.'}</p>`}
-    <p><a href="#/network">Close</a></p></section>`;
+    : html`<p class="empty">${link.host ? 'The hour is kept of links between switches only.' : 'No history of this link yet.'}</p>`}<//>`;
 }
 
 /** Links that the filter leaves: of the switch or host of exactly that name, else those that have the text in a name. */

@@ -2,7 +2,7 @@
 import { render } from './vendor/preact.mjs';
 import { effect, signal } from './vendor/signals-core.mjs';
 import { OLD_MS, clock, html, span, zone } from './parts.mjs';
-import { doc, heardAt, link, place, restarted, start } from './state.mjs';
+import { doc, heardAt, link, place, restarted, start, to } from './state.mjs';
 import { Overview } from './overview.mjs';
 import { Network } from './network.mjs';
 import { Nodes } from './nodes.mjs';
@@ -75,6 +75,43 @@ function refocus(had, href) {
   (again || document.getElementById('view'))?.focus({ preventScroll: true });
 }
 
+/** What the reader opened last and has not come to yet, what had the focus then, and what opened it: who closes it is there again. */
+let opened = null;
+const headOf = () => root.querySelector('section.panel h2');
+
+/** Brings the reader to what was opened, once it is there; who went elsewhere meanwhile is left alone. */
+function toOpened() {
+  const head = opened && !opened.come && headOf();
+  if (!head) return;
+  opened.come = true;
+  const at = document.activeElement;
+  if (at !== opened.from && at !== document.body && at.id !== 'view') return;
+  head.focus({ preventScroll: true });
+  head.scrollIntoView({ block: 'start' });
+}
+
+/** Brings the reader back to what opened it, or to its row. */
+function toOpener({ view, chosen }) {
+  const row = [...root.querySelectorAll('main table a')].find((one) => one.getAttribute('href') === to(view, chosen));
+  const opener = opened?.from?.isConnected && opened.from !== document.body && opened.from.id !== 'view' ? opened.from : row;
+  (opener ?? document.getElementById('view'))?.focus();
+  opened = null;
+}
+
+addEventListener('keydown', (event) => {
+  const { view, chosen } = place.peek();
+  // In a field Esc is the field's.
+  if (event.key !== 'Escape' || !chosen || event.defaultPrevented || event.target.closest?.('input, select')) return;
+  location.hash = to(view);
+});
+// The link of what is open already leads to it, too.
+addEventListener('click', (event) => {
+  const link = event.target.closest?.('a');
+  if (!link || link.getAttribute('href') !== location.hash || !headOf()) return;
+  opened = { from: link };
+  toOpened();
+});
+
 let shown = null;
 const root = document.getElementById('root');
 root.textContent = '';
@@ -83,10 +120,14 @@ effect(() => {
   const href = had.getAttribute('href');
   render(html`<${App} />`, root);
   refocus(had, href);
-  const { view } = place.value;
+  const { view, chosen } = place.value;
   document.title = (VIEWS[view] ?? VIEWS.overview)[0] + ' – hintd';
+  const isNew = !shown || shown.view !== view || shown.chosen !== chosen;
+  if (isNew && chosen) opened = { from: had };
   // Who moved by the keyboard or a screen reader is where the view begins.
-  if (shown !== null && shown !== view) document.getElementById('view')?.focus({ preventScroll: false });
-  shown = view;
+  else if (shown && shown.view !== view) document.getElementById('view')?.focus({ preventScroll: false });
+  else if (shown && isNew) toOpener(shown);
+  shown = { view, chosen };
+  toOpened();
 });
 start(() => { if (link.value !== 'live') tick.value += 1; });

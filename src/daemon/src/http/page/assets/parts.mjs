@@ -175,6 +175,10 @@ export function Table({ caption, columns, rows, by, empty = 'None.', name, filte
     ? html`<th scope="row" class=${kind}>${cell(row)}</th>` : html`<td class=${kind}>${cell(row)}</td>`))}</tr>`)}</tbody></table></div>`;
 }
 
+/** What is open of a view, above its table: named, closed at its head, at its end, and by Esc; page.mjs moves the focus to its heading. */
+export const Panel = ({ id, close, title, children }) => html`<section aria-labelledby=${id} class="panel"><p class="close"><a href=${close} title="Esc closes it, too">Close</a></p>
+  <h2 id=${id} tabindex="-1">${title}</h2>${children}<p><a href=${close}>Close</a></p></section>`;
+
 export const Facts = ({ rows }) => html`<dl class="facts">${rows.filter(Boolean).map(([name, value, kind]) => html`<div class=${kind ?? ''}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
 /** Between two ticks of time, pixels: a time with seconds fits, and a gap beside it. */
