@@ -39,7 +39,7 @@ export async function links({ page, step, go, see, readable, until, down }) {
     await row.getByRole('link').first().press('Enter');
     await page.getByRole('heading', { name: `Link ${down.id}` }).waitFor();
     const facts = await page.locator('section.panel dl').innerText();
-    assert.match(facts, /DOWN[\s\S]*a to b\s+nothing: it is down\s+b to a\s+nothing: it is down/);
+    assert.match(facts, new RegExp(`DOWN[\\s\\S]*${down.a} → ${down.b}\\s+nothing: it is down\\s+${down.b} → ${down.a}\\s+nothing: it is down`));
     assert.doesNotMatch(facts.replace(/Load before\s+[^\n]*/, ''), /%/, 'but for what it carried before');
     assert.match(facts, /DOWN for [^\n]*, since \d\d:\d\d:\d\d, as /);
     const told = await page.locator('.map g[role=link]').evaluateAll((parts) => parts.map((part) => part.getAttribute('aria-label')));
@@ -79,6 +79,7 @@ export async function links({ page, step, go, see, readable, until, down }) {
     const tell = await instead(page);
     loaded(up);
     tell(found);
+    await page.mouse.move(2, 2); // rows under the pointer stand still
     await page.reload();
     await until(async () => (await names(page)).slice(1, 10).join() === up.map((link) => link.id).join());
     const { id } = up[2];
@@ -113,13 +114,13 @@ export async function links({ page, step, go, see, readable, until, down }) {
 }
 
 /** The document of now. */
-const document_ = (page) => page.evaluate(() => new Promise((done) => {
+export const document_ = (page) => page.evaluate(() => new Promise((done) => {
   const source = new EventSource('/page/api/stream');
   source.onmessage = (event) => { source.close(); done(JSON.parse(event.data)); };
 }));
 
 /** From now on the page hears what the function is told, in place of the daemon; until its `end`. */
-async function instead(page) {
+export async function instead(page) {
   let said = '';
   await page.route('**/api/stream', (route) => route.fulfill({ contentType: 'text/event-stream', body: `retry: 200\n\ndata: ${said}\n\n` }));
   const tell = (document) => { said = JSON.stringify(document); };
@@ -205,6 +206,11 @@ export async function phone({ page, addresses }) {
     await page.locator('main table, main .empty').first().waitFor();
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     assert.ok(wide <= 0, `${address} is ${wide} pixels too wide`);
+    const tab = await page.evaluate(() => {
+      const { left, right } = document.querySelector('nav [aria-current]').getBoundingClientRect();
+      return left >= -1 && right <= innerWidth + 1;
+    });
+    assert.ok(tab, `${address}: its tab is in sight`);
     const out = await page.evaluate(() => [...document.querySelectorAll('main *')].filter((one) => !one.closest('.scroll') && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
     assert.deepEqual(out, [], `${address}: cut off`);
   }
