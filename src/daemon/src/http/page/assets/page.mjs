@@ -1,7 +1,7 @@
 // The page: head, navigation, the state of its connection, and one view at a time.
 import { render } from './vendor/preact.mjs';
 import { effect, signal } from './vendor/signals-core.mjs';
-import { OLD_MS, clock, html, span, zone } from './parts.mjs';
+import { OLD_MS, clock, count, html, span, words, zone } from './parts.mjs';
 import { doc, heardAt, link, place, restarted, start, to } from './state.mjs';
 import { Overview } from './overview.mjs';
 import { Network } from './network.mjs';
@@ -47,10 +47,10 @@ function Head() {
   const live = link.value === 'live';
   const firing = doc.value?.firing.length ?? 0;
   const state = !status ? 'opening' : !live ? 'not live' : !status.ready ? 'NOT READY: ' + status.not_ready_reason
-    : status.degraded.length ? 'ready, DEGRADED: ' + status.degraded.join(' ') : 'ready';
+    : status.degraded.length ? 'ready, DEGRADED: ' + status.degraded.map(words).join(', ') : 'ready';
   const kind = !status || !live ? 'off' : !status.ready ? 'bad' : status.degraded.length ? 'warn' : 'good';
   return html`<header><a class="skip" href="#view" onClick=${skip}>Skip to the view</a>
-    <p class="title"><b>hintd</b> ${status ? status.version : ''} <span class=${'state ' + kind} id="state">${state}</span></p>
+    <p class="title"><b>hintd</b> ${status ? status.version : ''} <span class=${'state ' + kind} id="state">${state}</span>${firing > 0 && html` <a class="count" id="firing" href="#/alerts">${count(firing, 'alert')}</a>`}</p>
     <nav aria-label="Views"><ul>${Object.entries(VIEWS).map(([name, [title]]) => html`
       <li><a href=${'#/' + name} aria-current=${name === place.value.view ? 'page' : undefined}>${title}</a>${name === 'alerts' && firing > 0 && html`<span class="count" aria-label=${firing + ' firing'}>${firing}</span>`}</li>`)}</ul></nav></header>`;
 }
@@ -78,6 +78,12 @@ function refocus(had, href) {
 /** What the reader opened last and has not come to yet, what had the focus then, and what opened it: who closes it is there again. */
 let opened = null;
 const headOf = () => root.querySelector('section.panel h2');
+
+/** On a phone the tabs are a row that scrolls: the current one is in sight. */
+function seeTab() {
+  const [row, tab] = [root.querySelector('nav ul'), root.querySelector('nav [aria-current]')];
+  if (row && tab) row.scrollLeft += tab.getBoundingClientRect().left - row.getBoundingClientRect().left - (row.clientWidth - tab.offsetWidth) / 2;
+}
 
 /** Brings the reader to what was opened, once it is there; who went elsewhere meanwhile is left alone. */
 function toOpened() {
@@ -127,6 +133,7 @@ effect(() => {
   // Who moved by the keyboard or a screen reader is where the view begins.
   else if (shown && shown.view !== view) document.getElementById('view')?.focus({ preventScroll: false });
   else if (shown && isNew) toOpener(shown);
+  if (shown?.view !== view) seeTab();
   shown = { view, chosen };
   toOpened();
 });
