@@ -213,6 +213,8 @@ async fn hosts_methods_and_paths_that_are_not_the_pages_own_are_refused() {
         assert_eq!(paged.get(path, &cookie).await.status(), 404, "{path}");
     }
     assert_eq!(paged.get("/page/api/nodes", &cookie).await.status(), 400);
+    assert_eq!(paged.get("/page/api/decisions", &cookie).await.status(), 400);
+    assert_eq!(paged.get("/page/api/decisions?application=x", &cookie).await.status(), 400);
     assert_eq!(paged.get("/page/api/explain?id=x", &cookie).await.status(), 400);
     assert_eq!(paged.get("/page/api/explain?id=0000019a000000015c0e2f9b7d3a8146", &cookie).await.status(), 404);
     let long = format!("/page/api/nodes?rack={}", "x".repeat(5_000));
@@ -363,11 +365,17 @@ async fn a_document_has_what_there_is_and_names_with_markup_are_its_texts() {
     let explained = paged.get(&format!("/page/api/explain?id={id}"), &cookie).await;
     assert_eq!(explained.header("content-type"), Some("application/json"));
     assert_eq!(explained.json()["hints"].as_array().unwrap().len(), 3);
+    let application = decision["application_id"].as_str().unwrap();
+    let own = paged.get(&format!("/page/api/decisions?application={application}"), &cookie).await.json();
+    assert_eq!((&own["total"], &own["decisions"][0]["decision_id"]), (&1.into(), &decision["decision_id"]), "{own}");
+    let other = paged.get("/page/api/decisions?application=application_1_9999", &cookie).await.json();
+    assert_eq!((&other["total"], other["decisions"].as_array().unwrap().len()), (&0.into(), 0));
     let encoded: String = RACK.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let nodes = paged.get(&format!("/page/api/nodes?rack={encoded}"), &cookie).await.json();
     assert_eq!((&nodes["rack"], &nodes["nodes"][0]["host"]), (&RACK.into(), &"odd".into()));
     let settings = paged.get("/page/api/settings", &cookie).await.json();
     assert_eq!((&settings["default_policy"], &settings["queues"][0]["mode"]), (&"spread".into(), &"on".into()));
+    assert!(settings["path"].is_string(), "{settings}");
     assert!(paged.get("/page/api/history", &cookie).await.json()["every_ms"].is_u64());
     let replayed = paged.get(&format!("/page/api/replay?id={id}&policy=pat"), &cookie).await.json();
     assert_eq!((&replayed["same"], &replayed["recorded"]["hints"].as_array().unwrap().len()), (&true.into(), &3));

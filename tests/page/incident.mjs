@@ -39,11 +39,37 @@ export async function links({ page, step, go, see, readable, until, down }) {
     await row.getByRole('link').first().press('Enter');
     await page.getByRole('heading', { name: `Link ${down.id}` }).waitFor();
     const facts = await page.locator('section.panel dl').innerText();
-    assert.match(facts, /DOWN[\s\S]*a to b\s+nothing: it is down\s+b to a\s+nothing: it is down/);
+    assert.match(facts, new RegExp(`DOWN[\\s\\S]*${down.a} → ${down.b}\\s+nothing: it is down\\s+${down.b} → ${down.a}\\s+nothing: it is down`));
     assert.doesNotMatch(facts.replace(/Load before\s+[^\n]*/, ''), /%/, 'but for what it carried before');
     assert.match(facts, /DOWN for [^\n]*, since \d\d:\d\d:\d\d, as /);
     const told = await page.locator('.map g[role=link]').evaluateAll((parts) => parts.map((part) => part.getAttribute('aria-label')));
     assert.deepEqual(told.filter((text) => text.includes('DOWN')).map((text) => text.includes('%')), [false]);
+  });
+
+  await step('what is opened far down a table is come to; Esc, and Close at its head, lead back to its row', async () => {
+    const opens = async (view, close, heading) => {
+      await go(page, view);
+      const link = page.locator('main table').last().locator('tbody tr').last().getByRole('link').first();
+      const href = await link.getAttribute('href');
+      await link.press('Enter');
+      await until(() => page.evaluate(() => {
+        const { top } = document.activeElement.getBoundingClientRect();
+        return document.activeElement.matches('section.panel h2') && top >= 0 && top < innerHeight / 2;
+      }));
+      assert.match(await focused(page), heading);
+      await close();
+      await until(async () => (await page.locator('section.panel').count()) === 0);
+      assert.equal(await page.evaluate(() => document.activeElement.getAttribute('href')), href, 'the reader goes on at the row');
+    };
+    const byEsc = () => page.keyboard.press('Escape');
+    const byClose = () => page.locator('section.panel > .close a').press('Enter');
+    await opens('Network', byEsc, /^Link /);
+    await opens('Network', byClose, /^Link /);
+    await opens('Nodes', byEsc, /^Rack /);
+    await opens('Applications', byEsc, /^application_/);
+    await opens('Decisions', byClose, /^Decision /);
+    await opens('Alerts', byEsc, /^Hintd/);
+    await go(page, 'Network');
   });
 
   await step('a row keeps the focus when it moves; where it goes the focus is at the view', async () => {
@@ -53,6 +79,7 @@ export async function links({ page, step, go, see, readable, until, down }) {
     const tell = await instead(page);
     loaded(up);
     tell(found);
+    await page.mouse.move(2, 2); // rows under the pointer stand still
     await page.reload();
     await until(async () => (await names(page)).slice(1, 10).join() === up.map((link) => link.id).join());
     const { id } = up[2];
@@ -87,13 +114,13 @@ export async function links({ page, step, go, see, readable, until, down }) {
 }
 
 /** The document of now. */
-const document_ = (page) => page.evaluate(() => new Promise((done) => {
+export const document_ = (page) => page.evaluate(() => new Promise((done) => {
   const source = new EventSource('/page/api/stream');
   source.onmessage = (event) => { source.close(); done(JSON.parse(event.data)); };
 }));
 
 /** From now on the page hears what the function is told, in place of the daemon; until its `end`. */
-async function instead(page) {
+export async function instead(page) {
   let said = '';
   await page.route('**/api/stream', (route) => route.fulfill({ contentType: 'text/event-stream', body: `retry: 200\n\ndata: ${said}\n\n` }));
   const tell = (document) => { said = JSON.stringify(document); };
@@ -179,6 +206,11 @@ export async function phone({ page, addresses }) {
     await page.locator('main table, main .empty').first().waitFor();
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     assert.ok(wide <= 0, `${address} is ${wide} pixels too wide`);
+    const tab = await page.evaluate(() => {
+      const { left, right } = document.querySelector('nav [aria-current]').getBoundingClientRect();
+      return left >= -1 && right <= innerWidth + 1;
+    });
+    assert.ok(tab, `${address}: its tab is in sight`);
     const out = await page.evaluate(() => [...document.querySelectorAll('main *')].filter((one) => !one.closest('.scroll') && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
     assert.deepEqual(out, [], `${address}: cut off`);
   }

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Daemon } from './daemon.mjs';
+import { answers } from './answers.mjs';
 import { HIDDEN, MARKUP } from './hybrid.mjs';
 import { decisions, links, old, phone } from './incident.mjs';
 import { ownViews } from './views.mjs';
@@ -175,19 +176,21 @@ async function run() {
     await readable(page);
     await picture(page, 'decision-light');
     // Another policy beside the one that decided, chosen and asked for by keys alone.
+    assert.equal(await page.locator('section.panel select').inputValue(), 'joint', 'one that hints is chosen');
     await page.locator('section.panel select').selectOption('spread');
     await page.getByRole('button', { name: 'Replay' }).press('Enter');
-    await see(page, 'Made again it comes out the same, byte by byte.');
+    await see(page, 'Made again by container, which decided it, it comes out the same, byte by byte.');
     await page.getByText('Cost terms of container and spread').waitFor();
     await page.getByRole('row', { name: /^container [\d.]/ }).waitFor();
     await readable(page);
     await picture(page, 'replay-light');
     await page.locator('section.panel dl').getByRole('link').first().click();
     await page.getByRole('heading', { name: /^application_/ }).waitFor();
-    await see(page, 'Its latest decisions');
+    await see(page, /Its decisions/);
     await readable(page);
   });
 
+  await answers({ page, step, go, see, until, down });
   await decisions({ page, step, go, see, until });
 
   await step('decisions are found by what is typed', async () => {
@@ -251,12 +254,23 @@ async function run() {
   await step('queues, policies and the configuration', async () => {
     await go(page, 'Queues and policies');
     await see(page, 'container (default)');
+    await page.getByRole('columnheader', { name: 'Potential saving' }).waitFor();
+    await page.getByRole('cell', { name: /^\d[\d.]* %, [\d.]+ [kMGT]?B of [\d.]+ [kMGT]?B$/ }).first().waitFor();
+    await page.getByRole('cell', { name: /^\d+ of \d+ \([\d.]+ %\)$/ }).first().waitFor();
     // Decisions settle when their containers have been seen; a point comes every 10 s.
     await page.getByRole('img', { name: /^Gain: cross-rack bytes, last: expected .* %, realised .* %$/ }).waitFor();
     await picture(page, 'gain-light');
     await readable(page);
     await go(page, 'Configuration');
-    await see(page, 'none since the start');
+    await see(page, 'no change since the start');
+    await see(page, `${daemon.folder}/hintd.toml`);
+    const onDisk = page.locator('dt', { hasText: 'The file on disk' }).locator('xpath=following-sibling::dd[1]');
+    const inForce = async (words) => until(async () => (await onDisk.innerText()) === words);
+    await inForce('in force');
+    await daemon.configure('[tracing]\nqueue = 100\n');
+    await inForce('in force, but for what waits for a restart: tracing.queue');
+    await daemon.configure();
+    await inForce('in force');
     await readable(page);
   });
 

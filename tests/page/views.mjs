@@ -98,7 +98,24 @@ export async function ownViews({ browser, step, tab, see, go, readable, until, p
       await page.getByRole('link', { name: 'Runbook of HintdControllerAway' }).click();
       await see(page, /operations\.md#hintdcontrolleraway/);
       await see(page, 'hintd does not reach the SDN controller');
-      assert.match(await page.locator('pre.runbook').innerText(), /controller/);
+      assert.match(await page.locator('.runbook').innerText(), /controller/);
+      // As elements, and texts of theirs: what a runbook spells is no markup.
+      await page.route('**/api/alerts', async (route) => {
+        const answer = await route.fetch();
+        const json = await answer.json();
+        Object.assign(json.rules.find((rule) => rule.name === 'HintdLinkDown'), { summary: 'links are down, says hintd', series: [], runbook: `Do this first: \`hintctl doctor\`.\n\nThen\n\n- **look** at [the other](#hintdslow)\n  ${MARKUP}\n- and [elsewhere](network.md)\n\n\`\`\`\n$ x *y*\n\`\`\`\n` });
+        await route.fulfill({ response: answer, json });
+      });
+      await page.evaluate(() => { location.hash = '#/alerts/HintdLinkDown'; });
+      await see(page, 'Links are down, says hintd. Hints are made for what is left');
+      await page.locator('.runbook p.note code', { hasText: 'hintctl doctor' }).waitFor();
+      await page.locator('.runbook li', { hasText: MARKUP }).locator('strong', { hasText: 'look' }).waitFor();
+      assert.equal(await page.locator('.runbook a').evaluateAll((all) => all.map((one) => one.getAttribute('href')).join()), '#/alerts/HintdSlow');
+      assert.equal(await page.locator('.runbook pre').innerText(), '$ x *y*');
+      assert.equal(await page.getByRole('link', { name: 'Links that are down' }).getAttribute('href'), '#/network/failed');
+      await page.unroute('**/api/alerts');
+      await page.evaluate(() => { location.hash = '#/alerts/HintdControllerAway'; });
+      await page.locator('#firing', { hasText: /^\d+ alerts?$/ }).waitFor();
       await readable(page);
       await picture(page, 'alerts-light');
       await go(page, 'Overview');

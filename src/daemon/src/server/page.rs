@@ -254,6 +254,34 @@ async fn latest(daemon: &Daemon) -> Result<Vec<Arc<Record>>, Refusal> {
     Ok(records)
 }
 
+/// Decisions and refusals of one application, newest first.
+#[derive(Debug, Serialize)]
+pub struct PageDecisions {
+    application_id: String,
+    decisions: Vec<DecisionRow>,
+    /// How many are recorded in all.
+    total: usize,
+    /// How far records go, in words.
+    kept: String,
+}
+
+/// See [`PageDecisions`]: the latest [`DECISIONS_MAX`] of an application, however many others were decided since.
+///
+/// # Errors
+/// [`Refusal::Invalid`] for what is no application id; [`Refusal::Unavailable`] when the daemon shuts down.
+pub async fn page_decisions(daemon: &Daemon, application: &str) -> Result<PageDecisions, Refusal> {
+    let filter = RecordFilter { application: Some(convert::application(application)?), ..RecordFilter::default() };
+    let listed = daemon.records_listed(filter, DECISIONS_MAX).await?;
+    let followed = daemon.followed(listed.records.iter().map(|record| record.decision()).collect()).await?;
+    let rows = listed.records.iter().zip(followed);
+    Ok(PageDecisions {
+        application_id: application.to_owned(),
+        decisions: rows.map(|(record, followed)| decision(record, followed)).collect(),
+        total: listed.total,
+        kept: listed.kept,
+    })
+}
+
 fn ended() -> Refusal {
     let retry_after = hintd_model::units::Micros::from_secs(1);
     Refusal::Unavailable { message: "making the page's document ended in a panic".to_owned(), retry_after }
@@ -517,6 +545,8 @@ pub fn gain_sums(tallies: &BTreeMap<TallyKey, Tally>) -> [[f64; 3]; 2] {
 #[derive(Debug, Serialize)]
 pub struct PageSettings {
     file: String,
+    /// The same from the root on: `file` is as it was named at the start.
+    path: String,
     generation: u64,
     last_changed: Vec<String>,
     default_policy: &'static str,
@@ -547,7 +577,10 @@ pub async fn page_settings(daemon: &Daemon) -> PageSettings {
         holdout: holdout(name),
     };
     let policies = &settings.policies;
+    let path =
+        std::path::absolute(&settings.file).map_or_else(|_| settings.file.clone(), |path| path.display().to_string());
     PageSettings {
+        path,
         file: settings.file.clone(),
         generation: settings.generation,
         last_changed,

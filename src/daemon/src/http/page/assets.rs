@@ -42,6 +42,7 @@ const ASSETS: &[Asset] = &[
     asset!("circuits.mjs", SCRIPT),
     asset!("servers.mjs", SCRIPT),
     asset!("alerts.mjs", SCRIPT),
+    asset!("markdown.mjs", SCRIPT),
     asset!("vendor/preact.mjs", SCRIPT),
     asset!("vendor/htm.mjs", SCRIPT),
     asset!("vendor/signals-core.mjs", SCRIPT),

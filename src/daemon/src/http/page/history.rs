@@ -12,6 +12,12 @@ pub(super) const EVERY: Duration = Duration::from_secs(10);
 const POINTS: usize = 360;
 /// Points of the window that gains are taken over: ten minutes, for decisions settle in bursts.
 const GAIN_POINTS: usize = 60;
+/// Points of the two windows that the busiest links are told of: five minutes and fifteen.
+const BUSY_POINTS: [usize; 2] = [30, 90];
+/// From here on a link is as good as full, thousandths.
+const FULL: u16 = 900;
+/// Directions of links that are told as the busiest.
+const BUSIEST: usize = 10;
 /// Links whose load is kept, in both directions: 4 bytes a point and link, 3 MB with all.
 const LINKS: usize = 2_048;
 
@@ -83,6 +89,20 @@ pub(super) struct HistoryDocument {
     link: Option<[Vec<Option<u16>>; 2]>,
     /// Of that link: at which points it was down.
     down: Vec<bool>,
+    /// Directions of links by their mean load of the last five minutes, the busiest first.
+    busiest: Vec<Busy>,
+}
+
+/// How loaded a link was one way over five minutes and over fifteen.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Busy {
+    link: Arc<str>,
+    /// 0: from a to b; 1: back.
+    way: usize,
+    /// Mean shares of the capacity, of the points that have a load; null: none has.
+    mean: [Option<f64>; 2],
+    /// Shares of these points with a load of 90 % or more.
+    full: [Option<f64>; 2],
 }
 
 /// Shares of the bytes that would have been sent without hints, saved by hints as given and as they came to be, over the ten
@@ -171,10 +191,38 @@ impl History {
             cpu_cores: self.points.iter().map(|row| row.cpu_cores).collect(),
             gains: (0..).zip(GAIN_TERMS).map(|(at, term)| (term.as_str(), self.gains(at))).collect(),
             link: link.map(|at| [load(at, 0), load(at, 1)]),
+            busiest: self.busiest(),
             down: link.map_or_else(Vec::new, |at| {
                 self.points.iter().map(|row| row.loads.get(at).is_some_and(|loads| loads[0] == DOWN)).collect()
             }),
         }
+    }
+
+    /// See [`HistoryDocument::busiest`]; those that carried nothing, or were not there, are left out.
+    fn busiest(&self) -> Vec<Busy> {
+        let of = |at: usize, way: usize, points: usize| {
+            let loads =
+                self.points.iter().rev().take(points).filter_map(|row| row.loads.get(at)).map(|loads| loads[way]);
+            let loads: Vec<u16> = loads.filter(|load| *load < DOWN).collect();
+            let share = |part: f64| (!loads.is_empty()).then(|| part / loads.len() as f64);
+            let mean = share(loads.iter().map(|load| f64::from(*load) / 1e3).sum());
+            (mean, share(loads.iter().filter(|load| **load >= FULL).count() as f64))
+        };
+        let ways = (0..self.links.len()).flat_map(|at| [(at, 0), (at, 1)]);
+        let mut found: Vec<(f64, usize, usize)> = ways
+            .filter_map(|(at, way)| Some((of(at, way, BUSY_POINTS[0]).0.filter(|mean| *mean > 0.0)?, at, way)))
+            .collect();
+        found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| self.links[a.1].name.cmp(&self.links[b.1].name)));
+        let told = |(_, at, way): (f64, usize, usize)| {
+            let windows = BUSY_POINTS.map(|points| of(at, way, points));
+            Busy {
+                link: Arc::clone(&self.links[at].name),
+                way,
+                mean: windows.map(|of| of.0),
+                full: windows.map(|of| of.1),
+            }
+        };
+        found.into_iter().take(BUSIEST).map(told).collect()
     }
 
     /// What was saved of a term in the window before each point.
@@ -230,6 +278,27 @@ mod tests {
         let found = history.document(Some("l"));
         assert_eq!(found.link.unwrap()[0], [Some(250), None, Some(0)]);
         assert_eq!(found.down, [false, true, false]);
+    }
+
+    #[test]
+    fn the_busiest_are_told_by_direction_over_five_minutes_and_fifteen() {
+        let mut history = History::default();
+        let add = |history: &mut History, at: u64, back: f32, idle: f32| {
+            let links = vec![(Arc::from("hot"), [0.1, back]), (Arc::from("idle"), [0.0, idle])];
+            history.add(Point { links, ..point(10 * at, 0, &[]) });
+        };
+        // Ten minutes of little, then five of which two of three points are full.
+        (0..=60).for_each(|at| add(&mut history, at, 0.2, 0.0));
+        (61..=90).for_each(|at| add(&mut history, at, if at % 3 == 0 { 0.4 } else { 1.0 }, 0.0));
+        let found = history.document(None).busiest;
+        let told: Vec<(&str, usize)> = found.iter().map(|busy| (&*busy.link, busy.way)).collect();
+        assert_eq!(told, [("hot", 1), ("hot", 0)], "what carries nothing is not busy");
+        let near = |of: Option<f64>, wanted: f64| of.is_some_and(|of| (of - wanted).abs() < 1e-9);
+        assert!(near(found[0].mean[0], 0.8) && near(found[0].full[0], 2.0 / 3.0), "{found:?}");
+        assert!(near(found[0].mean[1], 0.4) && near(found[0].full[1], 2.0 / 9.0), "{found:?}");
+        // What was down has no load then.
+        add(&mut history, 91, f32::NAN, f32::NAN);
+        assert!(near(history.document(None).busiest[0].mean[0], (24.0 - 1.0) / 29.0));
     }
 
     #[test]

@@ -84,6 +84,7 @@ pub(super) fn routes(daemon: Daemon, metrics: Metrics, access: Arc<PageAccess>) 
         .route("/page/api/stream", only_get(get(stream)))
         .route("/page/api/history", only_get(get(hour)))
         .route("/page/api/nodes", only_get(get(nodes)))
+        .route("/page/api/decisions", only_get(get(decisions)))
         .route("/page/api/explain", only_get(get(explain)))
         .route("/page/api/settings", only_get(get(settings)))
         .route("/page/api/replay", only_get(get(replay)))
@@ -238,6 +239,12 @@ async fn written<T: Serialize + Send + 'static>(found: Result<T, Refusal>) -> Re
     };
     let text = tokio::task::spawn_blocking(move || serde_json::to_string(&found)).await;
     text.ok().and_then(Result::ok).map_or_else(stopping, json)
+}
+
+async fn decisions(State(page): State<Arc<Page>>, request: Request) -> Response {
+    let Some(application) = value(&request, "application") else { return missing("application") };
+    let Ok(_place) = page.on_demand.acquire().await else { return stopping() };
+    written(page::page_decisions(&page.daemon, &application).await).await
 }
 
 async fn explain(State(page): State<Arc<Page>>, request: Request) -> Response {

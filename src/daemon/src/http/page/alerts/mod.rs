@@ -52,6 +52,8 @@ struct RuleView {
     severity: String,
     expression: String,
     for_ms: u64,
+    /// What is so while it fires, with the rule's templates in the place of figures.
+    summary: String,
     description: String,
     runbook_url: String,
     runbook: String,
@@ -154,6 +156,7 @@ fn view(
         severity: rule.severity.clone(),
         expression: rule.text.clone(),
         for_ms,
+        summary: here(&rule.summary),
         description: rule.description.clone(),
         runbook_url: rule.runbook_url.clone(),
         runbook: rule.runbook.clone(),
@@ -167,14 +170,15 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A summary with what Prometheus's templates stand for. Which instance it is needs no word: it is this one.
+/// A summary without the words that say which instance it is: it is this one.
+fn here(summary: &str) -> String {
+    summary.replace(" on {{ $labels.instance }}", "").replace(" of {{ $labels.instance }}", "")
+}
+
+/// A summary with what Prometheus's templates stand for.
 fn filled(summary: &str, labels: &Labels, value: f64) -> String {
-    let mut rest = summary;
-    for here in [" on {{ $labels.instance }}", " of {{ $labels.instance }}"] {
-        if let Some((before, after)) = rest.split_once(here) {
-            return filled(&format!("{before}{after}"), labels, value);
-        }
-    }
+    let summary = here(summary);
+    let mut rest = &*summary;
     let mut found = String::new();
     while let Some((before, after)) = rest.split_once("{{") {
         found.push_str(before);
@@ -235,6 +239,7 @@ mod tests {
             (&json!("firing"), &json!("page"), &json!("here"))
         );
         assert_eq!(cut["series"][0]["summary"], "hintd knows of pairs of hosts that should talk and have no path: 3");
+        assert_eq!(cut["summary"], "hintd knows of pairs of hosts that should talk and have no path: {{ $value }}");
         assert!(cut["runbook"].as_str().unwrap().contains("hintctl links --down"));
         // A moment in which it is not true begins it anew.
         book.look("hintd_routes{state=\"cut\"} 0\n", 221_000);

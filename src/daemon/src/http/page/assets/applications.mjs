@@ -1,63 +1,111 @@
 // Applications, decisions, and one decision explained.
-import { Bar, Copy, Facts, Filter, Id, Load, Table, bits, busier, clock, html, number, percent, span, when, words, zone } from './parts.mjs';
-import { doc, explained, filter, place, since, to } from './state.mjs';
+import { Bar, Copy, Facts, Filter, Glossary, Id, Load, Panel, Table, byName, bytes, clock, count, fresh, html, lacking, modelled, number, percent, shares, span, time, ways, when, words, zone } from './parts.mjs';
+import { decided, doc, explained, filter, place, since, to } from './state.mjs';
 import { Replay, Terms } from './replay.mjs';
 
 const groups = (row) => row.groups.map((group) => `${group.count} × ${group.name}`).join(', ');
-const came = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.late ? 'late: ' + words(row.late) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? (row.without_room > 0 && !row.hinted ? 'waits: no room' : 'hinted') : row.mode === 'shadow' ? 'shadow: would have been hinted' : row.mode);
+const outcome = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.late ? 'late: ' + words(row.late) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? (row.without_room > 0 && !row.hinted ? 'waits: no room' : 'hinted') : row.mode === 'shadow' ? 'shadow: would have been hinted' : row.mode);
+const came = (row) => outcome(row) + (row.without_room > 0 && row.hinted ? `, ${row.without_room} without room` : '');
 /** `3/12`: containers that came to their host, of those that were hinted. */
 const followed = ({ followed: of }) => (of ? `${of.on_host}/${of.hinted}${of.awaited ? `, ${of.awaited} awaited` : ''}` : '–');
 const kind = (row) => (row.refused || row.late ? 'state bad' : row.withheld ? 'state warn' : 'state good');
 
-function Decided({ caption, rows, name, filter, application = true }) {
-  return html`<${Table} caption=${caption} empty="none is recorded." name=${name} filter=${filter} by=${(row) => row.decision_id} rows=${rows} columns=${[
+function Decided({ caption, rows, name, filter, empty = 'none is recorded.', application = true }) {
+  return html`<${Table} caption=${caption} empty=${empty} name=${name} filter=${filter} by=${(row) => row.decision_id} rows=${rows} columns=${[
     ['Decision', (row) => html`<${Id} id=${row.decision_id} href=${to('decisions', row.decision_id)} />`],
     ['At', (row) => when(row.at_ms), '', (row) => row.at_ms],
-    application && ['Application', (row) => html`<a href=${to('applications', row.application_id)}>${row.application_id}</a>`, '', (row) => row.application_id],
+    application && ['Application', (row) => html`<a class="short" href=${to('applications', row.application_id)}>${row.application_id}</a>`, '', (row) => row.application_id],
     ['Groups', groups, 'g'],
-    ['Queue', (row) => row.queue, '', (row) => row.queue],
-    ['Policy', (row) => row.policy, '', (row) => row.policy],
+    ['Queue, policy', (row) => html`${row.queue}<br />${row.policy}`, '', (row) => row.queue + ' ' + row.policy],
     ['Outcome', (row) => html`<span class=${kind(row)}>${came(row)}</span>`, '', came],
     ['Hinted', (row) => row.hinted, 'n', (row) => row.hinted],
     ['Followed', followed, 'n', (row) => row.followed && row.followed.on_host / Math.max(1, row.followed.hinted)],
-    ['No room', (row) => row.without_room, 'n', (row) => row.without_room],
-    ['Expected gain (time, or its policy’s cost)', (row) => percent(row.expected_gain), 'n', (row) => row.expected_gain],
+    ['Objective saved', (row) => percent(row.expected_gain), 'n', (row) => row.expected_gain],
   ].filter(Boolean)} />`;
 }
 
 /** Its busiest link's load; a modelled one has a ~ before it. */
 const busiest = (row) => (row.busiest_measured === false ? '~' : '') + percent(row.busiest_share);
 
+/** Less than this share of a link is not told of. */
+const LEAST = 1e-3;
+/** Attempts that ended so long ago are listed still. */
+const ENDED_MS = 600_000;
+/** And no more of them than these, the latest. */
+const ENDED_MAX = 50;
+const bytesOf = (user) => [user.a_to_b_bytes, user.b_to_a_bytes];
+const ratesOf = (user) => [user.a_to_b_bits_per_s, user.b_to_a_bits_per_s];
+
+/** Attempts that have decisions of the last ten minutes and are held no more; where not all that are held are here, nobody can say. */
+function over(held, decisions, total) {
+  if (held.length < total) return [];
+  const key = (row) => row.application_id + ' ' + row.attempt;
+  const known = new Set(held.map(key));
+  const found = new Map();
+  for (const row of decisions) {
+    if (known.has(key(row)) || doc.value.at_ms - row.at_ms > ENDED_MS) continue;
+    const one = found.get(key(row)) ?? { application_id: row.application_id, attempt: row.attempt, requests: 0, at_ms: row.at_ms, ended: true };
+    one.requests += 1;
+    found.set(key(row), one);
+  }
+  return [...found.values()].slice(0, ENDED_MAX);
+}
+
+/** In which direction its busiest link is so loaded, and what of that is its own. */
+function busiestWords(row, sends) {
+  const most = sends.filter(({ link }) => link.id === row.busiest_link).sort((a, b) => shares(b.link)[b.way] - shares(a.link)[a.way])[0];
+  if (!most) return `, ${busiest(row)} used in a direction in which it sends`;
+  return `, ${ways(most.link)[most.way]}: ${busiest(row)} used${most.share ? `, its own share ${percent(most.share)}` : ''}`;
+}
+
+/** An application's decisions: all that are recorded, as soon as the daemon has told them; until then those among the latest of all. */
+function DecidedOf({ id, rows }) {
+  const known = decided.value?.id === id ? decided.value : null;
+  const all = known?.decisions;
+  const among = `the latest ${doc.value.decisions.length} of all applications`;
+  const older = Math.max(0, (doc.value.status.counters.records_kept ?? 0) - doc.value.decisions.length);
+  const empty = !known ? `none among ${among}; asking for older ones.` : all ? 'none is recorded.' : `none among ${among}; ${older} older ones are recorded, hintctl decisions --application ${id} searches them.`;
+  const caption = all ? (known.total > all.length ? `Its latest ${all.length} of ${known.total} decisions` : `Its decisions, ${all.length}`) : `Its decisions among ${among}`;
+  return html`<${Decided} caption=${`${caption}; each says whether it was followed`} rows=${all ?? rows} empty=${empty} name="decided" application=${false} />`;
+}
+
 export function Applications() {
   const { applications, applications_total: total, decisions, network } = doc.value;
   const { chosen } = place.value;
   const running = applications.filter((row) => row.application_id === chosen);
-  const of = decisions.filter((row) => row.application_id === chosen);
   const off = new Set(network.links.filter((link) => !link.up).map((link) => link.id));
   const isDown = (row) => off.has(row.busiest_link);
-  const links = network.links.filter((link) => link.users.some((user) => user.application_id === chosen));
+  const sends = network.links.flatMap((link) => link.users.filter((user) => user.application_id === chosen).flatMap((user) => [0, 1].filter((way) => bytesOf(user)[way] > 0 || ratesOf(user)[way] > 0).map((way) => ({ link, user, way, share: ratesOf(user)[way] / Math.max(1, link.bits_per_s) }))));
+  // Of what is next to nothing there is a count. The rate of one that never sent there is not known.
+  const shown = sends.filter(({ share, user, way }) => share >= LEAST || (!share && bytesOf(user)[way] > 0)).sort((a, b) => b.share - a.share);
+  const ended = over(applications, decisions, total);
+  const rows = [...applications, ...ended];
+  const down = network.links.filter((link) => !link.up && link.carried?.applications.some((of) => of.application_id === chosen));
   return html`
-    ${chosen && html`<section aria-labelledby="application" class="panel"><h2 id="application"><code>${chosen}</code> <${Copy} text=${chosen} /></h2>
-      ${!running.length && html`<p class="empty">It has no attempt that asked for hints and is not over.</p>`}
+    ${chosen && html`<${Panel} id="application" close="#/applications" title=${html`<code>${chosen}</code> <${Copy} text=${chosen} />`}>
+      ${!running.length && html`<p class="empty">It has no attempt that asked for hints and is not over: it has ended, or never asked.</p>`}
+      ${down.length > 0 && html`<p class="alert warn">Its routes went over ${down.map((link, at) => html`${at > 0 && ', '}<a href=${to('network', link.id)}>${link.id}</a>`)}, which is down.</p>`}
       ${running.map((row) => html`<${Facts} rows=${[
     ['Attempt', String(row.attempt)], ['Leases', String(row.leases)], ['Requests', String(row.requests)],
-    ['Busiest link', row.busiest_link ? `${row.busiest_link} (${isDown(row) ? 'DOWN' : busiest(row)})` : '–', isDown(row) ? 'bad' : ''],
+    ['Busiest link that it sends over', row.busiest_link ? html`<a href=${to('network', row.busiest_link)}>${row.busiest_link}</a>${isDown(row) ? ': DOWN' : busiestWords(row, sends)}` : '–', isDown(row) ? 'bad' : ''],
   ]} />`)}
-      <${Decided} caption="Its latest decisions; each says whether it was followed" rows=${of} application=${false} />
-      <${Table} caption="Links between switches on which it is one of the three largest" empty="it is on none." by=${(link) => link.id} rows=${links} columns=${[
-    ['Link', (link) => html`<a href=${to('network', link.id)}>${link.id}</a>`],
-    ['Its rate', (link) => bits(link.users.find((user) => user.application_id === chosen).bits_per_s), 'n'],
-    ['Load', (link) => html`<${Load} link=${link} />`],
-  ]} />
-      <p><a href="#/applications">Close</a></p></section>`}
-    <${Table} caption=${`${applications.length} of ${total} attempts that asked for hints and are not over, those with most leases first`} empty="none asked yet." name="applications"
-      by=${(row) => row.application_id + ' ' + row.attempt} rows=${applications} columns=${[
+      <${DecidedOf} id=${chosen} rows=${decisions.filter((row) => row.application_id === chosen)} />
+      <${Table} name="sends" caption="Where it sends between switches, of links on which it is one of the three largest; its rate is modelled" empty=${sends.length ? 'nothing that is a thousandth of a link.' : 'it is on none.'} by=${({ link, way }) => link.id + way} rows=${shown} columns=${[
+    ['Link', ({ link }) => html`<a href=${to('network', link.id)}>${link.id}</a>`],
+    ['Direction', ({ link, way }) => ways(link)[way]],
+    ['Its own rate', ({ user, way }) => (ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'not known'), 'n', ({ user, way }) => ratesOf(user)[way]],
+    ['Its own share', ({ share }) => (share ? percent(share) : '–'), 'n', ({ share }) => share],
+    ['Load of the link, of all', ({ link, way }) => html`<${Load} link=${link} way=${way} />`, '', ({ link, way }) => (link.up ? shares(link)[way] : null)],
+  ]} />${sends.length > shown.length && shown.length > 0 && html`<p class="empty">${count(sends.length - shown.length, 'direction')} more where it sends less than a thousandth of what the link carries at most.</p>`}<//>`}
+    <${Table} caption=${`${applications.length} of ${total} attempts that asked for hints and are not over, those with most leases first${ended.length ? `, and the ${ended.length === 1 ? 'one' : ended.length} that asked last and ended, within ten minutes` : ''}`} empty="none asked yet." name="applications"
+      by=${(row) => row.application_id + ' ' + row.attempt} rows=${rows} columns=${[
     ['Application', (row) => html`<a href=${to('applications', row.application_id)} aria-current=${row.application_id === chosen ? 'true' : undefined}>${row.application_id}</a>`, '', (row) => row.application_id],
     ['Attempt', (row) => row.attempt, 'n'],
-    ['Leases', (row) => row.leases, 'n', (row) => row.leases],
+    ['State', (row) => html`<span class=${'state ' + (row.ended ? 'off' : 'good')}>${row.ended ? `ended; decided ${when(row.at_ms)}` : 'runs'}</span>`, '', (row) => (row.ended ? 'ended' : 'runs')],
+    ['Leases', (row) => row.leases ?? '–', 'n', (row) => row.leases],
     ['Requests', (row) => row.requests, 'n', (row) => row.requests],
     ['Busiest link', (row) => (row.busiest_link ? html`<a href=${to('network', row.busiest_link)}>${row.busiest_link}</a>` : '–'), '', (row) => row.busiest_link],
-    ['Its load', (row) => (!row.busiest_link ? '–' : isDown(row) ? html`<span class="state bad">DOWN</span>` : html`<${Bar} share=${row.busiest_share} label=${busiest(row)} age=${since()} />`), '', (row) => row.busiest_share],
+    ["That link's load", (row) => (!row.busiest_link ? '–' : isDown(row) ? html`<span class="state bad">DOWN</span>` : html`<${Bar} share=${row.busiest_share} label=${busiest(row)} age=${since()} />`), '', (row) => row.busiest_share],
   ]} />`;
 }
 
@@ -70,8 +118,19 @@ export function Decisions() {
   return html`
     ${chosen && html`<${Explained} id=${chosen} />`}
     <${Filter} id="with" label="Only with" by=${filter} hint="application, queue, policy, outcome" />
-    <${Decided} caption=${`${rows.length} of the latest ${decisions.length} decisions and refusals`} name="decisions" filter=${['with', filter]} rows=${rows} />
+    <${Decided} caption=${`${rows.length} of the latest ${decisions.length} decisions and refusals; objective saved is what was expected`} name="decisions" filter=${['with', filter]} rows=${rows} />
+    ${wanted && html`<${Older} text=${filter.value.trim()} found=${rows.length} />`}
+    <${Glossary} of=${['objective', 'awaited', 'settled', 'withheld', 'withdrawn']} />
     <${Unrecorded} />`;
+}
+
+/** What the search above did not look at. */
+function Older({ text, found }) {
+  const shown = doc.value.decisions.length;
+  const older = Math.max(0, (doc.value.status.counters.records_kept ?? 0) - shown);
+  if (!older) return null;
+  const isApplication = /^application_\d+_\d+$/.test(text);
+  return html`<p class="note" id="older">${found ? 'Searched were' : 'Not among'} the latest ${shown}${found ? ' alone' : ''}; ${older} older ones are recorded. ${isApplication ? html`<a href=${to('applications', text)}>All of ${text}</a>` : 'The whole id of an application, typed here, leads to all of it'}.</p>`;
 }
 
 /** Refusals that no row above is of: they left no record, or it is not among the latest. */
@@ -83,14 +142,11 @@ function Unrecorded() {
   return html`<p class="note" id="unrecorded">${all} requests were refused since the start; ${recorded} of them are recorded, the latest above.${others && html` The others (${others}) left no record, or it went to make room: <a href="#/configuration">who was refused most</a>.`}</p>`;
 }
 
-const seconds = (value) => (value == null ? '–' : number(value) + ' s');
-
 function Explained({ id }) {
   const known = explained.value?.id === id ? explained.value : null;
-  return html`<section aria-labelledby="decision" class="panel"><h2 id="decision">Decision <code>${id}</code> <${Copy} text=${id} /></h2>
+  return html`<${Panel} id="decision" close="#/decisions" title=${html`Decision <code>${id}</code> <${Copy} text=${id} />`}>
     ${!known ? html`<p>Asking the daemon.</p>` : known.error ? html`<p class="alert">${known.error}</p>` : html`<${Found} found=${known.found} />`}
-    <${Replay} id=${id} policy=${known?.found?.policy} />
-    <p><a href="#/decisions">Close</a></p></section>`;
+    <${Replay} id=${id} policy=${known?.found?.policy} /><//>`;
 }
 
 function Found({ found }) {
@@ -103,15 +159,16 @@ function Found({ found }) {
   }
   const withheld = found.withheld;
   return html`<${Facts} rows=${[...asked,
-    ['Mode', found.mode], ['Expected gain', expected(found)], ['Search', `${words(found.ended)}, ${found.steps} steps, ${number(found.elapsed_ms)} ms`],
+    ['Mode', found.mode], ...gains(found), ['Search', `${words(found.ended)}, ${found.steps} steps, ${number(found.elapsed_ms)} ms`],
     found.without_room > 0 && ['Without room', String(found.without_room), 'warn'],
-    found.degraded.length > 0 && ['Did without', found.degraded.map(words).join(', '), 'warn'],
+    found.degraded.length > 0 && ['Not known', lacking(found.degraded), 'warn'],
   ]} />
     ${found.late && html`<p class="alert">Too late: the answer was made ${found.late === 'deadline' ? 'after the request’s deadline had passed' : 'after its caller had hung up'}. YARN never saw it; a repeat of the request within leases.answers_kept gets it.</p>`}
-    ${withheld && html`<p class="note">Hints are withheld (${words(withheld.reason)}): the job's busiest link would be done after ${seconds(withheld.hinted_s)} with them, after ${seconds(withheld.default_s)} without.</p>`}
+    ${withheld && html`<p class="note">Hints are withheld (${words(withheld.reason)}): the job's busiest link would be done after ${time(withheld.hinted_s)} with them, after ${time(withheld.default_s)} without.</p>`}
     ${found.mode === 'shadow' && found.hints.length > 0 && html`<p class="note">The queue is in shadow: this would have been hinted, and nothing was sent to YARN.</p>`}
     ${allTheSame(found) && html`<p class="note">${allTheSame(found)}</p>`}
-    <h3>Why there</h3><${Terms} caption="Cost terms: hints, and YARN's own placement as estimated; less is better" heads=${['Hints', 'YARN alone']} costs=${[found.cost, found.baseline]} />
+    <${ByRack} found=${found} />
+    <h3>Why there</h3><${Because} found=${found} /><${Terms} caption="Cost terms: hints, and YARN's own placement as estimated; less is better" heads=${['Hints', 'YARN alone']} costs=${[found.cost, found.baseline]} />
     <${CostLinks} found=${found} />
     <${BaselinePlaces} found=${found} />
     <${Outcome} found=${found} />
@@ -121,15 +178,56 @@ function Found({ found }) {
   ]} />
     <${Blocked} rows=${found.blocked} />
     <${Table} caption="How old its sources were" by=${(row) => row.source} rows=${found.ages} columns=${[
-    ['Source', (row) => words(row.source)], ['Heard before', (row) => span(row.age_ms), 'n'], ['Fresh', (row) => (row.age_ms == null ? 'never received' : row.stale ? 'too old' : 'fresh')],
+    ['Source', (row) => words(row.source)], ['Heard before', (row) => span(row.age_ms), 'n'], ['Fresh', (row) => fresh(row)[0]],
   ]} />`;
 }
 
-/** What was expected, and of which quantity: bytes are what is realised. */
-function expected(found) {
-  if (found.expected_gain == null) return percent(found.expected_gain);
-  const isTime = found.cost?.['part.busiest_link_s'] != null;
-  return `${percent(found.expected_gain)} ${isTime ? 'of the time until its busiest link is done' : `of what ${found.policy} places by`}`;
+const saves = (share, before, after, unit) => `${percent(share)}${before != null && after != null ? `: ${unit(after)} in place of ${unit(before)}` : ''}`;
+
+/** What hints were to save by each measure, each by its name: the deciding policy's own, and bytes. */
+function gains({ expected_gain: gain, cost, baseline }) {
+  // An objective that is its busiest link's seconds is a time; others have no unit.
+  const isTime = cost?.objective != null && cost.objective === cost['part.busiest_link_s'];
+  const bytesSaved = cost?.cross_rack_bytes != null && baseline?.cross_rack_bytes > 0;
+  return [
+    [`${isTime ? 'Time' : 'Objective'} saved (expected)`, gain == null ? '–' : saves(gain, baseline?.objective, cost?.objective, isTime ? time : number)],
+    bytesSaved && ['Cross-rack bytes saved (expected)', saves(1 - cost.cross_rack_bytes / baseline.cross_rack_bytes, baseline.cross_rack_bytes, cost.cross_rack_bytes, bytes)],
+  ];
+}
+
+/** Containers by rack, those with most first. */
+function ByRack({ found }) {
+  const racks = new Map();
+  for (const hint of found.hints) {
+    const name = hint.racks[0] ?? 'not named';
+    const row = racks.get(name) ?? { name, count: 0, hosts: new Set(), groups: new Map() };
+    row.count += 1;
+    row.hosts.add(hint.host);
+    row.groups.set(hint.group, (row.groups.get(hint.group) ?? 0) + 1);
+    racks.set(name, row);
+  }
+  if (!racks.size) return null;
+  const rows = [...racks.values()].sort((a, b) => b.count - a.count || byName(a.name, b.name));
+  return html`<${Table} caption=${found.mode === 'shadow' ? 'Where it would have been hinted, by rack' : 'Where it is hinted, by rack'} by=${(row) => row.name} rows=${rows} columns=${[
+    ['Rack', (row) => row.name], ['Containers', (row) => `${row.count} of ${found.hints.length}`, 'n'],
+    ['Groups', (row) => [...row.groups].map(([name, many]) => `${many} × ${name}`).join(', ')], ['Hosts', (row) => row.hosts.size, 'n'],
+  ]} />`;
+}
+
+const TERMS = [['busiest_link', 'its busiest link', time], ['worst_link_s', 'its worst link', time], ['remote_bytes', 'remote bytes', bytes], ['cross_rack_bytes', 'cross-rack bytes', bytes], ['core_hops', 'core hops', number], ['balance', 'balance', number]];
+
+/** In a sentence: by which term these places differ most from YARN's own. */
+function Because({ found }) {
+  if (!found.cost || !found.baseline) return null;
+  const [mine, yarns] = [found.links?.busiest, found.baseline_links?.busiest];
+  const of = (costs, link, name) => (name === 'busiest_link' ? link?.seconds ?? costs['part.busiest_link_s'] : costs[name]);
+  const terms = TERMS.map(([name, said, unit]) => ({ name, said, unit, here: of(found.cost, mine, name), there: of(found.baseline, yarns, name) })).filter((term) => term.here != null && term.there != null);
+  const most = terms.filter((term) => term.there > term.here).sort((a, b) => (1 - b.here / b.there) - (1 - a.here / a.there))[0];
+  if (!most) return html`<p id="because">By none of the terms below are these places better than where YARN would put the containers by itself.</p>`;
+  const { name, said, unit, here, there } = most;
+  const way = (link) => (link?.from && link.to ? ` ${link.from} → ${link.to}` : link?.links.length ? ' ' + link.links[0] : '');
+  return html`<p id="because">${name === 'busiest_link' ? `Where YARN would put them by itself, the busiest link${way(yarns)} would be done in ${unit(there)}; ${mine || here ? `here the busiest${way(mine)} is done in ${unit(here)}` : 'here none is used'}.`
+    : `These places differ most from where YARN would put them by itself in ${said}: ${unit(here)} here, ${unit(there)} there.`}</p>`;
 }
 
 /** `l1 (edge-1 to core-1)`; a rack's uplinks count as one. */
@@ -138,7 +236,7 @@ function linkWords(link) {
   const way = link.from && link.to ? `${link.from} to ${link.to}` : link.from ? `out of ${link.from}` : `into ${link.to}`;
   const more = link.links_total - link.links.length;
   const named = link.links.map((id, at) => html`${at > 0 ? ', ' : ''}<a href=${to('network', id)}>${id}</a>`);
-  return html`${named.length ? named : 'no network is known'}${more > 0 && ` and ${more} more`}${link.links_total > 1 && ' together'} (${way}), ${seconds(link.seconds)}`;
+  return html`${named.length ? named : 'no network is known'}${more > 0 && ` and ${more} more`}${link.links_total > 1 && ' together'} (${way}), ${time(link.seconds)}`;
 }
 
 /** Which links the costs above are of. */
@@ -170,7 +268,7 @@ function allTheSame(found) {
   if (found.unguarded_why) return `${hinted} whatever the gain is, without the guard (placer.guard): ${found.unguarded_why}.`;
   const [mine, yarns] = [found.links?.busiest?.seconds ?? 0, found.baseline_links?.busiest?.seconds];
   return found.expected_gain != null && mine < yarns
-    ? `${hinted} though the gain by ${found.policy}'s own objective is ${percent(found.expected_gain)}, for the guard (placer.guard) goes by the busiest link: done after ${seconds(mine)} with the hints, after ${seconds(yarns)} where YARN puts the containers by itself.`
+    ? `${hinted} though the gain by ${found.policy}'s own objective is ${percent(found.expected_gain)}, for the guard (placer.guard) goes by the busiest link: done after ${time(mine)} with the hints, after ${time(yarns)} where YARN puts the containers by itself.`
     : '';
 }
 

@@ -1,6 +1,6 @@
 // The network: switches as boxes, links with a line each way, as wide and colored as they are loaded.
 import { signal } from './vendor/signals-core.mjs';
-import { Chart, Copy, Facts, Filter, Load, OLD_MS, Table, above, before, bits, busier, byName, bytes, count, cut, down, hottest, html, level, linkState, modelled, nobody, percent, shares, span, unknown, when } from './parts.mjs';
+import { Chart, Copy, Facts, Filter, Load, OLD_MS, Panel, Table, Unknown, above, before, bits, busier, byName, bytes, count, cut, down, hottest, html, level, linkState, modelled, nobody, percent, shares, span, unknown, ways, when } from './parts.mjs';
 import { layout } from './layout.mjs';
 import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, since, to } from './state.mjs';
 
@@ -8,6 +8,8 @@ import { doc, history, hostLinks, isOf, linkFilter, loadAge, place, since, to } 
 const LINES_MAX = 1500;
 /** Where the line of a link that is down stands. */
 const DOWN_AT = -3;
+/** Chosen in place of a link: those that are down. */
+const FAILED = 'failed';
 /** Rows of the table of links. */
 const ROWS_MAX = 200;
 /** What of the map the tab key comes to: `switch NAME` or `link ID`; arrows go on from there. */
@@ -45,7 +47,7 @@ const aged = (link) => (loadAge(link) > OLD_MS ? `, ${span(loadAge(link))} old` 
 function Line({ link, from, to: end, chosen, parts }) {
   const [dx, dy] = [end.x - from.x, end.y - from.y];
   const length = Math.hypot(dx, dy) || 1;
-  const said = `${link.id}, ${link.a} to ${link.b}: ` + (link.up ? shares(link).map((share, way) => `${way ? 'back' : 'there'} ${percent(share)}`).join(', ') + aged(link) : down(link)) + (link.damped ? ', flaps' : '');
+  const said = `${link.id}, ${link.a} to ${link.b}: ` + (link.up ? shares(link).map((share, way) => `${ways(link)[way]} ${percent(share)}`).join(', ') + aged(link) : down(link)) + (link.damped ? ', flaps' : '');
   const lines = shares(link).map((share, way) => {
     const aside = (way ? -1 : 1) * 3.2;
     const [ox, oy] = [(-dy / length) * aside, (dx / length) * aside];
@@ -97,6 +99,7 @@ const pathsNow = (of) => (!of.routes_whole && !of.routes_cut ? 'sends no more'
 /** What a link carried when it went down. */
 function Carried({ carried }) {
   const more = [
+    carried.applications.reduce((sum, of) => sum + of.routes, 0) > carried.routes && `A route is a pair of hosts: one that several applications use stands in the row of each, so that rows add up to more than ${carried.routes}.`,
     carried.routes_chained > 0 && `${count(carried.routes_chained, 'route')} through middleboxes went over it.`,
     carried.routes_uncertain > 0 && `${count(carried.routes_uncertain, 'route')} may have gone over it: the network chose among several paths, which hintd does not see.`,
   ].filter(Boolean).join(' ');
@@ -128,7 +131,7 @@ function Chosen({ link }) {
     const wrong = link.load_source === 'measured' && model > rate ? `; the model has ${modelled(model)}, with flows that do not send now` : '';
     return link.up ? `${link.load_source === 'measured' ? bits(rate) : modelled(rate)} (${percent(shares(link)[way])}${aged(link)})${wrong}` : 'nothing: it is down';
   };
-  return html`<section aria-labelledby="chosen" class="panel"><h2 id="chosen">Link <code>${link.id}</code> <${Copy} text=${link.id} /></h2>
+  return html`<${Panel} id="chosen" close="#/network" title=${html`Link <code>${link.id}</code> <${Copy} text=${link.id} />`}>
     <${Facts} rows=${[
     ['Between', `${link.a} and ${link.b}`],
     ['State', linkState(link), link.up ? '' : 'bad'],
@@ -136,20 +139,19 @@ function Chosen({ link }) {
     !link.up && ['Load before', before(link.load_before, link.bits_per_s)],
     link.last_outage && ['Last outage', outage(link.last_outage, link.bits_per_s)],
     ['Capacity each way', bits(link.bits_per_s)],
-    ['a to b', sends(0)],
-    ['b to a', sends(1)],
+    [ways(link)[0], sends(0)],
+    [ways(link)[1], sends(1)],
     link.up && ['Load is', `${link.load_source ?? '–'}, ${loadAge(link) < 1000 ? 'of now' : span(loadAge(link)) + ' old'}`],
   ]} />
     ${(link.up || link.users.length > 0 || !link.carried) && html`<${Table} caption=${link.up ? 'Who sends most over it: bytes of their flows from beginning to end, and modelled rates' + (unknown(link) ? '; ' + unknown(link) : '') : 'Whose flows the model has on it still, though it is down'} empty=${link.up ? nobody(link) + '.' : 'nobody with hints.'} by=${(user) => user.application_id} rows=${link.users} columns=${[
     ['Application', (user) => html`<a href=${to('applications', user.application_id)}>${user.application_id}</a>`],
-    link.up && ['a to b', (user) => `${bytes(user.a_to_b_bytes)}, ${modelled(user.a_to_b_bits_per_s)}${above(link, user, 0) ? ', above what is measured' : ''}`, 'n'],
-    link.up && ['b to a', (user) => `${bytes(user.b_to_a_bytes)}, ${modelled(user.b_to_a_bits_per_s)}${above(link, user, 1) ? ', above what is measured' : ''}`, 'n'],
-  ].filter(Boolean)} />`}
+    link.up && [ways(link)[0], (user) => `${bytes(user.a_to_b_bytes)}, ${modelled(user.a_to_b_bits_per_s)}${above(link, user, 0) ? ', above what is measured' : ''}`, 'n'],
+    link.up && [ways(link)[1], (user) => `${bytes(user.b_to_a_bytes)}, ${modelled(user.b_to_a_bits_per_s)}${above(link, user, 1) ? ', above what is measured' : ''}`, 'n'],
+  ].filter(Boolean)} /><${Unknown} links=${[link]} />`}
     ${link.carried && html`<${Carried} carried=${link.carried} />`}
     ${shown ? html`<figure><figcaption>Load in the last hour, % of the capacity${wasDown ? '; where it was down there is a gap, and a line below 0' : ''}</figcaption>
       <${Chart} key=${link.id + wasDown} title=${'Load of ' + link.id} unit=" %" top=${100} at=${hour.at_ms} series=${[[`${link.a} to ${link.b}`, load(0), '--one'], [`${link.b} to ${link.a}`, load(1), '--two'], ...(wasDown ? [['down', hour.down.map((off) => (off ? DOWN_AT : null)), '--bad', 'down']] : [])]} /></figure>`
-    : html`<p class="empty">${link.host ? 'The hour is kept of links between switches only.' : 'No history of this link yet.'}</p>`}
-    <p><a href="#/network">Close</a></p></section>`;
+    : html`<p class="empty">${link.host ? 'The hour is kept of links between switches only.' : 'No history of this link yet.'}</p>`}<//>`;
 }
 
 /** Links that the filter leaves: of the switch or host of exactly that name, else those that have the text in a name. */
@@ -174,12 +176,10 @@ function Links({ network, links, chosen }) {
     <${Table} name="links" most=${ROWS_MAX} filter=${['of', linkFilter]} caption=${`${Math.min(rows.length, ROWS_MAX)} of ${every} links, ${network.links_total} of them between switches; what is down first, then measured loads, then modelled (~)`} empty="it has none." by=${(link) => link.id} rows=${rows} columns=${[
     ['Link', (link) => html`<a href=${to('network', link.id)} aria-current=${link.id === chosen ? 'true' : undefined}>${link.id}</a>`, '', (link) => link.id],
     ['State', (link) => html`<span class=${!link.up ? 'state bad' : link.damped ? 'state warn' : 'state good'}>${linkState(link)}</span>`, '', (link) => (link.up ? linkState(link) : 'DOWN')],
-    ['a to b', (link) => (link.up ? html`<${Load} link=${link} way=${0} />` : '–'), '', up(0)],
-    ['b to a', (link) => (link.up ? html`<${Load} link=${link} way=${1} />` : '–'), '', up(1)],
+    ['a to b', (link) => html`<${Load} link=${link} way=${0} named />`, '', up(0)],
+    ['b to a', (link) => html`<${Load} link=${link} way=${1} named />`, '', up(1)],
     ['Load is', (link) => (link.up ? link.load_source ?? '–' : '–'), '', (link) => link.load_source],
     ['Of', (link) => (link.host ? 'host' : 'switches'), '', (link) => (link.host ? 'host' : 'switches')],
-    ['a', (link) => link.a, '', (link) => link.a],
-    ['b', (link) => link.b, '', (link) => link.b],
     ['Capacity', (link) => bits(link.bits_per_s), 'n', (link) => link.bits_per_s],
     ['Applications', (link) => link.users_total, 'n', (link) => link.users_total],
   ]} /></section>`;
@@ -187,15 +187,20 @@ function Links({ network, links, chosen }) {
 
 export function Network() {
   const { network } = doc.value;
-  const { chosen } = place.value;
+  const { chosen: asked } = place.value;
+  // `failed`: those that are down, in the table; no link is open.
+  const failed = asked === FAILED && !network.links.some((link) => link.id === FAILED);
+  const chosen = failed ? '' : asked;
   if (!network.switches.length) return html`<p class="empty">No network is known: name one by [network] file, or feed Feed.Topology.</p>`;
   const links = [...network.links, ...[...hostLinks.value.values()].flatMap((rack) => rack.links)];
   const found = links.find((link) => link.id === chosen);
   const off = network.switches.filter((one) => !one.up);
+  const cut = links.filter((link) => !link.up);
   const sought = hostLinks.value.size < doc.value.racks.length;
   return html`
     ${off.length > 0 && html`<p class="alert">Switches down: ${off.map((one) => one.name).join(', ')}</p>`}
     <${Map_} network=${network} chosen=${chosen} />
     ${chosen && (found ? html`<${Chosen} link=${found} />` : sought ? html`<p>Looking for link ${chosen} among those of hosts.</p>` : html`<p class="alert">There is no link ${chosen}.</p>`)}
-    <${Links} network=${network} links=${links} chosen=${chosen} />`;
+    ${failed && html`<p class="note">${cut.length ? `Of the links that this page has asked for ${count(cut.length, 'link')} ${cut.length === 1 ? 'is' : 'are'} down.` : 'No link is down now.'} <a href="#/network">All links</a></p>`}
+    <${Links} network=${network} links=${failed ? cut : links} chosen=${chosen} />`;
 }

@@ -1,5 +1,5 @@
 // Racks, and the nodes of the one that is open.
-import { Bar, Load, Table, busier, byName, html, memory, number, percent, span } from './parts.mjs';
+import { Bar, Load, Panel, Table, busier, byName, html, memory, number, percent, span } from './parts.mjs';
 import { doc, place, rack, since, to } from './state.mjs';
 
 const free = (row) => Math.max(0, row.total_mb - row.used_mb - row.leased_mb);
@@ -27,7 +27,7 @@ function Rack({ name }) {
   // A node's figures are as old as its last heartbeat; all of them as old as the answer.
   const age = (node) => (node.age_ms ?? 0) + since(found.at);
   const linked = (node) => ({ ...node.link, at: found.at });
-  return html`<section aria-labelledby="rack" class="panel"><h2 id="rack">Rack ${name}</h2>
+  return html`<${Panel} id="rack" close="#/nodes" title=${`Rack ${name}`}>
     ${!found ? html`<p>Asking for its nodes.</p>` : found.error ? html`<p class="alert">${found.error}</p>` : html`
     <${Table} caption=${`${found.nodes.length} nodes`} empty="there is no node in it." name="nodes" by=${(node) => node.host} rows=${found.nodes} columns=${[
     ['Host', (node) => node.host, '', (node) => node.host],
@@ -40,6 +40,5 @@ function Rack({ name }) {
     ['Link', (node) => (node.link ? html`<a href=${to('network', node.link.id)} aria-label=${'Link ' + node.link.id}>link</a> <${Load} link=${linked(node)} />` : '–'), '', (node) => (node.link?.up ? busier(node.link) : null)],
     ['Labels', (node) => node.labels.join(' ') || '–'],
     ['Heard', (node) => (node.age_ms == null ? 'never' : span(age(node))), 'n', (node) => node.age_ms],
-  ]} />`}
-    <p><a href="#/nodes">Close</a></p></section>`;
+  ]} />`}<//>`;
 }

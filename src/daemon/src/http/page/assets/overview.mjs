@@ -1,5 +1,5 @@
 // Health, rates, the busiest links, what hints were worth.
-import { Bar, Chart, Facts, Load, Table, bits, bytes, fills, hottest, html, nobody, number, percent, span, term, topUser, unknown, words } from './parts.mjs';
+import { Bar, Chart, Facts, Glossary, Load, Table, Unknown, bits, bytes, fills, hottest, html, nobody, number, percent, shares, span, term, topUser, unknown, ways, words } from './parts.mjs';
 import { doc, filter, history, rates, since, to } from './state.mjs';
 
 export function Overview() {
@@ -25,14 +25,14 @@ export function Overview() {
     ['Daemon', `up ${span(status.uptime_ms)}, ${bytes(status.resident_bytes)}, ${percent(now.cpu)} of a core`],
   ]} />
     <section aria-labelledby="busy"><h2 id="busy">Busiest links between switches</h2>
-      <${Table} caption="Busiest links: measured loads first, then modelled (~)" empty="no network is known." by=${(link) => link.id} rows=${busiest} columns=${[
+      <${Busiest} />
+      <${Table} name="busiest-now" caption="Busiest now: measured loads first, then modelled (~)" empty="no network is known." by=${(link) => link.id} rows=${busiest} columns=${[
     ['Link', (link) => html`<a href=${to('network', link.id)}>${link.id}</a>`],
-    ['From, to', (link) => `${link.a} → ${link.b}`],
-    ['a to b', (link) => html`<${Load} link=${link} way=${0} />`],
-    ['b to a', (link) => html`<${Load} link=${link} way=${1} />`],
+    ['From a to b', (link) => html`<${Load} link=${link} way=${0} named />`],
+    ['And back', (link) => html`<${Load} link=${link} way=${1} named />`],
     ['Capacity', (link) => bits(link.bits_per_s), 'n'],
     ['Most traffic by', (link) => { const top = topUser(link); const rest = unknown(link); return html`${top && html`<a href=${to('applications', top.application_id)}>${top.application_id}</a> ${fills(link, top)}`}${top && rest ? '; ' : ''}${rest || (!top && nobody(link))}`; }],
-  ]} />
+  ]} /><${Unknown} links=${busiest} />
     </section>
     <section aria-labelledby="hour"><h2 id="hour">The last hour</h2>
       ${!hour || hour.at_ms.length < 2 ? html`<p class="empty">The first points come within 30 seconds of the daemon's start.</p>` : html`
@@ -42,6 +42,24 @@ export function Overview() {
         <${Chart} title="Containers a second" unit=" /s" at=${hour.at_ms} series=${[['hinted', hour.rates.hinted, '--one'], ['withheld', hour.rates.withheld, '--two']]} /></figure></div>`}
     </section>
     <${Worth} status=${status} />`;
+}
+
+/** Directions of links by their mean load of the last minutes: what is hot for a second is not what makes jobs slow. */
+function Busiest() {
+  const found = history.value?.busiest;
+  const links = new Map(doc.value.network.links.map((link) => [link.id, link]));
+  if (!found) return null;
+  const load = (share) => (share == null ? '–' : html`<${Bar} share=${share} />`);
+  const rows = found.filter((row) => links.has(row.link));
+  return html`<${Table} name="busiest-mean" caption="Busiest over the last minutes, by direction: mean load, and how much of the time it was above 90 %; a load each 10 s" empty="nothing was carried in the last five minutes." by=${(row) => row.link + row.way} rows=${rows} columns=${[
+    ['Link', (row) => html`<a href=${to('network', row.link)}>${row.link}</a>`],
+    ['Direction', (row) => ways(links.get(row.link))[row.way]],
+    ['Mean of 5 min', (row) => load(row.mean[0]), '', (row) => row.mean[0]],
+    ['Above 90 %', (row) => percent(row.full[0]), 'n', (row) => row.full[0]],
+    ['Mean of 15 min', (row) => load(row.mean[1]), '', (row) => row.mean[1]],
+    ['Above 90 %, 15 min', (row) => percent(row.full[1]), 'n', (row) => row.full[1]],
+    ['Now', (row) => html`<${Load} link=${links.get(row.link)} way=${row.way} />`, '', (row) => shares(links.get(row.link))[row.way]],
+  ]} />`;
 }
 
 /** Rate and count since the start, and where these are: in the list of decisions, or, without a record, by who was refused. */
@@ -55,7 +73,7 @@ function refused(rate) {
 /** What hintctl doctor would warn of, as far as the daemon knows it, and alerts that fire. */
 function Trouble() {
   const { attention, firing } = doc.value;
-  const more = (check) => (check.name === 'links' ? html` <a href="#/network">Network</a>` : '');
+  const more = (check) => (check.name === 'links' ? html` <a href="#/network/failed">Links that are down</a>` : '');
   return html`<section aria-labelledby="attention"><h2 id="attention">Needs attention</h2>
     ${attention.map((check) => html`<p class=${check.verdict === 'problem' ? 'alert' : 'alert warn'} key=${check.name + check.finding}><strong>${check.verdict === 'problem' ? 'PROBLEM' : 'WARNING'}</strong> ${check.finding} ${check.advice}${more(check)}</p>`)}
     ${firing.map((alert) => html`<p class="alert">Alert ${alert.name} (${alert.severity}) fires: <a href=${to('alerts', alert.name)}>what it means and what to do</a></p>`)}
@@ -68,22 +86,24 @@ export function Worth({ status }) {
   // All figures of a row are of one measure, which the row names.
   const saved = (row) => ['cross_rack_bytes', 'remote_bytes'].find((name) => (row.terms?.[name]?.expected_gain ?? row.terms?.[name]?.had_followed) != null);
   const gain = (row, name) => row.terms?.[saved(row)]?.[name];
+  const all = (row) => row.on_host + row.in_rack + row.elsewhere + row.never;
+  // A share of what YARN alone would have sent, or, potential, of what was sent.
+  const amount = (share, of) => (share == null ? '–' : percent(share) + (of ? `, ${share < 0 ? '−' : ''}${bytes(Math.abs(share) * of)} of ${bytes(of)}` : ''));
   return html`<section aria-labelledby="worth"><h2 id="worth">What hints were worth, by queue</h2>
-    <${Table} caption="Followed, and bytes saved, since the start" empty="no decision is settled yet."
+    <${Table} caption="Followed, of the containers that were hinted, and bytes that hints save of what YARN alone would send, since the start" empty="no decision is settled yet."
       by=${(row) => [row.policy, row.queue, row.mode].join(' ')} rows=${status.adherence} columns=${[
     ['Queue', (row) => row.queue],
     ['Policy', (row) => row.policy],
     ['Mode', (row) => (row.mode === 'shadow' ? 'shadow: would have been hinted' : row.mode)],
     ['Decisions', (row) => row.decisions, 'n'],
-    ['On host', (row) => percent(row.on_host / Math.max(1, row.on_host + row.in_rack + row.elsewhere + row.never)), 'n'],
-    ['In rack', (row) => row.in_rack, 'n'],
-    ['Elsewhere', (row) => row.elsewhere, 'n'],
-    ['Never', (row) => row.never, 'n'],
-    ['Saved of', (row) => (saved(row) ? term(saved(row)) : '–')],
-    ['Bytes saved, expected', (row) => percent(gain(row, 'expected_gain')), 'n'],
-    ['Bytes saved, realised', (row) => percent(gain(row, 'realised_gain')), 'n'],
-    ['Bytes saved, if followed', (row) => percent(gain(row, 'had_followed')), 'n'],
+    ['On host', (row) => `${row.on_host} of ${all(row)} (${percent(row.on_host / Math.max(1, all(row)))})`, 'n'],
+    ['The others', (row) => `${row.in_rack} in rack, ${row.elsewhere} elsewhere, ${row.never} never`],
+    ['Measure', (row) => html`<span class="one-line">${saved(row) ? term(saved(row)) : '–'}</span>`],
+    ['Bytes saved (expected)', (row) => amount(gain(row, 'expected_gain'), gain(row, 'default')), 'n'],
+    ['Bytes saved (realised)', (row) => amount(gain(row, 'realised_gain'), gain(row, 'default')), 'n'],
+    ['Potential saving', (row) => amount(gain(row, 'had_followed'), gain(row, 'realised')), 'n'],
   ]} />
+    <${Glossary} of=${['cross-rack bytes', 'remote bytes', 'potential saving', 'settled', 'withheld', 'held out', 'lease']} />
     <${Table} caption="Completion times of hinted applications ÷ held-out ones" empty="no queue holds applications out (worth.holdout)."
       by=${(row) => row.name} rows=${status.holdout} columns=${[
     ['Queue', (row) => row.name],

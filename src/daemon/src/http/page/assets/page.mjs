@@ -1,8 +1,8 @@
 // The page: head, navigation, the state of its connection, and one view at a time.
 import { render } from './vendor/preact.mjs';
 import { effect, signal } from './vendor/signals-core.mjs';
-import { OLD_MS, clock, html, span, zone } from './parts.mjs';
-import { doc, heardAt, link, place, restarted, start } from './state.mjs';
+import { OLD_MS, clock, count, html, span, words, zone } from './parts.mjs';
+import { doc, heardAt, link, place, restarted, start, to } from './state.mjs';
 import { Overview } from './overview.mjs';
 import { Network } from './network.mjs';
 import { Nodes } from './nodes.mjs';
@@ -47,10 +47,10 @@ function Head() {
   const live = link.value === 'live';
   const firing = doc.value?.firing.length ?? 0;
   const state = !status ? 'opening' : !live ? 'not live' : !status.ready ? 'NOT READY: ' + status.not_ready_reason
-    : status.degraded.length ? 'ready, DEGRADED: ' + status.degraded.join(' ') : 'ready';
+    : status.degraded.length ? 'ready, DEGRADED: ' + status.degraded.map(words).join(', ') : 'ready';
   const kind = !status || !live ? 'off' : !status.ready ? 'bad' : status.degraded.length ? 'warn' : 'good';
   return html`<header><a class="skip" href="#view" onClick=${skip}>Skip to the view</a>
-    <p class="title"><b>hintd</b> ${status ? status.version : ''} <span class=${'state ' + kind} id="state">${state}</span></p>
+    <p class="title"><b>hintd</b> ${status ? status.version : ''} <span class=${'state ' + kind} id="state">${state}</span>${firing > 0 && html` <a class="count" id="firing" href="#/alerts">${count(firing, 'alert')}</a>`}</p>
     <nav aria-label="Views"><ul>${Object.entries(VIEWS).map(([name, [title]]) => html`
       <li><a href=${'#/' + name} aria-current=${name === place.value.view ? 'page' : undefined}>${title}</a>${name === 'alerts' && firing > 0 && html`<span class="count" aria-label=${firing + ' firing'}>${firing}</span>`}</li>`)}</ul></nav></header>`;
 }
@@ -75,6 +75,49 @@ function refocus(had, href) {
   (again || document.getElementById('view'))?.focus({ preventScroll: true });
 }
 
+/** What the reader opened last and has not come to yet, what had the focus then, and what opened it: who closes it is there again. */
+let opened = null;
+const headOf = () => root.querySelector('section.panel h2');
+
+/** On a phone the tabs are a row that scrolls: the current one is in sight. */
+function seeTab() {
+  const [row, tab] = [root.querySelector('nav ul'), root.querySelector('nav [aria-current]')];
+  if (row && tab) row.scrollLeft += tab.getBoundingClientRect().left - row.getBoundingClientRect().left - (row.clientWidth - tab.offsetWidth) / 2;
+}
+
+/** Brings the reader to what was opened, once it is there; who went elsewhere meanwhile is left alone. */
+function toOpened() {
+  const head = opened && !opened.come && headOf();
+  if (!head) return;
+  opened.come = true;
+  const at = document.activeElement;
+  if (at !== opened.from && at !== document.body && at.id !== 'view') return;
+  head.focus({ preventScroll: true });
+  head.scrollIntoView({ block: 'start' });
+}
+
+/** Brings the reader back to what opened it, or to its row. */
+function toOpener({ view, chosen }) {
+  const row = [...root.querySelectorAll('main table a')].find((one) => one.getAttribute('href') === to(view, chosen));
+  const opener = opened?.from?.isConnected && opened.from !== document.body && opened.from.id !== 'view' ? opened.from : row;
+  (opener ?? document.getElementById('view'))?.focus();
+  opened = null;
+}
+
+addEventListener('keydown', (event) => {
+  const { view, chosen } = place.peek();
+  // In a field Esc is the field's.
+  if (event.key !== 'Escape' || !chosen || event.defaultPrevented || event.target.closest?.('input, select')) return;
+  location.hash = to(view);
+});
+// The link of what is open already leads to it, too.
+addEventListener('click', (event) => {
+  const link = event.target.closest?.('a');
+  if (!link || link.getAttribute('href') !== location.hash || !headOf()) return;
+  opened = { from: link };
+  toOpened();
+});
+
 let shown = null;
 const root = document.getElementById('root');
 root.textContent = '';
@@ -83,10 +126,15 @@ effect(() => {
   const href = had.getAttribute('href');
   render(html`<${App} />`, root);
   refocus(had, href);
-  const { view } = place.value;
+  const { view, chosen } = place.value;
   document.title = (VIEWS[view] ?? VIEWS.overview)[0] + ' – hintd';
+  const isNew = !shown || shown.view !== view || shown.chosen !== chosen;
+  if (isNew && chosen) opened = { from: had };
   // Who moved by the keyboard or a screen reader is where the view begins.
-  if (shown !== null && shown !== view) document.getElementById('view')?.focus({ preventScroll: false });
-  shown = view;
+  else if (shown && shown.view !== view) document.getElementById('view')?.focus({ preventScroll: false });
+  else if (shown && isNew) toOpener(shown);
+  if (shown?.view !== view) seeTab();
+  shown = { view, chosen };
+  toOpened();
 });
 start(() => { if (link.value !== 'live') tick.value += 1; });

@@ -8,7 +8,12 @@ import { loadAge, since } from './state.mjs';
 export const html = htm.bind(h);
 
 const round = (value) => String(Number(value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)));
-export const number = (value) => (value == null ? '–' : Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 0.01) ? value.toExponential(1) : value < 0 ? '−' + round(-value) : round(value));
+/** A figure without an exponent: what is next to nothing is `<0.01`, thousands of thousands have their groups. */
+export const number = (value) => (value == null ? '–' : value < 0 ? '−' + number(-value) : value === 0 ? '0' : value < 0.01 ? '<0.01' : value >= 1e6 ? Math.round(value).toLocaleString('en-US') : round(value));
+/** A time in seconds, in the unit that it has digits in. */
+export const time = (s) => (s == null ? '–' : s >= 1 || !s ? number(s) + ' s' : s >= 1e-3 ? number(s * 1e3) + ' ms' : s >= 1e-6 ? number(s * 1e6) + ' µs' : '<1 µs');
+/** A figure at an axis: ticks lie close to each other. */
+const tickText = (value) => (value && Math.abs(value) < 0.01 ? String(Number(value.toPrecision(2))) : number(value));
 export const percent = (share) => (share == null ? '–' : number(100 * share) + ' %');
 const scaled = (value, step, units) => {
   let at = 0;
@@ -76,21 +81,25 @@ export const nobody = (link) => NOBODY[link.users_reason] ?? '–';
 export const modelled = (rate) => (rate ? '~' : '') + bits(rate);
 /** The directions that are most loaded, as the daemon says. */
 const fullWays = ({ fullness }) => [0, 1].filter((way) => (way ? fullness.b_to_a_full : fullness.a_to_b_full));
-const DIRECTIONS = ['a to b', 'b to a'];
+/** Its two directions by the names of its ends: from a to b, and back. */
+export const ways = (link) => [`${link.a} → ${link.b}`, `${link.b} → ${link.a}`];
 const bytesOf = (user) => [user.a_to_b_bytes, user.b_to_a_bytes];
 const ratesOf = (of) => [of.a_to_b_bits_per_s, of.b_to_a_bits_per_s];
 /** Who sends most in these. */
 export const topUser = (link) => link.users.find((user) => user.fills);
 /** Of what is measured in these the part that is no user's, where it is worth being named. */
-export const unknown = ({ fullness, a_to_b_unaccounted_bits_per_s, b_to_a_unaccounted_bits_per_s }) => {
+export const unknown = (link) => {
+  const { fullness, a_to_b_unaccounted_bits_per_s, b_to_a_unaccounted_bits_per_s } = link;
   const rest = [a_to_b_unaccounted_bits_per_s, b_to_a_unaccounted_bits_per_s];
-  const told = [fullness.a_to_b_unknown, fullness.b_to_a_unknown].flatMap((is, way) => (is ? [`${bits(rest[way])} ${DIRECTIONS[way]}`] : []));
-  return told.length ? `unknown ${told.join(' + ')} (no flow: files that maps read from other hosts or that are written, or others)` : '';
+  const told = [fullness.a_to_b_unknown, fullness.b_to_a_unknown].flatMap((is, way) => (is ? [`${bits(rest[way])} ${ways(link)[way]}`] : []));
+  return told.length ? `unknown: ${told.join(', ')}` : '';
 };
+/** What `unknown` means, once below the rows that have it. */
+export const Unknown = ({ links }) => links.some(unknown) && html`<p class="empty">Unknown: measured on the link, and of no flow that hintd knows: files that maps read from other hosts or that are written, or traffic of others.</p>`;
 /** Whether the model has more of a user one way than is measured there of all; the daemon says only that there is such a way. */
 export const above = (link, user, way) => user.above_measured && ratesOf(user)[way] > ratesOf(link)[way];
 /** What a user of a link sends in these. */
-export const fills = (link, user) => fullWays(link).filter((way) => bytesOf(user)[way] > 0).map((way) => `${bytes(bytesOf(user)[way])} ${DIRECTIONS[way]} (${ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'rate unknown'}${above(link, user, way) ? ', above measured' : ''})`).join(' + ');
+export const fills = (link, user) => fullWays(link).filter((way) => bytesOf(user)[way] > 0).map((way) => `${bytes(bytesOf(user)[way])} ${ways(link)[way]} (${ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'rate unknown'}${above(link, user, way) ? ', above measured' : ''})`).join(' + ');
 /** What was measured on a link last before it went down, in the busier direction. */
 export const before = (load, capacity) => {
   if (!load) return 'nothing was measured';
@@ -101,12 +110,43 @@ export const before = (load, capacity) => {
 export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_at_ms ? `, since ${when(link.down_at_ms)}` : '') + (link.down_by ? `, as ${link.down_by} said` : '');
 /** A link's state in a word or two; new routes avoid one that flaps until it was quiet. */
 export const linkState = (link) => (link.up ? (link.damped ? 'up, flaps' : 'up') : down(link));
-/** A link's load one way (0, 1), or the busier one; a link that is down has none. */
-export const Load = ({ link, way }) => {
-  if (!link.up) return html`<span class="state bad">DOWN</span>`;
+/** A link's load one way (0, 1), or the busier one; a link that is down has none. With `named`, where to it goes that way. */
+export const Load = ({ link, way, named }) => {
+  const end = named && html` <span class="way">to ${way ? link.a : link.b}</span>`;
+  if (!link.up) return html`<span class="one-line">${named ? '–' : html`<span class="state bad">DOWN</span>`}${end}</span>`;
   const share = way == null ? busier(link) : shares(link)[way];
-  return html`<${Bar} share=${share} label=${(share && !isMeasured(link) ? '~' : '') + percent(share)} age=${loadAge(link)} />`;
+  return html`<span class="one-line"><${Bar} share=${share} label=${(share && !isMeasured(link) ? '~' : '') + percent(share)} age=${loadAge(link)} />${end}</span>`;
 };
+/** Feeds that tell what has changed, and are silent while nothing does. */
+const CHANGES = ['blocks', 'topology', 'events'];
+const QUIET_MS = 60000;
+/** How a source stands, in words and how good that is. */
+export const fresh = (age) => (age.stale ? (age.age_ms == null ? ['never heard', 'off'] : ['too old', 'warn'])
+  : age.age_ms > QUIET_MS && CHANGES.includes(age.source) ? ['in force: it tells changes only', 'good'] : ['fresh', 'good']);
+/** What was done without: `no_latency` is that latency was not known. */
+export const lacking = (tokens) => tokens.map((token) => words(token.replace(/^no_/, ''))).join(', ');
+
+/** Words of these pages that are no plain English, each in a sentence. */
+const WORDS = {
+  'core hops': 'switches above the edge layer that lie between containers, summed over all pairs of them of which at least one is new',
+  balance: 'how unevenly nodes are loaded, 0 to 1: twice the standard deviation of the load of the nodes used',
+  objective: 'the figure that the deciding policy makes small; mostly, of joint, the seconds that the busiest link takes. Of two policies they can not be compared',
+  'busiest link': 'when the job\'s own bytes would be through on the link that takes longest, beside what is there already',
+  'worst link': 'the same on the network\'s own paths, with nothing else on them',
+  'remote bytes': 'input that no host has which reads it',
+  'cross-rack bytes': 'input and shuffle that leave their rack',
+  'YARN alone': 'where YARN would put the containers without hints, as estimated',
+  awaited: 'a hinted container that nobody has seen yet, on its host or elsewhere',
+  settled: 'all containers of a decision were seen, or will not come any more: it is counted',
+  withheld: 'hints were made and kept back, for YARN does as well by itself',
+  withdrawn: 'the room that was kept for a container was given to somebody else by YARN',
+  'held out': 'an application that gets no hints on purpose, to compare with',
+  lease: 'room that is kept for a hinted container until it comes',
+  'potential saving': 'the share of the real cost, of what ran where YARN put it, that the hints would have saved',
+};
+/** What words mean, to be opened. */
+export const Glossary = ({ of }) => html`<details class="glossary"><summary>What these words mean</summary><dl>${of.map((word) => html`<dt>${word}</dt><dd>${WORDS[word]}</dd>`)}</dl></details>`;
+
 
 /** Which text was copied last. */
 const copied = signal('');
@@ -136,10 +176,24 @@ const WAYS = { ascending: '▲', descending: '▼' };
 
 /** Figures: greatest first, then least first, then as they came; names the other way round. */
 function turn(table, head, [first]) {
+  // Who sorts a table wants it sorted, whatever is under the pointer.
+  if (held.value?.table === table) held.value = { table };
   const was = sorted.value[table];
   const second = first === 'ascending' ? 'descending' : 'ascending';
   const way = was?.head !== head ? first : was.way === first ? second : null;
   sorted.value = { ...sorted.value, [table]: way && { head, way } };
+}
+
+/** The table that the pointer is over, and the order of its rows since: nobody aims at a row that moves. */
+const held = signal(null);
+addEventListener('hashchange', () => { held.value = null; });
+
+/** Rows as they stood when the pointer came; what is new comes last. */
+function standing(table, rows, by) {
+  if (!table || held.value?.table !== table) return rows;
+  held.value.order ??= new Map(rows.map((row, at) => [by(row), at]));
+  const { order } = held.value;
+  return [...rows].sort((a, b) => (order.get(by(a)) ?? Infinity) - (order.get(by(b)) ?? Infinity) || 0);
 }
 
 /** What is not known is last, either way. */
@@ -168,12 +222,17 @@ export function Table({ caption, columns, rows, by, empty = 'None.', name, filte
   if (!rows.length) return html`<p class="empty">${caption}: ${empty}</p>`;
   const order = name && sorted.value[name];
   const value = order && columns.find(([head]) => head === order.head)?.[3];
-  const shown = (value ? inOrder(rows, value, order.way) : rows).slice(0, most);
-  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0"><table><caption><span>${caption}</span></caption>
+  const shown = standing(name, value ? inOrder(rows, value, order.way) : rows, by).slice(0, most);
+  const hold = name && { onPointerEnter: (event) => { if (event.pointerType === 'mouse') held.value = { table: name }; }, onPointerLeave: () => { if (held.value?.table === name) held.value = null; } };
+  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0" ...${hold}><table><caption><span>${caption}${name && held.value?.table === name && rows.length > 1 ? '. Rows keep their order while the pointer is here' : ''}</span></caption>
     <thead><tr>${columns.map((column) => (name ? html`<${Head} table=${name} column=${column} rows=${rows} />` : html`<th scope="col" class=${column[2]}>${column[0]}</th>`))}</tr></thead>
     <tbody>${shown.map((row) => html`<tr key=${by(row)}>${columns.map(([, cell, kind], at) => (at === 0
     ? html`<th scope="row" class=${kind}>${cell(row)}</th>` : html`<td class=${kind}>${cell(row)}</td>`))}</tr>`)}</tbody></table></div>`;
 }
+
+/** What is open of a view, above its table: named, closed at its head, at its end, and by Esc; page.mjs moves the focus to its heading. */
+export const Panel = ({ id, close, title, children }) => html`<section aria-labelledby=${id} class="panel"><p class="close"><a href=${close} title="Esc closes it, too">Close</a></p>
+  <h2 id=${id} tabindex="-1">${title}</h2>${children}<p><a href=${close}>Close</a></p></section>`;
 
 export const Facts = ({ rows }) => html`<dl class="facts">${rows.filter(Boolean).map(([name, value, kind]) => html`<div class=${kind ?? ''}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
@@ -193,7 +252,7 @@ export class Chart extends Component {
     this.plot = new uPlot({
       width: Math.max(200, this.box.clientWidth), height: 200, cursor: { drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top ?? 0, 1e-9)] } },
-      axes: [{ ...axis, size: 34, space: TIME_WIDTH, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick) + (unit ?? '')) }],
+      axes: [{ ...axis, size: 34, space: TIME_WIDTH, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => tickText(tick) + (unit ?? '')) }],
       series: [{ label: 'Time', value: (_, value) => (value == null ? '–' : clock(value * 1000)) }, ...series.map(([label, , color, said], at) => ({
         label, stroke: css.getPropertyValue(color).trim(), width: 2, dash: at % 2 ? [6, 4] : undefined, points: { show: !!said, size: 5 },
         value: (_, value) => this.said(value, said),

@@ -1,5 +1,5 @@
 // Plans: which are kept, one as a Gantt chart, and how far its jobs are.
-import { Facts, Table, bytes, cut, html, number, percent, span, when, words, zone } from './parts.mjs';
+import { Facts, Panel, Table, bytes, cut, html, number, percent, span, when, words, zone } from './parts.mjs';
 import { place, plan, plans, to } from './state.mjs';
 
 const LEFT = 132;
@@ -33,9 +33,8 @@ const moment = (ms) => (ms < REAL ? `${number(ms / 1000)} s` : when(ms));
 
 function Chosen({ name }) {
   const known = plan.value?.name === name ? plan.value : null;
-  return html`<section aria-labelledby="plan" class="panel"><h2 id="plan">Plan ${name}</h2>
-    ${!known ? html`<p>Asking for it.</p>` : known.error ? html`<p class="alert">${known.error}</p>` : html`<${Shown} found=${known.found} />`}
-    <p><a href="#/plans">Close</a></p></section>`;
+  return html`<${Panel} id="plan" close="#/plans" title=${`Plan ${name}`}>
+    ${!known ? html`<p>Asking for it.</p>` : known.error ? html`<p class="alert">${known.error}</p>` : html`<${Shown} found=${known.found} />`}<//>`;
 }
 
 function Shown({ found }) {

@@ -1,5 +1,5 @@
 // Servers that the daemon asks, feeds that it hears, and who watches routes.
-import { Table, html, span, words } from './parts.mjs';
+import { Table, fresh, html, span, words } from './parts.mjs';
 import { doc } from './state.mjs';
 
 /** How a server stands, as people say it, and how good that is. */
@@ -16,7 +16,6 @@ function stands(server) {
   }
 }
 
-const heard = (age) => (age.stale ? (age.age_ms == null ? ['never heard', 'off'] : ['too old', 'warn']) : ['fresh', 'good']);
 const ago = (ms) => (ms == null ? 'never' : span(ms) + ' ago');
 
 export function Servers() {
@@ -34,8 +33,8 @@ export function Servers() {
   ]} />
     <section aria-labelledby="feeds"><h2 id="feeds">Feeds</h2>
     <${Table} caption="Sources of the model, whoever tells of them" by=${(row) => row.source} rows=${status.ages} columns=${[
-    ['Source', (row) => words(row.source)], ['Heard', (row) => span(row.age_ms), 'n'],
-    ['Fresh', (row) => html`<span class=${'state ' + heard(row)[1]}>${heard(row)[0]}</span>`],
+    ['Source', (row) => words(row.source)], ['Heard', (row) => ago(row.age_ms), 'n'],
+    ['Fresh', (row) => html`<span class=${'state ' + fresh(row)[1]}>${fresh(row)[0]}</span>`],
   ]} /></section>
     <section aria-labelledby="watchers"><h2 id="watchers">Watchers of routes</h2>
     <${Table} caption="Who watches routes and installs them" empty="none." by=${(row) => row.name} rows=${status.watchers} columns=${[

@@ -39,17 +39,23 @@ function Gains() {
       <${Chart} title=${'Gain: ' + named(term)} unit=" %" at=${hour.at_ms} series=${[['expected', share(hour.gains[term].expected), '--one'], ['realised', share(hour.gains[term].realised), '--two']]} /></figure>`)}</div>`}</section>`;
 }
 
+/** Whether what is on disk is in force: the daemon reads the file whenever it is saved. */
+function onDisk({ config_restart_keys: waits = [] }) {
+  return 'in force' + (waits.length ? `, but for what waits for a restart: ${waits.join(', ')}` : '');
+}
+
 export function Configuration() {
   const { status } = doc.value;
   const found = settings.value;
   return html`
     ${status.config_refused && html`<section class="alert" id="refused"><h2>The configuration on disk is refused; the one before it stays in force</h2><pre>${status.config_refused}</pre></section>`}
     <${Facts} rows=${[
-    ['File', status.config_file], ['Generation', `${status.config_generation}${status.config_generation === 1 ? ' (as at the start)' : ''}`],
-    ['Waits for a restart', status.config_restart_keys?.length ? status.config_restart_keys.join(', ') : 'nothing'],
-    ['Last change', found?.last_changed.length ? found.last_changed.join(', ') : 'none since the start'],
+    ['File', found?.path ?? status.config_file],
+    ['The file on disk', status.config_refused ? 'refused, see above: the one before it is in force' : onDisk(status), status.config_refused ? 'bad' : ''],
+    ['Generation', `${status.config_generation}${status.config_generation === 1 ? ' (as at the start)' : ''}`],
+    ['Last change', found?.last_changed.length ? found.last_changed.join(', ') : 'no change since the start'],
     ['Default policy', found?.default_policy ?? '–'],
-    ['By framework', Object.entries(found?.frameworks ?? {}).map(([name, policy]) => `${name}: ${policy}`).join(', ') || 'none'],
+    ['Policy by framework', Object.entries(found?.frameworks ?? {}).map(([name, policy]) => `${name}: ${policy}`).join(', ') || 'the default for all'],
     ['Instance', status.instance_id],
   ]} />
     <section aria-labelledby="refusals"><h2 id="refusals">Refusals</h2>

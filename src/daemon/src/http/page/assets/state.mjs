@@ -19,6 +19,8 @@ export const settings = signal(null);
 export const rack = signal(null);
 /** The explained decision: {id, found} or {id, error}. */
 export const explained = signal(null);
+/** Decisions of the open application, older ones too: {id, decisions, total}, or {id, error}. */
+export const decided = signal(null);
 /** Kept plans: {plans} or {error}; and the one that is open: {name, found} or {name, error}. */
 export const plans = signal(null);
 export const plan = signal(null);
@@ -191,6 +193,17 @@ async function loadExplained() {
   }
 }
 
+async function loadDecided() {
+  const { view, chosen } = place.value;
+  if (view !== 'applications' || !chosen) { decided.value = null; return; }
+  try {
+    const found = await ask('decisions?application=' + encodeURIComponent(chosen));
+    if (place.value.chosen === chosen) decided.value = { id: chosen, ...found };
+  } catch (error) {
+    if (decided.value?.id !== chosen || !decided.value.decisions) decided.value = { id: chosen, error: error.message };
+  }
+}
+
 /** Views with a document of their own, which is asked for while they are open. */
 const OWN = { plans: ['plans', plans], circuits: ['circuits', circuits], alerts: ['alerts', alerts] };
 
@@ -223,7 +236,7 @@ export async function replay(id, policy) {
 
 function moved() {
   place.value = read();
-  for (const load of [loadHistory, loadRack, loadExplained, loadOwn, loadPlan]) load();
+  for (const load of [loadHistory, loadRack, loadExplained, loadDecided, loadOwn, loadPlan]) load();
 }
 
 /** Begins to listen; `everySecond` is called for what only time changes. */
@@ -238,5 +251,5 @@ export function start(everySecond) {
   }, 1000);
   setInterval(loadHistory, 10000);
   setInterval(loadHostLinks, 500);
-  setInterval(() => { if (!document.hidden) for (const load of [loadRack, loadExplained, loadOwn, loadPlan]) load(); }, 5000);
+  setInterval(() => { if (!document.hidden) for (const load of [loadRack, loadExplained, loadDecided, loadOwn, loadPlan]) load(); }, 5000);
 }
