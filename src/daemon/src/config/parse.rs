@@ -551,8 +551,7 @@ mod tests {
     }
 
     fn problems(text: &str) -> Vec<String> {
-        let found = config(text, "hintd.toml").err();
-        found.iter().flat_map(|found| found.0.iter()).map(ToString::to_string).collect()
+        config(text, "hintd.toml").err().iter().flat_map(|found| found.0.iter()).map(ToString::to_string).collect()
     }
 
     #[test]
