@@ -211,7 +211,10 @@ fn q_ends_it_and_what_wants_a_look_is_in_color_unless_no_color_says_otherwise() 
         until("the screen is left", || terminal.said().ends_with(LEAVE));
         let plain = Terminal::new();
         let mut command = Command::new(env!("CARGO_BIN_EXE_hintctl"));
-        command.args(["--admin-socket", socket, "status", "--live"]).env("NO_COLOR", "1").env("TERM", "xterm");
+        command
+            .args(["--admin-socket", socket, "--no-pager", "status", "--live"])
+            .env("NO_COLOR", "1")
+            .env("TERM", "xterm");
         let status = command.stdout(Stdio::from(plain.user.try_clone().unwrap())).status().unwrap();
         assert!(status.success());
         until("it is printed", || plain.said().contains("NOT READY"));

@@ -189,7 +189,7 @@ async fn one_frame_has_links_applications_and_rates() {
     assert_eq!(found["links"].as_array().unwrap().len(), 3);
     assert!(found["interval_ms"].as_u64() >= Some(100) && found["rates"]["answered"] == 0.0, "{found}");
     let text = said(&top(&["--once", "--sort", "name", "--rows", "2"]));
-    for words in ["nodes 40 of 40 usable in 1 racks", "links: 2 of 41, by name", "applications: 1 of 1", "1 Gbit/s"] {
+    for words in ["nodes 40 of 40 usable in 1 rack", "links: 2 of 41, by name", "applications: 1 of 1", "1 Gbit/s"] {
         assert!(text.contains(words), "{words} is not in\n{text}");
     }
     for (args, words) in [

@@ -205,25 +205,22 @@ fn refused(files: &Files, text: &str) -> String {
 
 /// The bounds of keys, taken from the error messages about absurd values. All are tried in one file.
 fn bounds(files: &Files, keys: &[(String, toml::Value)]) -> BTreeMap<String, String> {
+    let mut text = String::new();
+    for (key, value) in keys {
+        let far = match value {
+            toml::Value::Integer(_) => "18446744073709551615",
+            toml::Value::Float(_) => "2.5",
+            toml::Value::String(text) if is_duration(text) => "\"99999999h\"",
+            _ => continue,
+        };
+        let _ = writeln!(text, "{key} = {far}");
+    }
     let mut found = BTreeMap::new();
-    // A key of 32 bits refuses a larger number for another reason.
-    for number in ["18446744073709551615", "4294967295"] {
-        let mut text = String::new();
-        for (key, value) in keys.iter().filter(|(key, _)| !found.contains_key(key)) {
-            let far = match value {
-                toml::Value::Integer(_) => number,
-                toml::Value::Float(_) => "2.5",
-                toml::Value::String(text) if is_duration(text) => "\"99999999h\"",
-                _ => continue,
-            };
-            let _ = writeln!(text, "{key} = {far}");
-        }
-        let said = refused(files, &text);
-        for (key, bounds) in said.split("; ").filter_map(|problem| problem.split_once(": ")) {
-            let words = [" outside ", " from "].iter().find_map(|mark| bounds.split(mark).nth(1));
-            if let Some(bounds) = words.filter(|_| keys.iter().any(|(known, _)| known == key)) {
-                found.entry(key.to_owned()).or_insert_with(|| format!(" from {bounds}"));
-            }
+    let said = refused(files, &text);
+    for (key, bounds) in said.split("; ").filter_map(|problem| problem.split_once(": ")) {
+        let words = [" outside ", " from "].iter().find_map(|mark| bounds.split(mark).nth(1));
+        if let Some(bounds) = words.filter(|_| keys.iter().any(|(known, _)| known == key)) {
+            found.entry(key.to_owned()).or_insert_with(|| format!(" from {bounds}"));
         }
     }
     found
