@@ -4,7 +4,7 @@ use super::guard::{by_rack, cluster, maps_came, reduces};
 use super::harness::{EngineHarness, container, maps, running};
 use crate::testing::{attempt, request};
 use crate::{CommitOutcome, Counter, Effect, FollowBody, Refusal, TaskWhat};
-use hintd_model::cluster::{Change, EdgePattern, GroupEdge, NodeState, Way};
+use hintd_model::cluster::{Change, EdgePattern, GroupEdge, NamedContainer, NodeState, Way};
 use hintd_model::units::{Bytes, GroupIdx, HostName, Micros};
 
 fn state(harness: &EngineHarness, host: &str) -> NodeState {
@@ -107,12 +107,18 @@ fn what_is_placed_anew_goes_beside_those_of_its_traffic_that_stay() {
             id += 1;
             let container = container(attempt(1, 1), id);
             harness.event(attempt(1, 1), group, TaskWhat::Allocated { host: host.into(), container, lease: None });
+            container
         };
         for at in 0..job.groups[stays as usize].count as usize {
             came(&mut harness, &stay, &hosts[at % 2]);
         }
+        let key = job.groups[lost as usize].key;
         for at in 0..job.groups[lost as usize].count as usize {
-            came(&mut harness, &goes, &hosts[2 + at % 4]);
+            let host = &hosts[2 + at % 4];
+            let container = came(&mut harness, &goes, host);
+            if at == 0 {
+                harness.beat(host, 1024, Some(&[NamedContainer { key, ..running(container) }]));
+            }
         }
         harness.publish();
         harness.change(Change::Gone(hosts[2].as_str().into()));
