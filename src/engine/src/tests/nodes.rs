@@ -47,7 +47,7 @@ fn tasks_of_a_lost_node_are_placed_anew_once_and_nothing_else_is() {
     harness.settings.lease_ttl = Micros::from_secs(1_000);
     harness.engine.reload(harness.settings.clone(), harness.now);
     harness.ask(job);
-    let reduce = |id| hintd_model::cluster::NamedContainer {
+    let reduce = |id| NamedContainer {
         key: hintd_model::units::SchedulerKey { priority: 2, allocation_request_id: -1 },
         ..running(id)
     };

@@ -209,7 +209,7 @@ fn containers_that_come_elsewhere_are_of_jobs_whose_hints_somebody_saw() {
     let told = harness.ask(shuffle(1, "told", (2, 2), 80 * MIB));
     let mut hinted: Vec<HostName> = late.decision.hints.iter().map(|hint| hint.host.clone()).collect();
     hinted.extend(told.decision.hints.iter().map(|hint| hint.host.clone()));
-    let hosts: Vec<HostName> = harness.engine.current_snapshot().statics.host.iter().cloned().collect();
+    let hosts: Vec<HostName> = harness.engine.current_snapshot().statics.host.to_vec();
     let free: Vec<HostName> = hosts.into_iter().filter(|host| !hinted.contains(host)).take(2).collect();
     for (host, id) in free.iter().zip(1..) {
         let (host, container) = (host.as_str().into(), container(attempt(1, 1), id));
