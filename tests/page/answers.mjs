@@ -118,13 +118,13 @@ export async function answers({ page, step, go, see, until, down }) {
     await tell.end();
   });
 
-  await step('why there: by rack and in a sentence, by the term that differs most; times have one form', async () => {
+  await step('why there: by rack and in a sentence, by the time that was sought and not by what differs most; times have one form', async () => {
     await go(page, 'Decisions');
     const link = (from, to, seconds) => ({ from, to, seconds, links: [`${from}--${to}`], links_total: 1 });
     await page.route('**/api/explain*', async (route) => {
       const answer = await route.fetch();
       const explained = await answer.json();
-      const [cost, baseline] = [{ objective: 7.6, 'part.busiest_link_s': 7.6, balance: 0.5, worst_link_s: 7.9e-7, cross_rack_bytes: 1e9 }, { objective: 28.9, 'part.busiest_link_s': 28.9, balance: 0.51, worst_link_s: 8.2e-7, cross_rack_bytes: 1.1e9 }];
+      const [cost, baseline] = [{ objective: 7.6, 'part.busiest_link_s': 7.6, balance: 0.5, worst_link_s: 7.9e-7, remote_bytes: 0, cross_rack_bytes: 1e9 }, { objective: 28.9, 'part.busiest_link_s': 28.9, balance: 0.51, worst_link_s: 8.2e-7, remote_bytes: 1e6, cross_rack_bytes: 1.1e9 }];
       await route.fulfill({ response: answer, json: { ...explained, cost, baseline, expected_gain: 0.737, degraded: ['no_latency'], links: { busiest: link('edge-02', 'core-2', 7.6) }, baseline_links: { busiest: link('core-2', 'edge-01', 28.9) } } });
     });
     await page.locator('tbody tr', { hasText: 'hinted' }).first().getByRole('link').first().press('Enter');

@@ -265,7 +265,7 @@ pub struct PageDecisions {
     kept: String,
 }
 
-/// See [`PageDecisions`]: the latest [`DECISIONS_MAX`] of an application, however many others were decided since.
+/// See [`PageDecisions`]: the latest of an application, as many as of all, however many others were decided since.
 ///
 /// # Errors
 /// [`Refusal::Invalid`] for what is no application id; [`Refusal::Unavailable`] when the daemon shuts down.

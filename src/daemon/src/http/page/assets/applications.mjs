@@ -184,13 +184,14 @@ function Found({ found }) {
 
 const saves = (share, before, after, unit) => `${percent(share)}${before != null && after != null ? `: ${unit(after)} in place of ${unit(before)}` : ''}`;
 
+/** An objective that is its busiest link's seconds is a time; others have no unit. */
+const isTime = (cost) => cost?.objective != null && cost.objective === cost['part.busiest_link_s'];
+
 /** What hints were to save by each measure, each by its name: the deciding policy's own, and bytes. */
 function gains({ expected_gain: gain, cost, baseline }) {
-  // An objective that is its busiest link's seconds is a time; others have no unit.
-  const isTime = cost?.objective != null && cost.objective === cost['part.busiest_link_s'];
   const bytesSaved = cost?.cross_rack_bytes != null && baseline?.cross_rack_bytes > 0;
   return [
-    [`${isTime ? 'Time' : 'Objective'} saved (expected)`, gain == null ? '–' : saves(gain, baseline?.objective, cost?.objective, isTime ? time : number)],
+    [`${isTime(cost) ? 'Time' : 'Objective'} saved (expected)`, gain == null ? '–' : saves(gain, baseline?.objective, cost?.objective, isTime(cost) ? time : number)],
     bytesSaved && ['Cross-rack bytes saved (expected)', saves(1 - cost.cross_rack_bytes / baseline.cross_rack_bytes, baseline.cross_rack_bytes, cost.cross_rack_bytes, bytes)],
   ];
 }
@@ -216,13 +217,14 @@ function ByRack({ found }) {
 
 const TERMS = [['busiest_link', 'its busiest link', time], ['worst_link_s', 'its worst link', time], ['remote_bytes', 'remote bytes', bytes], ['cross_rack_bytes', 'cross-rack bytes', bytes], ['core_hops', 'core hops', number], ['balance', 'balance', number]];
 
-/** In a sentence: by which term these places differ most from YARN's own. */
+/** In a sentence: what the places gain of the time that they were chosen by, or else the term in which they differ most from YARN's own. */
 function Because({ found }) {
   if (!found.cost || !found.baseline) return null;
   const [mine, yarns] = [found.links?.busiest, found.baseline_links?.busiest];
   const of = (costs, link, name) => (name === 'busiest_link' ? link?.seconds ?? costs['part.busiest_link_s'] : costs[name]);
   const terms = TERMS.map(([name, said, unit]) => ({ name, said, unit, here: of(found.cost, mine, name), there: of(found.baseline, yarns, name) })).filter((term) => term.here != null && term.there != null);
-  const most = terms.filter((term) => term.there > term.here).sort((a, b) => (1 - b.here / b.there) - (1 - a.here / a.there))[0];
+  const better = terms.filter((term) => term.there > term.here).sort((a, b) => (1 - b.here / b.there) - (1 - a.here / a.there));
+  const most = better.find((term) => term.name === 'busiest_link' && isTime(found.cost)) ?? better[0];
   if (!most) return html`<p id="because">By none of the terms below are these places better than where YARN would put the containers by itself.</p>`;
   const { name, said, unit, here, there } = most;
   const way = (link) => (link?.from && link.to ? ` ${link.from} → ${link.to}` : link?.links.length ? ' ' + link.links[0] : '');

@@ -176,12 +176,12 @@ const WAYS = { ascending: '▲', descending: '▼' };
 
 /** Figures: greatest first, then least first, then as they came; names the other way round. */
 function turn(table, head, [first]) {
-  // Who sorts a table wants it sorted, whatever is under the pointer.
-  if (held.value?.table === table) held.value = { table };
   const was = sorted.value[table];
   const second = first === 'ascending' ? 'descending' : 'ascending';
   const way = was?.head !== head ? first : was.way === first ? second : null;
   sorted.value = { ...sorted.value, [table]: way && { head, way } };
+  // Who sorts a table wants it sorted, whatever is under the pointer; it stands still anew when the pointer comes again.
+  if (held.value?.table === table) held.value = null;
 }
 
 /** The table that the pointer is over, and the order of its rows since: nobody aims at a row that moves. */
