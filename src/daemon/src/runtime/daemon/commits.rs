@@ -242,15 +242,20 @@ mod tests {
         running.shutdown().await.unwrap();
     }
 
+    /// The caller of a request hangs up while the answer commits.
+    async fn hangs_up(daemon: &Daemon, decision: DecisionId) {
+        let (asked, stalled) = stalled_behind_commit(daemon, decision, SOON * 6).await;
+        asked.abort();
+        assert!(asked.await.unwrap_err().is_cancelled());
+        drop(stalled);
+    }
+
     #[tokio::test(flavor = "multi_thread")]
     async fn a_request_whose_caller_hangs_up_while_it_commits_is_recorded_and_its_repeat_gets_the_answer() {
         let (_folder, running) = with_nodes().await;
         let daemon = running.daemon.clone();
         let decision = daemon.next_decision();
-        let (asked, stalled) = stalled_behind_commit(&daemon, decision, SOON * 6).await;
-        asked.abort();
-        assert!(asked.await.unwrap_err().is_cancelled());
-        drop(stalled);
+        hangs_up(&daemon, decision).await;
         is_late_until_a_repeat_gets_it(&daemon, decision, Undelivered::HungUp).await;
         running.shutdown().await.unwrap();
     }
@@ -260,10 +265,7 @@ mod tests {
         let (_folder, running) = with_nodes().await;
         let daemon = running.daemon.clone();
         let decision = daemon.next_decision();
-        let (asked, stalled) = stalled_behind_commit(&daemon, decision, SOON * 6).await;
-        asked.abort();
-        assert!(asked.await.unwrap_err().is_cancelled());
-        drop(stalled);
+        hangs_up(&daemon, decision).await;
         let record = recorded(&daemon, decision).await;
         until(|| record.undelivered() == Some(Undelivered::HungUp)).await;
         let sending = || daemon.generation().flows.jobs.iter().filter(|job| job.decision == decision).count();
