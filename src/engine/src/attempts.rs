@@ -184,7 +184,7 @@ impl Attempts {
     }
 
     /// Every one that is known, ascending.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = AttemptId> + '_ {
+    pub(crate) fn ids(&self) -> impl DoubleEndedIterator<Item = AttemptId> + '_ {
         self.known.keys().copied()
     }
 

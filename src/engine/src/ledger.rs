@@ -102,6 +102,11 @@ impl Ledger {
         self.by_attempt.get(&attempt).into_iter().flatten().map(|id| &*self.leases[id])
     }
 
+    /// How many leases each attempt has that has any, ascending by attempt.
+    pub fn by_attempt(&self) -> impl Iterator<Item = (usize, AttemptId)> + '_ {
+        self.by_attempt.iter().map(|(&attempt, leases)| (leases.len(), attempt))
+    }
+
     /// Whether the attempt has live leases.
     #[must_use]
     pub fn holds(&self, attempt: AttemptId) -> bool {

@@ -37,6 +37,20 @@ impl Promised<'_> {
         self.attempts.get(attempt)?.requests.back().map(|request| &request.queue)
     }
 
+    fn attempt(&self, attempt: AttemptId, known: &Attempt) -> AttemptHeld {
+        AttemptHeld {
+            attempt,
+            leases: self.ledger.of_attempt(attempt).count(),
+            requests: known.requests.len(),
+            legacy: known.secrets.nonce.is_none(),
+            queue: self.queue(attempt).cloned(),
+            first: known.first_asked(),
+            touched: known.asked().at,
+            asked_before_start: known.asked().before,
+            turn: self.holding.tally(attempt).copied(),
+        }
+    }
+
     /// Newest first.
     fn newest(&self, mut ids: Vec<LeaseId>, most: usize) -> Vec<LeaseHeld> {
         ids.sort_unstable_by(|a, b| b.cmp(a));
@@ -104,17 +118,25 @@ impl Engine {
     #[must_use]
     pub fn attempts_held(&self) -> Vec<AttemptHeld> {
         let promised = self.promised();
-        let held = |(attempt, known): (AttemptId, &Attempt)| AttemptHeld {
-            attempt,
-            leases: promised.ledger.of_attempt(attempt).count(),
-            requests: known.requests.len(),
-            legacy: known.secrets.nonce.is_none(),
-            queue: promised.queue(attempt).cloned(),
-            first: known.first_asked(),
-            touched: known.asked().at,
-            asked_before_start: known.asked().before,
-            turn: promised.holding.tally(attempt).copied(),
-        };
-        promised.attempts.iter().map(held).collect()
+        promised.attempts.iter().map(|(attempt, known)| promised.attempt(attempt, known)).collect()
+    }
+
+    /// The `most` of these that hold most leases, and of as many the newest first; and how many there are in all. Looks closely
+    /// at none of the others: a page asks each second, and there may be tens of thousands.
+    #[must_use]
+    pub fn attempts_that_hold_most(&self, most: usize) -> (Vec<AttemptHeld>, usize) {
+        let promised = self.promised();
+        let mut ranked: Vec<(usize, AttemptId)> =
+            promised.ledger.by_attempt().filter(|(_, attempt)| promised.attempts.get(*attempt).is_some()).collect();
+        if ranked.len() > most {
+            ranked.select_nth_unstable_by(most, |one, other| other.cmp(one));
+            ranked.truncate(most);
+        }
+        ranked.sort_unstable_by(|one, other| other.cmp(one));
+        let left = most - ranked.len();
+        let others = promised.attempts.ids().rev().filter(|attempt| !promised.ledger.holds(*attempt)).take(left);
+        let ids = ranked.into_iter().map(|(_, attempt)| attempt).chain(others);
+        let held = ids.filter_map(|attempt| Some(promised.attempt(attempt, promised.attempts.get(attempt)?)));
+        (held.collect(), promised.attempts.len())
     }
 }

@@ -179,6 +179,8 @@ pub(super) enum Command {
 pub(super) enum ListCall {
     /// Attempts that asked and are not over, and what each holds.
     Attempts(Reply<Vec<AttemptHeld>>),
+    /// So many of them that hold most, and how many there are in all.
+    BusiestAttempts { most: usize, reply: Reply<(Vec<AttemptHeld>, usize)> },
     /// Live leases, newest first, and how many there are in all.
     Leases { filter: LeaseFilter, reply: Reply<(Vec<LeaseHeld>, usize)> },
     /// Applications with such a lease.
@@ -192,6 +194,7 @@ impl ListCall {
     pub(super) fn answer(self, engine: &Engine) {
         match self {
             Self::Attempts(reply) => drop(reply.send(engine.attempts_held())),
+            Self::BusiestAttempts { most, reply } => drop(reply.send(engine.attempts_that_hold_most(most))),
             Self::Leases { filter, reply } => drop(reply.send(engine.leases_held(&filter))),
             Self::Applications { filter, reply } => drop(reply.send(engine.applications_with_leases(&filter))),
             Self::Followed { decisions, reply } => {

@@ -508,6 +508,14 @@ impl Daemon {
         self.0.engine_handle.ask(|reply| Command::List(ListCall::Attempts(reply))).await
     }
 
+    /// The `most` of these that hold most leases, and how many there are in all.
+    ///
+    /// # Errors
+    /// As [`Self::attempts_held`].
+    pub async fn attempts_that_hold_most(&self, most: usize) -> Result<(Vec<AttemptHeld>, usize), Refusal> {
+        self.0.engine_handle.ask(|reply| Command::List(ListCall::BusiestAttempts { most, reply })).await
+    }
+
     /// Takes a task event in; one that names an unknown host, or whose teller does not show that it may tell of the
     /// attempt, is counted and dropped. Waits while the engine is behind.
     ///

@@ -208,7 +208,7 @@ impl RecentLinks {
 pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result<PageDocument, Refusal> {
     let status = status_report(daemon).await?;
     let heard = daemon.last_heard().await?;
-    let attempts = daemon.attempts_held().await?;
+    let (attempts, applications_total) = daemon.attempts_that_hold_most(APPLICATIONS_MAX).await?;
     let records = latest(daemon).await?;
     let followed = daemon.followed(records.iter().map(|record| record.decision()).collect()).await?;
     let refused = daemon.refusals().await?.into_iter().map(refused_count).collect();
@@ -222,7 +222,6 @@ pub async fn page_document(daemon: &Daemon, recent: &Arc<RecentLinks>) -> Result
         let view = |link: &LinkUse| link_view((&*registries, of.clock()), &paths, link);
         let down: Vec<v1::LinkView> = links.iter().filter(|link| !link.up).map(view).collect();
         let down = Ok(v1::LinksResponse { total: u32::try_from(down.len()).unwrap_or(u32::MAX), links: down });
-        let applications_total = attempts.len();
         let found = recent.network(&of, looked);
         PageDocument {
             at_ms: now.as_millis(),
@@ -396,7 +395,7 @@ fn racks(generation: &Generation, age: impl Fn(NodeIdx) -> Option<u64>) -> Vec<R
 
 /// `measured_now`: whether a link's load was measured a moment ago. As everywhere that goes before what is modelled, or old.
 fn applications(
-    mut attempts: Vec<AttemptHeld>,
+    attempts: Vec<AttemptHeld>,
     links: &[LinkUse],
     measured_now: impl Fn(&LinkUse) -> bool,
 ) -> Vec<ApplicationRow> {
@@ -412,7 +411,6 @@ fn applications(
             }
         }
     }
-    attempts.sort_by_key(|held| std::cmp::Reverse((held.leases, held.attempt)));
     let row = |held: AttemptHeld| {
         let found = busiest.get(&held.attempt.application);
         let link = found.map(|(_, link)| *link);
@@ -426,7 +424,7 @@ fn applications(
             busiest_measured: link.map(|link| link.source == LoadSource::Measured),
         }
     };
-    attempts.into_iter().take(APPLICATIONS_MAX).map(row).collect()
+    attempts.into_iter().map(row).collect()
 }
 
 fn decision(record: &Record, followed: Option<Followed>) -> DecisionRow {

@@ -18,6 +18,8 @@ use std::sync::{Arc, Weak};
 pub struct Records {
     settings: RecordSettings,
     by_decision: BTreeMap<DecisionId, Arc<Record>>,
+    /// Those whose callers were told that they are refused, with the token: they are counted each second, and are few.
+    told_refused: BTreeMap<DecisionId, &'static str>,
     /// Who loses records of decisions, and of refusals and of answers of queues that are off.
     decided: Shares,
     refused: Shares,
@@ -134,6 +136,7 @@ impl Records {
         self.taken += 1;
         let number = self.taken;
         self.shares_of(&record).add(&record.path(), number, id, record.own());
+        self.note_refused(&record);
         self.by_decision.insert(id, record);
         self.enforce_limit(number);
         if !self.by_decision.contains_key(&id) {
@@ -142,10 +145,18 @@ impl Records {
     }
 
     /// Whether somebody has the answer of a decision; where nobody has, why.
-    pub fn delivery(&self, decision: DecisionId, undelivered: Option<Undelivered>) {
-        if let Some(record) = self.by_decision.get(&decision) {
+    pub fn delivery(&mut self, decision: DecisionId, undelivered: Option<Undelivered>) {
+        if let Some(record) = self.by_decision.get(&decision).cloned() {
             record.set_undelivered(undelivered);
+            self.note_refused(&record);
         }
+    }
+
+    fn note_refused(&mut self, record: &Record) {
+        match record.refused() {
+            Some(token) => self.told_refused.insert(record.decision(), token),
+            None => self.told_refused.remove(&record.decision()),
+        };
     }
 
     /// The record of a decision.
@@ -199,16 +210,21 @@ impl Records {
     /// Records that are meant, newest first, at most `most`, and how many there are in all.
     #[must_use]
     pub fn listed(&self, filter: &RecordFilter, most: usize) -> (Vec<Arc<Record>>, usize) {
-        let meant = || self.by_decision.values().rev().filter(|record| filter.means(record));
-        (meant().take(most).cloned().collect(), meant().count())
+        if *filter == RecordFilter::default() {
+            return (self.by_decision.values().rev().take(most).cloned().collect(), self.by_decision.len());
+        }
+        if filter.refused_only {
+            let refused = self.told_refused.keys().rev().filter_map(|id| self.by_decision.get(id));
+            return first(refused.filter(|record| filter.means(record)), most);
+        }
+        first(self.by_decision.values().rev().filter(|record| filter.means(record)), most)
     }
 
     /// Refusals that are recorded, by their tokens.
     #[must_use]
     pub fn refusals(&self) -> BTreeMap<&'static str, u64> {
         let mut refusals = BTreeMap::new();
-        let refused = self.by_decision.values().filter_map(|record| record.refused());
-        refused.for_each(|token| *refusals.entry(token).or_default() += 1);
+        self.told_refused.values().for_each(|token| *refusals.entry(*token).or_default() += 1);
         refusals
     }
 
@@ -266,7 +282,13 @@ impl Records {
 
     fn remove(&mut self, id: DecisionId) {
         let Some(record) = self.by_decision.remove(&id) else { return };
+        self.told_refused.remove(&id);
         record.release(&mut self.tally);
         self.shares_of(&record).remove(&record.path(), id, record.own());
     }
+}
+
+/// At most so many of them, and how many there are.
+fn first<'r>(records: impl Iterator<Item = &'r Arc<Record>> + Clone, most: usize) -> (Vec<Arc<Record>>, usize) {
+    (records.clone().take(most).cloned().collect(), records.count())
 }

@@ -30,6 +30,25 @@ fn a_granted_container_has_a_lease_and_its_room_is_gone_for_the_next() {
 }
 
 #[test]
+fn attempts_that_hold_most_are_the_first_of_all_by_leases_and_then_the_newest() {
+    let mut harness = EngineHarness::with_nodes(8, 4096);
+    // Of 1 to 9, those of 5 get no room; 3 has two requests.
+    for (application, count) in [(1, 2), (2, 4), (3, 1), (4, 4), (6, 3), (7, 1), (8, 9), (3, 2), (9, 6), (5, 1)] {
+        let mut asked = maps(&format!("r{application}-{count}"), count);
+        asked.attempt = attempt(application, 1);
+        harness.ask(asked);
+    }
+    let mut all = harness.engine.attempts_held();
+    assert!(all.iter().any(|held| held.leases == 0), "none is without a lease");
+    all.sort_by_key(|held| std::cmp::Reverse((held.leases, held.attempt)));
+    for most in 0..=all.len() + 1 {
+        let (found, total) = harness.engine.attempts_that_hold_most(most);
+        assert_eq!(total, all.len());
+        assert_eq!(found, all[..most.min(all.len())], "the {most} that hold most");
+    }
+}
+
+#[test]
 fn of_two_proposals_for_the_same_room_one_conflicts_and_names_the_node() {
     let mut harness = EngineHarness::with_nodes(1, 1024);
     let [first, second] = ["a", "b"].map(|id| harness.propose(&Arc::new(maps(id, 1))).unwrap());

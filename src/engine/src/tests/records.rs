@@ -1,7 +1,7 @@
 //! Records: a busy engine under every policy, and every decision made again from its record alone.
 
 use super::harness::{EngineHarness, container, registration, running};
-use crate::records::{DecidedRequest, Kept, Probe, Record, Records, RequestOutcome};
+use crate::records::{DecidedRequest, Kept, Probe, Record, RecordFilter, Records, RequestOutcome, Undelivered};
 use crate::testing::{attempt, request};
 use crate::{
     CommitOutcome, Mode, PlacerSettings, RecordSettings, Refusal, SelectedPolicy, TaskWhat, Token, may_wait, propose,
@@ -277,6 +277,50 @@ impl Busy {
     fn all(&self) -> Vec<Arc<Record>> {
         let ids = (10_000..=10_000 + u64::from(self.asked)).map(DecisionId::of);
         ids.filter_map(|id| self.records.get(id, self.harness.now).ok()).collect()
+    }
+}
+
+/// What all records say themselves, one by one.
+fn told_refused(busy: &Busy) -> (BTreeMap<&'static str, u64>, Vec<DecisionId>) {
+    let (mut counts, mut ids) = (BTreeMap::new(), Vec::new());
+    for record in busy.all().iter().rev() {
+        if let Some(token) = record.refused() {
+            *counts.entry(token).or_default() += 1;
+            ids.push(record.decision());
+        }
+    }
+    (counts, ids)
+}
+
+#[test]
+fn refusals_are_counted_and_listed_as_records_say_whenever_answers_come_late_are_fetched_or_records_go() {
+    for bytes in [RecordSettings::default().bytes, 200_000] {
+        let mut busy = Busy::new(7, RecordSettings { bytes, ..RecordSettings::default() });
+        let mut late = 0;
+        for _ in 0..300 {
+            busy.step();
+            let all = busy.all();
+            if let Some(record) = all.choose(&mut busy.random) {
+                let why = [None, Some(Undelivered::Deadline), Some(Undelivered::HungUp)];
+                busy.records.delivery(record.decision(), *why.choose(&mut busy.random).unwrap());
+            }
+            let (counts, ids) = told_refused(&busy);
+            late += counts.get("deadline").copied().unwrap_or(0);
+            assert_eq!(busy.records.refusals(), counts);
+            let of = |most| {
+                let filter = RecordFilter { refused_only: true, ..RecordFilter::default() };
+                let (found, total) = busy.records.listed(&filter, most);
+                (found.iter().map(|record| record.decision()).collect::<Vec<_>>(), total)
+            };
+            assert_eq!(of(usize::MAX), (ids.clone(), ids.len()));
+            assert_eq!(of(3), (ids.iter().take(3).copied().collect(), ids.len()));
+            let (newest, total) = busy.records.listed(&RecordFilter::default(), 5);
+            let all: Vec<DecisionId> = busy.all().iter().rev().map(|record| record.decision()).collect();
+            assert!(newest.iter().map(|record| record.decision()).eq(all.iter().take(5).copied()));
+            assert_eq!(total, all.len());
+        }
+        assert!(late > 0, "no answer was late");
+        assert_eq!(busy.records.kept().dropped > 0, bytes == 200_000, "{:?}", busy.records.kept());
     }
 }
 

@@ -4,6 +4,7 @@ use super::balance::{Gathering, Pipe, Slot};
 use super::homes::{Home, Reader};
 use super::*;
 use crate::advise::{EarlierRun, HomeRack, InputState};
+use crate::budget::DEFAULT_STEPS;
 use crate::problem::{ArrivedSenders, EdgeProblem};
 use crate::sample::{Sample, cluster};
 use crate::terms::link_time::link_time;
@@ -147,6 +148,43 @@ proptest! {
         problem.seed = seed;
         let one = placed(&problem);
         prop_assert_eq!(placed(&problem), one, "the same problem has the same answer");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_steps_that_a_request_is_granted_come_within_3_percent_of_a_search_without_limit(
+        racks in 2_usize..10, counts in prop::collection::vec(1_u32..60, 2), blocks in 0_usize..80, mb in 1_u64..20_000,
+        among in 0_u64..2_000, senders in prop::collection::vec(0_u64..200, 0..20), seed in any::<u64>(),
+    ) {
+        let gigabit = BitsPerSec(1_000_000_000);
+        let spec = TreeSpec {
+            racks, hosts_per_rack: 20, cores: 1, host_bits_per_s: gigabit, uplink_bits_per_s: BitsPerSec(4 * gigabit.0), ..TreeSpec::default()
+        };
+        let mut sample = cluster(&tree(&spec).unwrap(), UNIT.times(8), Bytes(1));
+        sample.occupy(UNIT, 8, seed);
+        let mut groups: Vec<_> = ["map", "reduce"].iter().zip(&counts).map(|(name, count)| sample.group(name, *count, UNIT)).collect();
+        groups[0].input = sample.input(blocks, Bytes(128 * MB), seed);
+        let all_to_all = |(from, to, mb): (u32, u32, u64)| EdgeProblem {
+            from: GroupIdx(from), to: GroupIdx(to), pattern: EdgePattern::AllToAll, bytes: Bytes(mb * MB),
+        };
+        // Three of four also send among themselves, which `container` is asked about.
+        let edges = [(0, 1, mb), (1, 1, among)].into_iter().filter(|edge| edge.2 % 4 != 0).map(all_to_all);
+        let mut problem = sample.problem(groups, edges.collect(), vec![]);
+        if senders.iter().any(|&mb| mb > 0) {
+            problem.senders.push(ArrivedSenders { to: GroupIdx(1), ..arrived(&senders) });
+        }
+        problem.seed = seed;
+        let value = |steps: u64| {
+            let mut never = || false;
+            let placement = Joint::default().place(&problem, &mut Budget::new(steps, &mut never)).unwrap();
+            (placement.placed_all(), placement.objective)
+        };
+        let (granted, all) = (value(DEFAULT_STEPS), value(u64::MAX));
+        prop_assert_eq!(granted.0, all.0);
+        prop_assert!(granted.1 <= 1.03 * all.1 + 1e-9, "{} s with {} steps, {} s without limit", granted.1, DEFAULT_STEPS, all.1);
     }
 }
 
