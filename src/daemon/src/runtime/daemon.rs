@@ -259,6 +259,7 @@ impl Daemon {
         let (mut engine, recovered) = Engine::new(engine, options.rules.clone(), found.rows, clock.now())?;
         log_recovered(&mut engine, &recovered, clock.now());
         let decisions = AtomicU64::new(engine.next_decision().number);
+        metrics.journal_file(&options.store.path);
         let metrics = MetricHandles::new(metrics);
         let journal = GroupCommit::start(journal, group_options(options, &metrics))?;
         let pool = Pool::start(&options.pool).map_err(StartError::Pool)?;

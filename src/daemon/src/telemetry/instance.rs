@@ -1,9 +1,12 @@
-//! Metrics of the process: what it is, what the system counts of it, how its last reload went; and how much fits.
+//! Metrics of the process: what it is, what the system counts of it, how its last reload went, the disk of its journal; and
+//! how much fits.
 
 use super::labels::ReloadResult;
 use super::metric::{Kind, Metric, metric};
 use super::process;
 use metrics::{Counter, Gauge, Unit};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const BUILD_INFO: &str = "hintd_build_info";
@@ -11,6 +14,9 @@ const RELOAD_SUCCESSFUL: &str = "hintd_config_last_reload_successful";
 const RELOAD_TIME: &str = "hintd_config_last_reload_success_timestamp_seconds";
 const RESTART_KEYS: &str = "hintd_config_restart_keys";
 pub(super) const DOMAIN_SLOTS: &str = "hintd_domain_slots";
+const JOURNAL_BYTES: &str = "hintd_store_file_bytes";
+const DISK_FREE: &str = "hintd_store_disk_free_bytes";
+const DISK_BYTES: &str = "hintd_store_disk_bytes";
 // Names that Prometheus's own libraries give these: dashboards of processes know them.
 const START_TIME: &str = "process_start_time_seconds";
 const CPU: &str = "process_cpu_seconds_total";
@@ -45,6 +51,9 @@ pub(super) const ROWS: &[Metric] = &[
     metric(RESIDENT, Kind::Gauge, Unit::Bytes, "Resident memory of the process."),
     metric(OPEN_FILES, Kind::Gauge, Unit::Count, "File descriptors that the process has open."),
     metric(OPEN_FILES_MAX, Kind::Gauge, Unit::Count, "File descriptors that the process may have open."),
+    metric(JOURNAL_BYTES, Kind::Gauge, Unit::Bytes, "Size of the journal's file."),
+    metric(DISK_FREE, Kind::Gauge, Unit::Bytes, "Room that is left for hintd on the journal's disk."),
+    metric(DISK_BYTES, Kind::Gauge, Unit::Bytes, "Size of the journal's disk."),
 ];
 
 /// Records the process.
@@ -56,6 +65,32 @@ pub(super) struct InstanceMetrics {
     reload_successful: Gauge,
     reload_time: Gauge,
     restart_keys: Gauge,
+    journal: OnceLock<JournalFile>,
+}
+
+/// The journal's file, and what is told of it and its disk.
+struct JournalFile {
+    path: PathBuf,
+    bytes: Gauge,
+    free: Gauge,
+    disk: Gauge,
+}
+
+impl JournalFile {
+    fn look(&self) {
+        let Some([bytes, free, disk]) = file_and_disk(&self.path) else { return };
+        self.bytes.set(bytes as f64);
+        self.free.set(free as f64);
+        self.disk.set(disk as f64);
+    }
+}
+
+/// Bytes of a file, what is left on its disk for who is not root, and of all of the disk; `None`: it can't be told.
+fn file_and_disk(path: &Path) -> Option<[u64; 3]> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    let bytes = std::fs::metadata(path).map_or(0, |found| found.len());
+    Some([bytes, disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)])
 }
 
 /// Unix time, seconds.
@@ -74,7 +109,8 @@ impl InstanceMetrics {
         let [resident, files, files_max, reload_successful, reload_time, restart_keys] =
             [RESIDENT, OPEN_FILES, OPEN_FILES_MAX, RELOAD_SUCCESSFUL, RELOAD_TIME, RESTART_KEYS]
                 .map(|name| gauge(name, &[]));
-        let this = Self { cpu: cpu(CPU), resident, files, files_max, reload_successful, reload_time, restart_keys };
+        let (cpu, journal) = (cpu(CPU), OnceLock::new());
+        let this = Self { cpu, resident, files, files_max, reload_successful, reload_time, restart_keys, journal };
         this.restart_keys(0);
         this.reloaded(ReloadResult::Applied);
         this
@@ -92,6 +128,18 @@ impl InstanceMetrics {
         }
         let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         self.files_max.set(limit.current.map_or(f64::INFINITY, |most| most as f64));
+        if let Some(journal) = self.journal.get() {
+            journal.look();
+        }
+    }
+
+    /// The journal is this file. Of a disk that can't be looked at nothing is exported: 0 would say that it is full.
+    pub(super) fn journal_file(&self, path: &Path, gauge: impl Fn(&'static str) -> Gauge) {
+        if file_and_disk(path).is_some() {
+            let [bytes, free, disk] = [JOURNAL_BYTES, DISK_FREE, DISK_BYTES].map(gauge);
+            let journal = self.journal.get_or_init(|| JournalFile { path: path.to_owned(), bytes, free, disk });
+            journal.look();
+        }
     }
 
     /// So many keys wait for a restart.
@@ -132,5 +180,26 @@ mod tests {
         assert_eq!((value(RELOAD_SUCCESSFUL), value(RELOAD_TIME)), (0.0, read));
         metrics.reloaded(ReloadResult::Unchanged);
         assert_eq!(value(RELOAD_SUCCESSFUL), 1.0);
+    }
+
+    #[test]
+    fn the_journals_file_and_its_disk_are_told_and_of_one_that_is_nowhere_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.redb");
+        std::fs::write(&path, [0_u8; 4_321]).unwrap();
+        let metrics = Metrics::new();
+        metrics.journal_file(&folder.path().join("nowhere/journal.redb"));
+        assert!(!metrics.render().contains("\nhintd_store_disk_"), "a disk that is not known looks full");
+        metrics.journal_file(&path);
+        let value = |name: &str| {
+            let page = metrics.render();
+            let line = page.lines().find_map(|line| line.strip_prefix(&format!("{name} ")).map(str::to_owned));
+            line.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse::<f64>().unwrap()
+        };
+        assert_eq!(value(JOURNAL_BYTES), 4_321.0);
+        let (free, disk) = (value(DISK_FREE), value(DISK_BYTES));
+        assert!(free > 0.0 && free <= disk, "{free} of {disk}");
+        std::fs::write(&path, [0_u8; 5]).unwrap();
+        assert_eq!(value(JOURNAL_BYTES), 5.0, "as it is at each look");
     }
 }

@@ -1,5 +1,6 @@
 //! Every metric of the daemon: its name, unit and meaning, and the typed handles that record it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use metrics::{Gauge, Histogram, Unit};
@@ -233,6 +234,11 @@ impl Metrics {
         self.instance().restart_keys(keys);
     }
 
+    /// The journal is this file: its size and the room on its disk are looked at with each rendering from now on.
+    pub fn journal_file(&self, path: &Path) {
+        self.instance().journal_file(path, |name| self.gauge(name, &[]));
+    }
+
     /// Shows refusals for these reasons as 0 until there are some: of a series that begins with its first burst Prometheus
     /// sees no increase.
     pub fn not_refused_yet(&self, reasons: &[&'static str]) {
@@ -403,6 +409,7 @@ mod tests {
         store.written(MS, 3, 6);
         store.failed(MS);
         store.healthy(true);
+        metrics.journal_file(&std::env::temp_dir().join("journal.redb"));
         ask_servers(&metrics);
         decide(&metrics);
         move_traffic(&metrics);

@@ -1,4 +1,4 @@
-//! The part of PromQL that can be judged by what gauges say now: selectors, `sum by (instance)`, `/`, comparisons with a
+//! The part of PromQL that can be judged by what gauges say now: selectors, `sum without (…)`, `/`, comparisons with a
 //! number, `or`, parentheses. What looks back in time (`rate`, `increase`, `changes`) is Prometheus's to judge.
 
 use super::samples::{Labels, Sample, quoted};
@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Expression {
     Series(Selector),
-    /// Over all of one daemon's series.
-    Sum(Box<Expression>),
+    /// Of series that differ in these labels alone.
+    Sum(Vec<String>, Box<Expression>),
     Ratio(Box<Expression>, Box<Expression>),
     Compared(Box<Expression>, Comparison, f64),
     Either(Vec<Expression>),
@@ -55,11 +55,8 @@ fn whole(text: &str, is_gauge: &dyn Fn(&str) -> bool) -> Expression {
     found.filter(|_| reader.rest.is_empty()).unwrap_or(Expression::Elsewhere)
 }
 
-/// What an `or` outside parentheses and quotes joins; one part where it binds less than other words do.
+/// What an `or` outside parentheses and quotes joins: of PromQL's words it binds least.
 fn parts(text: &str) -> Vec<&str> {
-    if BACK[..2].iter().any(|word| text.contains(word)) {
-        return vec![text];
-    }
     let (mut depth, mut from, mut found) = (0_i32, 0, Vec::new());
     for (at, letter) in text.char_indices() {
         depth += match letter {
@@ -107,8 +104,11 @@ impl Reader<'_> {
     }
 
     fn value(&mut self) -> Option<Expression> {
-        if self.take("sum by (instance)") {
-            return self.value().map(|of| Expression::Sum(Box::new(of)));
+        if self.take("sum without (") {
+            let (labels, rest) = self.rest.split_once(')')?;
+            let without = labels.split(',').map(|label| label.trim().to_owned()).collect();
+            self.rest = rest.trim_start();
+            return self.value().map(|of| Expression::Sum(without, Box::new(of)));
         }
         if self.take("(") {
             let found = self.either()?;
@@ -158,7 +158,10 @@ impl Reader<'_> {
             if alternatives && !values.iter().all(|value| plain(value)) {
                 return None;
             }
-            found.push((name, values));
+            // Prometheus adds it: all that is exported here is of that job.
+            if name != "job" {
+                found.push((name, values));
+            }
         }
         Some(found)
     }
@@ -173,7 +176,7 @@ impl Expression {
                 let parts = parts.iter().map(Self::can_be_judged);
                 parts.fold((true, false), |(all, any), part| (all && part.0, any || part.1))
             }
-            Self::Series(_) | Self::Sum(_) | Self::Ratio(..) | Self::Compared(..) => (true, true),
+            Self::Series(_) | Self::Sum(..) | Self::Ratio(..) | Self::Compared(..) => (true, true),
         }
     }
 
@@ -182,7 +185,7 @@ impl Expression {
         match self {
             Self::Elsewhere => false,
             Self::Series(selector) => samples.iter().any(|sample| sample.name == selector.name),
-            Self::Sum(of) | Self::Compared(of, ..) => of.has_series(samples),
+            Self::Sum(_, of) | Self::Compared(of, ..) => of.has_series(samples),
             Self::Ratio(one, other) => one.has_series(samples) && other.has_series(samples),
             Self::Either(parts) => parts.iter().any(|part| part.has_series(samples)),
         }
@@ -196,9 +199,13 @@ impl Expression {
                 let chosen = samples.iter().filter(|sample| selector.takes(sample));
                 chosen.map(|sample| (sample.labels.clone(), sample.value)).collect()
             }
-            Self::Sum(of) => {
-                let of = of.judge(samples);
-                if of.is_empty() { of } else { Vector::from([(Labels::new(), of.values().sum())]) }
+            Self::Sum(without, of) => {
+                let mut sums = Vector::new();
+                for (mut labels, value) in of.judge(samples) {
+                    labels.retain(|label, _| !without.contains(label));
+                    *sums.entry(labels).or_default() += value;
+                }
+                sums
             }
             Self::Ratio(one, other) => {
                 let (mut one, other) = (one.judge(samples), other.judge(samples));
@@ -264,9 +271,13 @@ mod tests {
         assert_eq!(judged("age > 60"), [("a".to_owned(), 70.0), ("b".to_owned(), f64::INFINITY)]);
         assert_eq!(judged("(age{source=~\"a|c\"} > 60 or age{source=\"b\"} > 60) < Inf"), [("a".to_owned(), 70.0)]);
         assert_eq!(judged("ratio > 1"), [], "what is no number is above nothing");
-        let share = "sum by (instance) (nodes{state=~\"STALE|LOST\"}) / sum by (instance) (nodes) > 0.1";
+        let share = "sum without (state) (nodes{state=~\"STALE|LOST\"}) / sum without (state) (nodes) > 0.1";
         assert_eq!(judged(share), [(String::new(), 0.2)]);
         assert_eq!(judged(&share.replace("0.1", "0.2")), []);
+        let sums = [("a".to_owned(), 70.0), ("b".to_owned(), f64::INFINITY)];
+        assert_eq!(judged("sum without (state, mode) (age) > 60"), sums, "other labels stay");
+        assert_eq!(judged("up_now{job=\"hintd\"} == 0").len(), 1, "the label of Prometheus's own is no condition here");
+        assert_eq!(judged("up_now / up_now == 0"), [], "0 / 0 is no number");
         assert_eq!(judged("gone == 0"), [], "what is not exported is not judged");
         assert!(
             !read("gone == 0", gauge).has_series(&samples(EXPORTED))
@@ -296,5 +307,7 @@ mod tests {
         }
         let half = "up_now == 0 or increase(age[2m]) > 2";
         assert_eq!((read(half, gauge).can_be_judged(), judged(half).len()), ((false, true), 1));
+        let joined = "up_now == 0 or (increase(age[2m]) > 2 and up_now == 0)";
+        assert_eq!((read(joined, gauge).can_be_judged(), judged(joined).len()), ((false, true), 1));
     }
 }

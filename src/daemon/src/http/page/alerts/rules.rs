@@ -121,7 +121,7 @@ mod tests {
         }
         let lasting = |name: &str| rules.iter().find(|rule| rule.name == name).unwrap().lasting.as_secs();
         assert_eq!((lasting("HintdDown"), lasting("HintdNoHeartbeats"), lasting("HintdHintsHarm")), (60, 30, 1_800));
-        assert_eq!(lasting("HintdReloadRefused"), 0);
+        assert_eq!((lasting("HintdReloadRefused"), lasting("HintdRestartPending")), (0, 86_400));
     }
 
     #[test]
@@ -132,16 +132,20 @@ mod tests {
             found.map(|rule| rule.name.trim_start_matches("Hintd")).collect::<Vec<_>>()
         };
         let here = [
+            "OpenFiles",
             "PlacerStuck",
             "NoHeartbeats",
             "FeedStopped",
             "ResourceManagerSilent",
+            "SettingsDisagree",
             "NameNodeSilent",
             "HistoryServerSilent",
             "NodesSilent",
             "HintsHarm",
             "HintsHarmMuch",
+            "PlanExpired",
             "ReloadRefused",
+            "RestartPending",
             "ControllerAway",
             "WatcherSilent",
             "LinkDown",
@@ -151,7 +155,7 @@ mod tests {
             "MiddleboxDown",
         ];
         assert_eq!(of((true, true)), here);
-        assert_eq!(of((false, true)), ["JournalUnwritable"]);
+        assert_eq!(of((false, true)), ["JournalUnwritable", "JournalDiskFills"]);
         assert!(of((false, false)).contains(&"Down") && of((false, false)).contains(&"ModelStuck"));
     }
 }
