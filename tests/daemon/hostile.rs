@@ -298,6 +298,7 @@ async fn a_flood_of_one_application_pushes_out_nobody_elses_evidence_and_fills_n
             ("records", "bytes = \"512KiB\""),
             ("limits", "answers = 200"),
             ("limits", "requests_per_s = 0"),
+            ("limits", "log_lines_per_s = 2"), // so that a slow machine leaves lines out as well
             ("leases", "time_to_live = \"1s\""),
             ("log", "level = \"info\""),
         ],
