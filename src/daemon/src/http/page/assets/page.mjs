@@ -89,7 +89,7 @@ addEventListener('hashchange', () => {
   returning = null;
   if (same(here, next)) return;
   const at = document.activeElement;
-  const entry = { scroll: scrollY, from: at, href: at?.getAttribute('href') ?? to(next.view, next.chosen) };
+  const entry = { scroll: scrollY, from: at, top: at?.getBoundingClientRect().top ?? 0, href: at?.getAttribute('href') ?? to(next.view, next.chosen) };
   const title = (VIEWS[here.view] ?? VIEWS.overview)[0] + (here.chosen ? ': ' + cut(here.chosen, 24) : '');
   // Tabs lead to a view's beginning.
   const isTab = !!at?.closest('nav');
@@ -121,11 +121,15 @@ function toOpened() {
 /** Brings the reader back to what was pressed, or to the row of what was open; as far down as it was, where that is known. */
 function toOpener({ view, chosen }, back) {
   const href = back?.href ?? to(view, chosen);
-  const row = [...root.querySelectorAll('main table a, main a')].find((one) => one.getAttribute('href') === href);
+  if (back) scrollTo(0, back.scroll);
+  // The same may be linked more than once: the one that stands where it stood.
+  const off = (one) => (back ? Math.abs(one.getBoundingClientRect().top - back.top) : one.closest('table') ? 0 : 1);
+  const row = [...root.querySelectorAll('main a')].filter((one) => one.getAttribute('href') === href).sort((a, b) => off(a) - off(b))[0];
   const from = back?.from;
   const opener = from?.isConnected && from !== document.body && from.id !== 'view' ? from : row;
-  if (back) scrollTo(0, back.scroll);
-  (opener ?? document.getElementById('view'))?.focus();
+  // A row of this view is come to wherever it is now; another view is shown as it was.
+  const { view: now } = place.peek();
+  (opener ?? document.getElementById('view'))?.focus({ preventScroll: !!back && view !== now });
   opened = null;
 }
 

@@ -210,6 +210,7 @@ const held = signal(null);
 /** Who did not move the mouse for so long does not aim. */
 const HELD_MS = 30000;
 let still = null;
+let lastAt = '';
 export function letGo() {
   clearTimeout(still);
   held.value = null;
@@ -218,7 +219,10 @@ addEventListener('hashchange', letGo);
 
 /** The mouse came to a table, or moves on it. */
 function hold(table, event) {
-  if (event.pointerType !== 'mouse') return;
+  // What moves under a mouse that lies still is no move of the mouse.
+  const at = `${event.clientX} ${event.clientY}`;
+  if (event.pointerType !== 'mouse' || at === lastAt) return;
+  lastAt = at;
   if (held.peek()?.table !== table) held.value = { table };
   clearTimeout(still);
   still = setTimeout(letGo, HELD_MS);
