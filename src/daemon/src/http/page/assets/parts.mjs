@@ -217,6 +217,11 @@ export function letGo() {
 }
 addEventListener('hashchange', letGo);
 
+function leave(table) {
+  lastAt = ''; // who comes back aims again
+  if (held.peek()?.table === table) letGo();
+}
+
 /** The mouse came to a table, or moves on it. */
 function hold(table, event) {
   // What moves under a mouse that lies still is no move of the mouse.
@@ -269,7 +274,7 @@ export function Table({ caption, columns, rows, by, empty = 'None.', name, filte
   const all = standing(name, value ? inOrder(rows, value, order.way) : rows, by).slice(0, most);
   const isCut = all.length > few && !whole.value.has(name);
   const shown = isCut ? all.slice(0, few) : all;
-  const held_ = name && { onPointerEnter: (event) => hold(name, event), onPointerMove: (event) => hold(name, event), onPointerLeave: () => { if (held.value?.table === name) letGo(); } };
+  const held_ = name && { onPointerEnter: (event) => hold(name, event), onPointerMove: (event) => hold(name, event), onPointerLeave: () => leave(name) };
   return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0" ...${held_}><table><caption><span>${caption}${name && held.value?.table === name && rows.length > 1 ? '. Rows keep their order while the mouse moves here' : ''}</span></caption>
     <thead><tr>${columns.map((column) => (name ? html`<${Head} table=${name} column=${column} rows=${rows} />` : html`<th scope="col" class=${column[2]}>${column[0]}</th>`))}</tr></thead>
     <tbody>${shown.map((row) => html`<tr key=${by(row)}>${columns.map(([, cell, kind], at) => (at === 0
