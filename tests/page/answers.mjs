@@ -6,21 +6,25 @@ import { document_, instead } from './incident.mjs';
 const table = (page, caption) => page.locator('main table', { has: page.locator('caption', { hasText: caption }) });
 const at = (page, address) => page.evaluate((to) => { location.hash = to; }, '#/' + address);
 
+/** The hour as if the daemon had run for all of it; what is not told is 0. */
+const hour = (json, now) => ({ ...json, at_ms: Array.from({ length: 360 }, (_, at) => now - (359 - at) * 10_000), rates: Object.fromEntries(Object.keys(json.rates).map((name) => [name, Array(360).fill(0)])) });
+
 /** A link's user that sends so much from a to b, and nothing back. */
 const user = (id, rate) => ({ application_id: id, attempt: 1, bytes: 9e8, bits_per_s: rate, a_to_b_bytes: 9e8, b_to_a_bytes: 0, a_to_b_bits_per_s: rate, b_to_a_bits_per_s: 0, fills: true, above_measured: false });
 
-export async function answers({ page, step, go, see, until, down }) {
+export async function answers({ page, step, go, see, readable, until, picture, down }) {
   await step('which link was hot over the last minutes, and which way; what is unknown is explained once', async () => {
     const found = await document_(page);
     const [hot] = found.network.links.filter((link) => link.up);
     Object.assign(hot, { a_to_b_bits_per_s: 8e8, users: [], users_reason: '', a_to_b_unaccounted_bits_per_s: 8e8, load_source: 'measured', load_age_ms: 0 });
+    found.status.ages.find((age) => age.source === 'link_stats').stale = false;
     hot.fullness = { a_to_b_full: true, b_to_a_full: false, a_to_b_unknown: true, b_to_a_unknown: false };
     const tell = await instead(page);
     tell(found);
     await page.route('**/api/history*', async (route) => {
       const answer = await route.fetch();
       const busiest = [{ link: hot.id, way: 1, mean: [0.83, 0.52], full: [0.6, 0.2] }, { link: 'of a host', way: 0, mean: [0.5, 0.5], full: [0, 0] }];
-      await route.fulfill({ response: answer, json: { ...(await answer.json()), busiest } });
+      await route.fulfill({ response: answer, json: { ...hour(await answer.json(), found.at_ms), busiest } });
     });
     await go(page, 'Overview');
     await page.reload();
@@ -28,6 +32,10 @@ export async function answers({ page, step, go, see, until, down }) {
     await rows.first().waitFor();
     assert.equal(await rows.count(), 1);
     assert.match((await rows.first().innerText()).replace(/\s+/g, ' '), new RegExp(`${hot.id} ${hot.b} → ${hot.a} 83 % 60 % 52 % 20 %`));
+    // A mean of less than its head says is told so: the link was down until 95 s ago.
+    hot.last_outage = { ended_ms: 95_000, lasted_ms: 400_000, said_by: 'ryu', down_at_ms: 0 };
+    tell(found);
+    await rows.filter({ hasText: /83 %, of about 100 s\s*60 %\s*52 %, of about 8 min/ }).waitFor();
     await table(page, 'Busiest now').locator('tr', { hasText: `unknown: 800 Mbit/s ${hot.a} → ${hot.b}` }).waitFor();
     assert.equal(await page.getByText('files that maps read').count(), 1);
     await page.unroute('**/api/history*');
@@ -59,6 +67,16 @@ export async function answers({ page, step, go, see, until, down }) {
     assert.deepEqual(await names(), before);
     await page.mouse.move(2, 2);
     await until(async () => (await names()).slice(0, 2).join() === [up[1].id, up[0].id].join());
+    // A mouse that lies there for half a minute, which is short here, holds nothing.
+    await page.evaluate(() => {
+      const real = window.setTimeout;
+      window.setTimeout = (work, ms, ...more) => real(work, ms === 30_000 ? 300 : ms, ...more);
+    });
+    await now.locator('tbody tr').first().hover();
+    loaded(up);
+    tell(found);
+    await until(async () => (await names()).slice(0, 2).join() === [up[0].id, up[1].id].join());
+    assert.equal(await now.getByText('Rows keep their order').count(), 0);
     await tell.end();
   });
 
@@ -81,7 +99,12 @@ export async function answers({ page, step, go, see, until, down }) {
     await go(page, 'Applications');
     await page.reload();
     await page.getByRole('row', { name: new RegExp(`^${first.application_id} .* ended; decided`) }).first().waitFor();
-    await page.getByRole('columnheader', { name: "That link's load" }).waitFor();
+    // Its own share is the bar, and not the load that is everybody's.
+    await page.getByRole('columnheader', { name: 'Load of all' }).waitFor();
+    const own = page.locator('main table', { has: page.locator('caption', { hasText: 'attempts that asked' }) }).locator('tbody tr', { hasText: id });
+    assert.match(await own.innerText(), /~9 %\s+72.8 %/);
+    assert.deepEqual(await own.locator('.bar-part').evaluateAll((all) => all.map((one) => [one.getAttribute('class'), Math.round(Number(one.getAttribute('width')))])), [['bar-part one', 9]]);
+    assert.match(await page.getByRole('row', { name: new RegExp(`^${first.application_id} `) }).first().innerText(), new RegExp(`${first.user}\\s+${first.queue}`));
     await at(page, 'applications/' + id);
     await see(page, 'Its decisions, 1; each says');
     await page.locator('section.panel a[href="#/decisions/feedfacefeedfacefeedface00000001"]').waitFor();
@@ -115,6 +138,72 @@ export async function answers({ page, step, go, see, until, down }) {
     await at(page, 'network/' + down.id);
     await see(page, /34 routes of 2 applications/);
     await see(page, 'one that several applications use stands in the row of each');
+    // What it carried before: one look at its counters, and the mean of what the hour has of it.
+    const link = found.network.links.find((one) => one.id === down.id);
+    link.load_before = { a_to_b_bits_per_s: 0.15 * link.bits_per_s, b_to_a_bits_per_s: 0, before_ms: 2000 };
+    tell(found);
+    await page.route('**/api/history*', async (route) => {
+      const answer = await route.fetch();
+      const json = hour(await answer.json(), found.at_ms);
+      const of = (load) => json.at_ms.map((_, at) => (at >= 350 || at < 346 ? null : load));
+      await route.fulfill({ response: answer, json: { ...json, link: [of(400), of(50)], down: json.at_ms.map((_, at) => at >= 350) } });
+    });
+    await page.reload();
+    await see(page, `(15 %) ${down.a} → ${down.b}, measured once, 2 s before it went down; mean of 40 s before: 40 % ${down.a} → ${down.b}, 5 % ${down.b} → ${down.a}`);
+    await page.unroute('**/api/history*');
+    await tell.end();
+  });
+
+  await step('what was not followed is found from its count; what was followed is folded; no share looks whole that is not', async () => {
+    const found = await document_(page);
+    const [first] = found.decisions.filter((row) => row.mode === 'on' && !row.refused);
+    const row = (at, application, on_host, reason = '') => ({ ...first, decision_id: 'feedfacefeedfacefeedface' + String(10000000 + at), application_id: application, attempt: 1, at_ms: first.at_ms - at * 1000, hinted: 4, expected_gain: at ? 1 : 0.99996, without_room: 0, withheld: null, late: null,
+      groups: [{ name: 'map', count: 4 }], followed: { on_host, hinted: 4, awaited: 0, settled: true, reason, in_rack: 4 - on_host } });
+    const [whole, partly] = ['application_9_0001', 'application_9_0002'];
+    found.decisions = [row(0, whole, 4), row(1, whole, 4), row(2, partly, 3, 'yarn_chose'), row(3, whole, 4), row(4, partly, 4), row(5, whole, 4)];
+    found.applications = [];
+    found.applications_total = 0;
+    found.at_ms = first.at_ms + 1000;
+    found.status.adherence = [{ policy: 'container', queue: first.queue, mode: 'on', decisions: 6, on_host: 29999, in_rack: 1, elsewhere: 0, never: 0, terms: {} }];
+    const tell = await instead(page);
+    tell(found);
+    await go(page, 'Decisions');
+    await page.reload();
+    const rows = page.locator('main table tbody tr');
+    const fold = page.getByRole('button', { name: '4 decisions, all followed' });
+    await fold.waitFor();
+    assert.equal(await rows.count(), 3);
+    assert.match((await rows.first().innerText()).replace(/\s+/g, ' '), /16 × map .* 16 16\/16 >99.9 % to 100 %/);
+    assert.match((await rows.nth(1).innerText()).replace(/\s+/g, ' '), /3\/4 yarn chose/);
+    assert.equal(await fold.getAttribute('aria-expanded'), 'false');
+    await fold.press('Enter');
+    await until(async () => (await rows.count()) === 7);
+    assert.equal(await fold.getAttribute('aria-expanded'), 'true');
+    assert.equal(await fold.evaluate((one) => one === document.activeElement), true, 'the reader goes on there');
+    await readable(page);
+    await picture(page, 'folded-light');
+    await fold.press('Enter');
+    await until(async () => (await rows.count()) === 3);
+    // From the counts to what is behind them.
+    await go(page, 'Overview');
+    await see(page, '29999 of 30000 (>99.9 %)');
+    await page.getByRole('link', { name: '1 not followed' }).press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Decisions' }).waitFor();
+    await until(async () => (await rows.count()) === 1);
+    assert.match(await rows.innerText(), /application_9_0002/);
+    assert.equal(await page.evaluate(() => location.hash), '#/decisions');
+    assert.equal(await page.getByLabel('Only decisions with containers that were not followed').isChecked(), true);
+    await go(page, 'Applications');
+    await until(async () => (await rows.count()) === 1);
+    await page.getByRole('row', { name: /^application_9_0002 .* 7\/8/ }).waitFor();
+    await page.getByLabel('Only applications with containers that were not followed').uncheck();
+    await until(async () => (await rows.count()) === 2);
+    await go(page, 'Queues and policies');
+    await page.getByRole('link', { name: `Which decisions of queue ${first.queue} were not followed` }).press('Enter');
+    await until(async () => (await rows.count()) === 1);
+    assert.equal(await page.getByLabel('Only with').inputValue(), first.queue);
+    await page.getByLabel('Only with').fill('');
+    await page.getByLabel('Only decisions with containers that were not followed').uncheck();
     await tell.end();
   });
 
@@ -131,7 +220,7 @@ export async function answers({ page, step, go, see, until, down }) {
     await see(page, 'the busiest link core-2 → edge-01 would be done in 28.9 s; here the busiest edge-02 → core-2 is done in 7.6 s');
     const text = await page.locator('section.panel').innerText();
     assert.ok(text.indexOf('Where it is hinted, by rack') < text.indexOf('Why there') && text.includes('Where it is hinted, by rack'));
-    assert.match(text, /Time saved \(expected\)\s+73.7 %: 7.6 s in place of 28.9 s/);
+    assert.match(text, /Time on the busiest link saved \(expected\)\s+73.7 %: 7.6 s in place of 28.9 s/);
     assert.match(text, /Cross-rack bytes saved \(expected\)\s+9.09 %: 1 GB in place of 1.1 GB/);
     assert.match(text, /Not known\s+latency/);
     assert.match(text, /<1 µs/);

@@ -10,7 +10,7 @@ const focused = (page) => page.evaluate(() => document.activeElement.textContent
 export async function links({ page, step, go, see, readable, until, down }) {
   await step('links of hosts and switches in a table: narrowed, sorted, none without saying so', async () => {
     await go(page, 'Network');
-    await see(page, '50 of 50 links, 10 of them between switches');
+    await see(page, '50 of all 50 links shown (10 join switches, 40 lead to hosts)');
     assert.equal((await names(page))[0], down.id, 'what is down is first');
     const filter = page.getByLabel('Only of host, switch or rack');
     await filter.fill('edge-01');
@@ -41,7 +41,7 @@ export async function links({ page, step, go, see, readable, until, down }) {
     await page.getByRole('heading', { name: `Link ${down.id}` }).waitFor();
     const facts = await page.locator('section.panel dl').innerText();
     assert.match(facts, new RegExp(`DOWN[\\s\\S]*${down.a} → ${down.b}\\s+nothing: it is down\\s+${down.b} → ${down.a}\\s+nothing: it is down`));
-    assert.doesNotMatch(facts.replace(/Load before\s+[^\n]*/, ''), /%/, 'but for what it carried before');
+    assert.doesNotMatch(facts.replace(/Load before it went down\s+[^\n]*/, ''), /%/, 'but for what it carried before');
     assert.match(facts, /DOWN for [^\n]*, since \d\d:\d\d:\d\d, as /);
     const told = await page.locator('.map g[role=link]').evaluateAll((parts) => parts.map((part) => part.getAttribute('aria-label')));
     assert.deepEqual(told.filter((text) => text.includes('DOWN')).map((text) => text.includes('%')), [false]);
@@ -70,6 +70,42 @@ export async function links({ page, step, go, see, readable, until, down }) {
     await opens('Applications', byEsc, /^application_/);
     await opens('Decisions', byClose, /^Decision /);
     await opens('Alerts', byEsc, /^Hintd/);
+    await go(page, 'Network');
+  });
+
+  await step('what is opened from another view is come to, too; Esc leads back there, step by step, as far down as it was', async () => {
+    await page.setViewportSize({ width: 1280, height: 500 });
+    const found = await document_(page);
+    const tell = await instead(page); // loads stand still, and rows with them
+    tell(found);
+    await page.reload();
+    await go(page, 'Overview');
+    const table = page.locator('main table', { has: page.locator('caption', { hasText: 'Busiest now' }) });
+    const link = table.locator('tbody tr').last().getByRole('link').first();
+    const id = await link.innerText();
+    await link.focus();
+    const before = await page.evaluate(() => scrollY);
+    assert.ok(before > 0, 'the overview is scrolled');
+    await page.keyboard.press('Enter');
+    const come = (heading) => until(() => page.evaluate((begins) => {
+      const { activeElement: at } = document;
+      const { top } = at.getBoundingClientRect();
+      return at.matches('section.panel h2') && at.textContent.startsWith(begins) && top >= 0 && top < innerHeight / 2;
+    }, heading));
+    await come('Link ' + id);
+    await page.locator('section.panel > .close').getByRole('link', { name: 'Back to Overview' }).waitFor();
+    // From a host behind it on to its rack, and all the way back.
+    const rack = page.locator('section.panel table', { has: page.locator('caption', { hasText: 'Busiest hosts behind it' }) }).locator('tbody tr').first().getByRole('link').first();
+    await rack.press('Enter');
+    await come('Rack ');
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { name: 'Link ' + id }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+    await until(() => page.evaluate((to) => document.activeElement.getAttribute('href') === '#/network/' + to, id));
+    assert.ok(Math.abs((await page.evaluate(() => scrollY)) - before) < 60, 'as far down as it was');
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await tell.end();
     await go(page, 'Network');
   });
 
@@ -111,6 +147,43 @@ export async function links({ page, step, go, see, readable, until, down }) {
     assert.equal(await at(), 'link edge-05--core-2');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Link edge-05--core-2' }).waitFor();
+  });
+
+  await step('which way traffic goes is drawn; the hosts behind a link, and the way to their rack', async () => {
+    const part = (id) => page.locator(`.map [data-part="link ${id}"]`);
+    assert.equal(await page.locator('.map path.arrow').count(), 18, 'nine links are up');
+    // It is told by its ends, a below b: up, then down; each is to the right of where it goes.
+    const arrows = await part('edge-05--core-2').locator('path.arrow').evaluateAll((all) => all.map((one) => one.getAttribute('transform').match(/[-\d.]+/g).map(Number)));
+    const [[upX, , upwards], [downX, , downwards]] = arrows;
+    assert.ok(upwards < 0 && upwards > -180 && Math.abs(downwards - upwards) === 180, `${arrows}`);
+    const lines = await part('edge-05--core-2').locator('line.link').evaluateAll((all) => all.map((one) => Number(one.getAttribute('x1'))));
+    assert.ok(lines[0] > lines[1] && Number.isFinite(upX + downX), 'upwards is on the right');
+    const hosts = page.locator('section.panel table', { has: page.locator('caption', { hasText: 'Busiest hosts behind it' }) });
+    await until(async () => (await hosts.locator('tbody tr').count()) === HOSTS);
+    assert.deepEqual((await hosts.locator('tbody th').allInnerTexts()).map((name) => name.slice(0, 7)), Array(HOSTS).fill('node-05'));
+    assert.equal(await hosts.locator('tbody tr').first().getByRole('link').first().getAttribute('href'), '#/nodes/%2Frack-05');
+    // By what they receive, for the link is busier downwards; two receive and one sends more.
+    const found = await document_(page);
+    const busy = found.network.links.find((link) => link.id === 'edge-05--core-2');
+    Object.assign(busy, { a_to_b_bits_per_s: 1e8, b_to_a_bits_per_s: 7e8 });
+    const tell = await instead(page);
+    tell(found);
+    await page.route('**/api/nodes*', async (route) => {
+      const answer = await route.fetch();
+      const json = await answer.json();
+      const loads = { 'node-05-3': [0, 9e8], 'node-05-6': [2e8, 5e8], 'node-05-2': [9e8, 0] };
+      for (const { host, link } of json.nodes) {
+        const [out, into] = loads[host] ?? [0, 0];
+        Object.assign(link, link.a === host ? { a_to_b_bits_per_s: out, b_to_a_bits_per_s: into } : { a_to_b_bits_per_s: into, b_to_a_bits_per_s: out });
+      }
+      await route.fulfill({ response: answer, json });
+    });
+    await page.reload();
+    await see(page, 'core-2 → edge-05 is the busier way, so first by what they receive (below edge-05)');
+    await until(async () => (await hosts.locator('tbody th').allInnerTexts()).slice(0, 2).join() === 'node-05-3,node-05-6');
+    assert.match(await hosts.locator('tbody tr').first().innerText(), /0 %\s+90 %/);
+    await page.unroute('**/api/nodes*');
+    await tell.end();
   });
 }
 
@@ -169,7 +242,8 @@ export async function decisions({ page, step, go, see, until }) {
     const short = await wide();
     await page.keyboard.press('Tab');
     await link.first().focus();
-    assert.ok((await wide()) > short, 'all of it is seen on focus');
+    const focusedWide = await page.evaluate(() => document.activeElement.getBoundingClientRect().width);
+    assert.ok(focusedWide > short, 'all of it is seen on focus'); // a newer decision may be the first by now
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     const id = await link.first().getAttribute('title');
     await page.getByRole('button', { name: `Copy ${id}` }).press('Enter');
@@ -212,6 +286,8 @@ export async function phone({ page, addresses }) {
       return left >= -1 && right <= innerWidth + 1;
     });
     assert.ok(tab, `${address}: its tab is in sight`);
+    const map = await page.locator('.map').evaluateAll((all) => all.map((one) => one.scrollWidth - one.clientWidth));
+    assert.ok(map.every((by) => by <= 0), `${address}: the map is ${map} pixels too wide`);
     const out = await page.evaluate(() => [...document.querySelectorAll('main *')].filter((one) => !one.closest('.scroll') && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 80)));
     assert.deepEqual(out, [], `${address}: cut off`);
   }

@@ -119,7 +119,7 @@ export async function ownViews({ browser, step, tab, see, go, readable, until, p
       await readable(page);
       await picture(page, 'alerts-light');
       await go(page, 'Overview');
-      await see(page, /Alert HintdControllerAway \(ticket\) fires/);
+      await see(page, /Alert HintdControllerAway fires \(not urgent: look within a day\)/);
     });
 
     await step('these views by keyboard, dark, and on a phone', async () => {

@@ -1,5 +1,5 @@
 // Prometheus's alerts of this daemon: judged here by its own gauges where that is enough, and each with its runbook.
-import { Facts, Panel, Table, html, span } from './parts.mjs';
+import { Facts, Panel, Table, html, severity, span } from './parts.mjs';
 import { Markdown } from './markdown.mjs';
 import { alerts, place, to } from './state.mjs';
 
@@ -33,7 +33,7 @@ export function Alerts() {
     <${Table} caption="Rules of deploy/prometheus/alerts.yml. Those that look back in time are judged by Prometheus, the others here as well, every 10 s" name="alerts" by=${(rule) => rule.name} rows=${rows} columns=${[
     ['Alert', (rule) => html`<a href=${to('alerts', rule.name)} aria-current=${rule.name === chosen ? 'true' : undefined}>${rule.name}</a>`, '', (rule) => rule.name],
     ['State', state, '', said],
-    ['Severity', (rule) => rule.severity, '', (rule) => rule.severity],
+    ['How urgent', severity, '', (rule) => rule.severity],
     ['What it means', meaning],
     ['Runbook', (rule) => html`<a href=${to('alerts', rule.name)} aria-label=${'Runbook of ' + rule.name}>runbook</a>`],
   ]} />`;
@@ -65,7 +65,7 @@ function heading(target) {
 function Open({ rule }) {
   const [view, chosen, words] = SEEN[rule.name] ?? [];
   return html`<${Panel} id="alert" close="#/alerts" title=${rule.name}>
-    <${Facts} rows=${[['State', said(rule), STATES[rule.state][1]], ['Severity', rule.severity], ['Fires after', rule.for_ms ? span(rule.for_ms) : 'at once']]} />
+    <${Facts} rows=${[['State', said(rule), STATES[rule.state][1]], ['How urgent', `${severity(rule)} (severity ${rule.severity})`], ['Fires after', rule.for_ms ? span(rule.for_ms) : 'at once']]} />
     ${rule.series.map((one) => html`<p class=${one.firing ? 'alert' : 'note'}>${plain(one.summary)} <span>(true for ${span(one.true_for_ms)})</span></p>`)}
     <p>${rule.series.length ? plain(rule.description) : meaning(rule)}</p>
     ${view && html`<p>In this page: <a href=${to(view, chosen)}>${words}</a></p>`}

@@ -1,26 +1,81 @@
 // Applications, decisions, and one decision explained.
-import { Bar, Copy, Facts, Filter, Glossary, Id, Load, Panel, Table, byName, bytes, clock, count, fresh, html, lacking, modelled, number, percent, shares, span, time, ways, when, words, zone } from './parts.mjs';
-import { decided, doc, explained, filter, place, since, to } from './state.mjs';
+import { signal } from './vendor/signals-core.mjs';
+import { Bar, Copy, Facts, Filter, Glossary, Id, Load, Panel, Table, byName, bytes, clock, count, fresh, html, isSorted, lacking, letGo, modelled, number, percent, shares, span, time, ways, when, words, zone } from './parts.mjs';
+import { decided, doc, explained, filter, onlyMissed, place, since, to } from './state.mjs';
 import { Replay, Terms } from './replay.mjs';
 
 const groups = (row) => row.groups.map((group) => `${group.count} × ${group.name}`).join(', ');
 const outcome = (row) => (row.refused ? 'refused: ' + words(row.refused) : row.late ? 'late: ' + words(row.late) : row.withheld ? 'withheld: ' + words(row.withheld) : row.mode === 'on' ? (row.without_room > 0 && !row.hinted ? 'waits: no room' : 'hinted') : row.mode === 'shadow' ? 'shadow: would have been hinted' : row.mode);
 const came = (row) => outcome(row) + (row.without_room > 0 && row.hinted ? `, ${row.without_room} without room` : '');
-/** `3/12`: containers that came to their host, of those that were hinted. */
+/** `3/12`: containers that came to their host, of those that were hinted, and why most others did not. */
 const followed = ({ followed: of }) => (of ? `${of.on_host}/${of.hinted}${of.awaited ? `, ${of.awaited} awaited` : ''}` : '–');
+/** Hinted containers that came to another host, or will never come; in a queue in shadow nobody was told. */
+const missed = ({ mode, followed: of }) => (of && mode === 'on' ? Math.max(0, of.hinted - of.on_host - of.awaited) : 0);
+
+/** Folds of decisions that are open. */
+const unfolded = signal(new Set());
+function fold(id) {
+  const open = new Set(unfolded.value);
+  if (!open.delete(id)) open.add(id);
+  letGo(); // what was opened stands where it belongs
+  unfolded.value = open;
+}
+
+const isWhole = (row) => row.followed?.hinted > 0 && row.followed.on_host === row.followed.hinted && row.mode === 'on' && !row.refused && !row.late && !row.withheld && !row.without_room;
+/** So many decisions on end of an application are one row. */
+const FOLDED_MIN = 3;
+/** Rows of an application's decisions on end, newest first, that were all followed to the letter, as one: there is nothing to see. */
+function folded(rows) {
+  const runs = new Map();
+  const of = new Map();
+  for (const row of rows) {
+    const key = row.application_id + ' ' + row.attempt + ' ' + row.policy;
+    if (!isWhole(row)) { runs.delete(key); continue; }
+    if (!runs.has(key)) runs.set(key, []);
+    runs.get(key).push(row);
+    of.set(row, runs.get(key));
+  }
+  return rows.flatMap((row) => {
+    const run = of.get(row);
+    if (!run || run.length < FOLDED_MIN) return [row];
+    if (run[0] !== row) return [];
+    const oldest = run.at(-1);
+    const sum = (figure) => run.reduce((all, one) => all + figure(one), 0);
+    const all = new Map();
+    for (const group of run.flatMap((one) => one.groups)) all.set(group.name, (all.get(group.name) ?? 0) + group.count);
+    const id = 'fold ' + oldest.decision_id;
+    const head = { ...row, decision_id: id, run, oldest, hinted: sum((one) => one.hinted), groups: [...all].map(([name, many]) => ({ name, count: many })),
+      followed: { on_host: sum((one) => one.followed.on_host), hinted: sum((one) => one.followed.hinted), awaited: 0, reason: '' } };
+    return unfolded.value.has(id) ? [head, ...run] : [head];
+  });
+}
+
+const Fold = ({ row }) => html`<button type="button" class="fold" aria-expanded=${String(unfolded.value.has(row.decision_id))} onClick=${() => fold(row.decision_id)}><span aria-hidden="true">${unfolded.value.has(row.decision_id) ? '▾' : '▸'}</span> ${row.run.length} decisions, all followed</button>`;
+/** The least and the greatest. */
+const savings = (run) => {
+  const known = run.map((row) => row.expected_gain).filter((gain) => gain != null).sort((a, b) => a - b);
+  if (!known.length) return '–';
+  const [least, most] = [percent(known[0]), percent(known.at(-1))];
+  return least === most ? least : `${least} to ${most}`;
+};
 const kind = (row) => (row.refused || row.late ? 'state bad' : row.withheld ? 'state warn' : 'state good');
 
+/** Rows that are shown at first. */
+const FEW = 50;
+
+/** Decisions that are searched or sorted stand each by itself. */
 function Decided({ caption, rows, name, filter, empty = 'none is recorded.', application = true }) {
-  return html`<${Table} caption=${caption} empty=${empty} name=${name} filter=${filter} by=${(row) => row.decision_id} rows=${rows} columns=${[
-    ['Decision', (row) => html`<${Id} id=${row.decision_id} href=${to('decisions', row.decision_id)} />`],
-    ['At', (row) => when(row.at_ms), '', (row) => row.at_ms],
+  const isFolded = !isSorted(name) && !(filter && (filter[1].value.trim() || onlyMissed.value));
+  return html`<${Table} caption=${caption} empty=${empty} name=${name} filter=${filter} few=${FEW} by=${(row) => row.decision_id} rows=${isFolded ? folded(rows) : rows} columns=${[
+    ['Decision', (row) => (row.run ? html`<${Fold} row=${row} />` : html`<${Id} id=${row.decision_id} href=${to('decisions', row.decision_id)} />`)],
+    ['At', (row) => (row.run ? `${when(row.oldest.at_ms)} to ${when(row.at_ms)}` : when(row.at_ms)), '', (row) => row.at_ms],
     application && ['Application', (row) => html`<a class="short" href=${to('applications', row.application_id)}>${row.application_id}</a>`, '', (row) => row.application_id],
     ['Groups', groups, 'g'],
     ['Queue, policy', (row) => html`${row.queue}<br />${row.policy}`, '', (row) => row.queue + ' ' + row.policy],
     ['Outcome', (row) => html`<span class=${kind(row)}>${came(row)}</span>`, '', came],
     ['Hinted', (row) => row.hinted, 'n', (row) => row.hinted],
-    ['Followed', followed, 'n', (row) => row.followed && row.followed.on_host / Math.max(1, row.followed.hinted)],
-    ['Objective saved', (row) => percent(row.expected_gain), 'n', (row) => row.expected_gain],
+    ['Followed', (row) => html`<span class=${missed(row) ? 'state warn' : ''}>${followed(row)}</span>${row.followed?.reason && html`<br />${words(row.followed.reason)}`}`, 'n', (row) => row.followed && row.followed.on_host / Math.max(1, row.followed.hinted)],
+    ['Objective lower by', (row) => (row.run ? savings(row.run) : percent(row.expected_gain)), 'n', (row) => row.expected_gain],
   ].filter(Boolean)} />`;
 }
 
@@ -51,6 +106,37 @@ function over(held, decisions, total) {
   return [...found.values()].slice(0, ENDED_MAX);
 }
 
+/** Decisions of the document by application and attempt: whose it is, its queue, and how its hints were followed. */
+function known(decisions) {
+  const found = new Map();
+  for (const row of decisions) {
+    const key = row.application_id + ' ' + row.attempt;
+    const one = found.get(key) ?? { user: row.user, queue: row.queue, missed: 0, on_host: 0, hinted: 0 };
+    one.missed += missed(row);
+    one.on_host += row.mode === 'on' ? row.followed?.on_host ?? 0 : 0;
+    one.hinted += row.mode === 'on' ? row.followed?.hinted ?? 0 : 0;
+    found.set(key, one);
+  }
+  return found;
+}
+
+/** Of what its busiest link carries its own share, in the direction that is busier of those in which it sends; null: it is not told. */
+function ownShare(row, links) {
+  const link = links.get(row.busiest_link);
+  const user = link?.users.find((one) => one.application_id === row.application_id && one.attempt === row.attempt);
+  if (!user) return null;
+  const way = [0, 1].filter((one) => bytesOf(user)[one] > 0).sort((a, b) => shares(link)[b] - shares(link)[a])[0];
+  return way == null || !ratesOf(user)[way] ? null : { share: ratesOf(user)[way] / Math.max(1, link.bits_per_s), way: ways(link)[way] };
+}
+
+/** Its own share as a bar; the link's load, which is everybody's, in words. */
+function OwnLoad({ row, links }) {
+  const own = ownShare(row, links);
+  const link = links.get(row.busiest_link);
+  if (own) return html`<${Bar} share=${own.share} label=${'~' + percent(own.share)} kind="one" age=${since()} />`;
+  return html`<span class="way">${!link ? 'not told: a host\'s link' : link.users_total > link.users.length ? `less than the ${link.users.length} that send most` : 'not known'}</span>`;
+}
+
 /** In which direction its busiest link is so loaded, and what of that is its own. */
 function busiestWords(row, sends) {
   const most = sends.filter(({ link }) => link.id === row.busiest_link).sort((a, b) => shares(b.link)[b.way] - shares(a.link)[a.way])[0];
@@ -79,14 +165,18 @@ export function Applications() {
   // Of what is next to nothing there is a count. The rate of one that never sent there is not known.
   const shown = sends.filter(({ share, user, way }) => share >= LEAST || (!share && bytesOf(user)[way] > 0)).sort((a, b) => b.share - a.share);
   const ended = over(applications, decisions, total);
-  const rows = [...applications, ...ended];
+  const about = known(decisions);
+  const of = (row) => about.get(row.application_id + ' ' + row.attempt);
+  const every = [...applications, ...ended];
+  const rows = onlyMissed.value ? every.filter((row) => of(row)?.missed > 0) : every;
+  const links = new Map(network.links.map((link) => [link.id, link]));
   const down = network.links.filter((link) => !link.up && link.carried?.applications.some((of) => of.application_id === chosen));
   return html`
     ${chosen && html`<${Panel} id="application" close="#/applications" title=${html`<code>${chosen}</code> <${Copy} text=${chosen} />`}>
       ${!running.length && html`<p class="empty">It has no attempt that asked for hints and is not over: it has ended, or never asked.</p>`}
       ${down.length > 0 && html`<p class="alert warn">Its routes went over ${down.map((link, at) => html`${at > 0 && ', '}<a href=${to('network', link.id)}>${link.id}</a>`)}, which is down.</p>`}
       ${running.map((row) => html`<${Facts} rows=${[
-    ['Attempt', String(row.attempt)], ['Leases', String(row.leases)], ['Requests', String(row.requests)],
+    ['Attempt', String(row.attempt)], of(row) && ['User', of(row).user], of(row) && ['Queue', of(row).queue], ['Leases', String(row.leases)], ['Requests', String(row.requests)],
     ['Busiest link that it sends over', row.busiest_link ? html`<a href=${to('network', row.busiest_link)}>${row.busiest_link}</a>${isDown(row) ? ': DOWN' : busiestWords(row, sends)}` : '–', isDown(row) ? 'bad' : ''],
   ]} />`)}
       <${DecidedOf} id=${chosen} rows=${decisions.filter((row) => row.application_id === chosen)} />
@@ -97,15 +187,19 @@ export function Applications() {
     ['Its own share', ({ share }) => (share ? percent(share) : '–'), 'n', ({ share }) => share],
     ['Load of the link, of all', ({ link, way }) => html`<${Load} link=${link} way=${way} />`, '', ({ link, way }) => (link.up ? shares(link)[way] : null)],
   ]} />${sends.length > shown.length && shown.length > 0 && html`<p class="empty">${count(sends.length - shown.length, 'direction')} more where it sends less than a thousandth of what the link carries at most.</p>`}<//>`}
-    <${Table} caption=${`${applications.length} of ${total} attempts that asked for hints and are not over, those with most leases first${ended.length ? `, and the ${ended.length === 1 ? 'one' : ended.length} that asked last and ended, within ten minutes` : ''}`} empty="none asked yet." name="applications"
+    <${OnlyMissed} what="applications" />
+    <${Table} few=${FEW} caption=${onlyMissed.value ? `${rows.length} of ${every.length} applications have hints that YARN did not follow, by the latest ${decisions.length} decisions of all` : `${applications.length} of ${total} attempts that asked for hints and are not over, those with most leases first${ended.length ? `, and the ${ended.length === 1 ? 'one' : ended.length} that asked last and ended, within ten minutes` : ''}; user, queue and what was followed are by the latest ${decisions.length} decisions of all`} empty=${onlyMissed.value ? 'all hints were followed as far as is known.' : 'none asked yet.'} name="applications"
       by=${(row) => row.application_id + ' ' + row.attempt} rows=${rows} columns=${[
-    ['Application', (row) => html`<a href=${to('applications', row.application_id)} aria-current=${row.application_id === chosen ? 'true' : undefined}>${row.application_id}</a>`, '', (row) => row.application_id],
+    ['Application', (row) => html`<a class="short" href=${to('applications', row.application_id)} aria-current=${row.application_id === chosen ? 'true' : undefined}>${row.application_id}</a>`, '', (row) => row.application_id],
     ['Attempt', (row) => row.attempt, 'n'],
-    ['State', (row) => html`<span class=${'state ' + (row.ended ? 'off' : 'good')}>${row.ended ? `ended; decided ${when(row.at_ms)}` : 'runs'}</span>`, '', (row) => (row.ended ? 'ended' : 'runs')],
+    ['User, queue', (row) => (of(row) ? html`${of(row).user}<br />${of(row).queue}` : '–'), '', (row) => of(row) && of(row).user + ' ' + of(row).queue],
+    ['State', (row) => html`<span class=${'state ' + (row.ended ? 'off' : 'good')}>${row.ended ? `ended; decided ${when(row.at_ms)}` : 'runs'}</span>`, 'g', (row) => (row.ended ? 'ended' : 'runs')],
     ['Leases', (row) => row.leases ?? '–', 'n', (row) => row.leases],
     ['Requests', (row) => row.requests, 'n', (row) => row.requests],
+    ['Followed', (row) => (of(row)?.hinted ? html`<span class=${of(row).missed ? 'state warn' : ''}>${of(row).on_host}/${of(row).hinted}</span>` : '–'), 'n', (row) => (of(row)?.hinted ? of(row).on_host / of(row).hinted : null)],
     ['Busiest link', (row) => (row.busiest_link ? html`<a href=${to('network', row.busiest_link)}>${row.busiest_link}</a>` : '–'), '', (row) => row.busiest_link],
-    ["That link's load", (row) => (!row.busiest_link ? '–' : isDown(row) ? html`<span class="state bad">DOWN</span>` : html`<${Bar} share=${row.busiest_share} label=${busiest(row)} age=${since()} />`), '', (row) => row.busiest_share],
+    ['Its own share', (row) => (!row.busiest_link || isDown(row) ? '–' : html`<${OwnLoad} row=${row} links=${links} />`), '', (row) => (row.busiest_link ? ownShare(row, links)?.share : null)],
+    ['Load of all', (row) => (!row.busiest_link ? '–' : isDown(row) ? html`<span class="state bad">DOWN</span>` : busiest(row)), 'n', (row) => row.busiest_share],
   ]} />`;
 }
 
@@ -114,15 +208,21 @@ export function Decisions() {
   const { chosen } = place.value;
   const wanted = filter.value.trim().toLowerCase();
   const has = (row) => [row.decision_id, row.application_id, row.request_id, row.queue, row.user, row.policy, came(row), groups(row)].some((text) => text.toLowerCase().includes(wanted));
-  const rows = decisions.filter(has);
+  const found = decisions.filter(has);
+  const rows = onlyMissed.value ? found.filter(missed) : found;
   return html`
     ${chosen && html`<${Explained} id=${chosen} />`}
     <${Filter} id="with" label="Only with" by=${filter} hint="application, queue, policy, outcome" />
-    <${Decided} caption=${`${rows.length} of the latest ${decisions.length} decisions and refusals; objective saved is what was expected`} name="decisions" filter=${['with', filter]} rows=${rows} />
-    ${wanted && html`<${Older} text=${filter.value.trim()} found=${rows.length} />`}
-    <${Glossary} of=${['objective', 'awaited', 'settled', 'withheld', 'withdrawn']} />
+    <${OnlyMissed} what="decisions" />
+    <${Decided} caption=${onlyMissed.value ? `${rows.length} of the latest ${decisions.length} decisions and refusals have containers that YARN put elsewhere, or never started` : `${rows.length} of the latest ${decisions.length} decisions and refusals`} name="decisions" filter=${['with', filter]}
+      empty=${onlyMissed.value ? 'all hints were followed, as far as is known.' : 'none is recorded.'} rows=${rows} />
+    ${(wanted || onlyMissed.value) && html`<${Older} text=${filter.value.trim()} found=${rows.length} />`}
+    <${Glossary} of=${['followed', 'not followed', 'objective', 'objective lower by', 'awaited', 'settled', 'withheld', 'withdrawn']} />
     <${Unrecorded} />`;
 }
+
+/** Narrows decisions and applications to those of which not all was followed. */
+const OnlyMissed = ({ what }) => html`<p class="filter"><label><input type="checkbox" id="missed" checked=${onlyMissed.value} onChange=${(event) => { onlyMissed.value = event.currentTarget.checked; }} /> Only ${what} with containers that were not followed</label></p>`;
 
 /** What the search above did not look at. */
 function Older({ text, found }) {
@@ -130,7 +230,7 @@ function Older({ text, found }) {
   const older = Math.max(0, (doc.value.status.counters.records_kept ?? 0) - shown);
   if (!older) return null;
   const isApplication = /^application_\d+_\d+$/.test(text);
-  return html`<p class="note" id="older">${found ? 'Searched were' : 'Not among'} the latest ${shown}${found ? ' alone' : ''}; ${older} older ones are recorded. ${isApplication ? html`<a href=${to('applications', text)}>All of ${text}</a>` : 'The whole id of an application, typed here, leads to all of it'}.</p>`;
+  return html`<p class="note" id="older">${found ? 'Searched were' : 'Not among'} the latest ${shown}${found ? ' alone' : ''}; ${older} older ones are recorded. ${isApplication ? html`<a href=${to('applications', text)}>All of ${text}</a>` : 'The whole id of an application, typed here, leads to all of it'}. Sums since the start are in <a href="#/queues">queues and policies</a>.</p>`;
 }
 
 /** Refusals that no row above is of: they left no record, or it is not among the latest. */
@@ -188,10 +288,10 @@ const saves = (share, before, after, unit) => `${percent(share)}${before != null
 const isTime = (cost) => cost?.objective != null && cost.objective === cost['part.busiest_link_s'];
 
 /** What hints were to save by each measure, each by its name: the deciding policy's own, and bytes. */
-function gains({ expected_gain: gain, cost, baseline }) {
+function gains({ expected_gain: gain, cost, baseline, policy }) {
   const bytesSaved = cost?.cross_rack_bytes != null && baseline?.cross_rack_bytes > 0;
   return [
-    [`${isTime(cost) ? 'Time' : 'Objective'} saved (expected)`, gain == null ? '–' : saves(gain, baseline?.objective, cost?.objective, isTime(cost) ? time : number)],
+    [`${isTime(cost) ? 'Time on the busiest link' : `Objective of policy ${policy}`} saved (expected)`, gain == null ? '–' : saves(gain, baseline?.objective, cost?.objective, isTime(cost) ? time : number)],
     bytesSaved && ['Cross-rack bytes saved (expected)', saves(1 - cost.cross_rack_bytes / baseline.cross_rack_bytes, baseline.cross_rack_bytes, cost.cross_rack_bytes, bytes)],
   ];
 }
@@ -249,7 +349,7 @@ function CostLinks({ found }) {
   if (!rows.length) return null;
   return html`<${Table} caption="Which links those costs are of" by=${([name]) => name} rows=${rows} columns=${[
     ['Link', ([name]) => name], ['Hints', ([, kind]) => linkWords(found.links?.[kind])],
-    ['YARN alone', ([, kind]) => (found.baseline ? linkWords(found.baseline_links?.[kind]) : '–')], ['Reckoned', ([, , how]) => how],
+    ['YARN alone', ([, kind]) => (found.baseline ? linkWords(found.baseline_links?.[kind]) : '–')], ['How it is computed', ([, , how]) => how],
   ]} />`;
 }
 

@@ -59,6 +59,26 @@ function byForces(tiers, links) {
 /** The last network that forces placed: documents come each second, and the network seldom changes. */
 const placed = { of: '', as: null };
 
+/**
+ * Whose hosts are behind a link: for each end that has any, {top, way, names}, the switches from that end down, and the way of
+ * the link that leads from there. An end above the other has the hosts of all the network below it: nobody's in particular.
+ */
+export function below(switches, links, link) {
+  const tier = new Map(switches.map((one) => [one.name, TIERS.indexOf(one.tier)]));
+  const ends = [link.a, link.b];
+  return ends.flatMap((top, way) => {
+    if (!tier.has(top) || tier.get(top) < tier.get(ends[1 - way])) return [];
+    const names = [top];
+    for (const name of names) {
+      for (const one of links) {
+        const next = one.a === name ? one.b : one.b === name ? one.a : null;
+        if (next != null && tier.get(next) > tier.get(name) && !names.includes(next)) names.push(next);
+      }
+    }
+    return [{ top, way, names }];
+  });
+}
+
 /** Of switches and the links between them; loads and states move nothing. */
 export function layout(switches, links) {
   const tiers = byTier(switches);

@@ -1,8 +1,8 @@
 // The page: head, navigation, the state of its connection, and one view at a time.
 import { render } from './vendor/preact.mjs';
 import { effect, signal } from './vendor/signals-core.mjs';
-import { OLD_MS, clock, count, html, span, words, zone } from './parts.mjs';
-import { doc, heardAt, link, place, restarted, start, to } from './state.mjs';
+import { OLD_MS, clock, count, cut, html, span, words, zone } from './parts.mjs';
+import { cameFrom, doc, heardAt, link, place, read, restarted, start, to, trail } from './state.mjs';
 import { Overview } from './overview.mjs';
 import { Network } from './network.mjs';
 import { Nodes } from './nodes.mjs';
@@ -64,7 +64,7 @@ function App() {
   const [title, View] = Object.hasOwn(VIEWS, place.value.view) ? VIEWS[place.value.view] : VIEWS.overview;
   return html`<${Head} /><main><${Connection} /><h1 id="view" tabindex="-1">${title}</h1>
     ${doc.value ? html`<${View} />` : html`<p>Waiting for the first document.</p>`}</main>
-    <footer>Read-only. Times are ${zone()}. Rates are those between two documents; the hour has a point every 10 s. A load older than ${span(OLD_MS)} is faded, with its age beside it.</footer>`;
+    <footer>Read-only. Times are ${zone()}. Rates are those of the last second or few; the last hour has a point every 10 s. A load older than ${span(OLD_MS)} is faded, with its age beside it.</footer>`;
 }
 
 /** What has the focus; what moved with its row, or was drawn anew, gets it back. */
@@ -75,8 +75,30 @@ function refocus(had, href) {
   (again || document.getElementById('view'))?.focus({ preventScroll: true });
 }
 
-/** What the reader opened last and has not come to yet, what had the focus then, and what opened it: who closes it is there again. */
+/** What the reader opened last and has not come to yet, and what had the focus since. */
 let opened = null;
+/** Places that Esc leads back to: no more than these. */
+const TRAIL_MAX = 30;
+/** Where the reader comes back to just now: an entry of the trail. */
+let returning = null;
+
+const same = (one, other) => one.view === other.view && one.chosen === other.chosen;
+/** Before the place changes: where the reader is, how far down, and what is pressed there, for who comes back. */
+addEventListener('hashchange', () => {
+  const [here, next, top] = [place.peek(), read(), cameFrom()];
+  returning = null;
+  if (same(here, next)) return;
+  const at = document.activeElement;
+  const entry = { scroll: scrollY, from: at, top: at?.getBoundingClientRect().top ?? 0, href: at?.getAttribute('href') ?? to(next.view, next.chosen) };
+  const title = (VIEWS[here.view] ?? VIEWS.overview)[0] + (here.chosen ? ': ' + cut(here.chosen, 24) : '');
+  // Tabs lead to a view's beginning.
+  const isTab = !!at?.closest('nav');
+  if (here.chosen && top && same(top, next) && !isTab) returning = trail.pop();
+  else if (!next.chosen || isTab) trail.length = 0;
+  // Within a view Esc closes what is open; from another view it leads there.
+  else if (here.view === next.view) trail.splice(0, Infinity, { view: here.view, chosen: '', title, ...entry });
+  else trail.splice(0, Infinity, ...trail.slice(1 - TRAIL_MAX), { ...here, title, ...entry });
+});
 const headOf = () => root.querySelector('section.panel h2');
 
 /** On a phone the tabs are a row that scrolls: the current one is in sight. */
@@ -96,11 +118,18 @@ function toOpened() {
   head.scrollIntoView({ block: 'start' });
 }
 
-/** Brings the reader back to what opened it, or to its row. */
-function toOpener({ view, chosen }) {
-  const row = [...root.querySelectorAll('main table a')].find((one) => one.getAttribute('href') === to(view, chosen));
-  const opener = opened?.from?.isConnected && opened.from !== document.body && opened.from.id !== 'view' ? opened.from : row;
-  (opener ?? document.getElementById('view'))?.focus();
+/** Brings the reader back to what was pressed, or to the row of what was open; as far down as it was, where that is known. */
+function toOpener({ view, chosen }, back) {
+  const href = back?.href ?? to(view, chosen);
+  if (back) scrollTo(0, back.scroll);
+  // The same may be linked more than once: the one that stands where it stood.
+  const off = (one) => (back ? Math.abs(one.getBoundingClientRect().top - back.top) : one.closest('table') ? 0 : 1);
+  const row = [...root.querySelectorAll('main a')].filter((one) => one.getAttribute('href') === href).sort((a, b) => off(a) - off(b))[0];
+  const from = back?.from;
+  const opener = from?.isConnected && from !== document.body && from.id !== 'view' ? from : row;
+  // A row of this view is come to wherever it is now; another view is shown as it was.
+  const { view: now } = place.peek();
+  (opener ?? document.getElementById('view'))?.focus({ preventScroll: !!back && view !== now });
   opened = null;
 }
 
@@ -108,7 +137,8 @@ addEventListener('keydown', (event) => {
   const { view, chosen } = place.peek();
   // In a field Esc is the field's.
   if (event.key !== 'Escape' || !chosen || event.defaultPrevented || event.target.closest?.('input, select')) return;
-  location.hash = to(view);
+  const back = cameFrom();
+  location.hash = back ? to(back.view, back.chosen) : to(view);
 });
 // The link of what is open already leads to it, too.
 addEventListener('click', (event) => {
@@ -129,9 +159,15 @@ effect(() => {
   const { view, chosen } = place.value;
   document.title = (VIEWS[view] ?? VIEWS.overview)[0] + ' – hintd';
   const isNew = !shown || shown.view !== view || shown.chosen !== chosen;
-  if (isNew && chosen) opened = { from: had };
+  const back = isNew ? returning : null;
+  if (isNew) returning = null;
+  if (shown && back) toOpener(shown, back);
+  else if (isNew && chosen) {
+    // What had the focus may be gone with its view, and its like here have it.
+    opened = { from: document.activeElement };
+    if (shown && shown.view !== view) scrollTo(0, 0);
   // Who moved by the keyboard or a screen reader is where the view begins.
-  else if (shown && shown.view !== view) document.getElementById('view')?.focus({ preventScroll: false });
+  } else if (shown && shown.view !== view) document.getElementById('view')?.focus({ preventScroll: false });
   else if (shown && isNew) toOpener(shown);
   if (shown?.view !== view) seeTab();
   shown = { view, chosen };

@@ -3,7 +3,7 @@ import { h, Component } from './vendor/preact.mjs';
 import htm from './vendor/htm.mjs';
 import { signal } from './vendor/signals-core.mjs';
 import uPlot from './vendor/uplot.mjs';
-import { loadAge, since } from './state.mjs';
+import { cameFrom, loadAge, since, to } from './state.mjs';
 
 export const html = htm.bind(h);
 
@@ -14,7 +14,14 @@ export const number = (value) => (value == null ? '–' : value < 0 ? '−' + nu
 export const time = (s) => (s == null ? '–' : s >= 1 || !s ? number(s) + ' s' : s >= 1e-3 ? number(s * 1e3) + ' ms' : s >= 1e-6 ? number(s * 1e6) + ' µs' : '<1 µs');
 /** A figure at an axis: ticks lie close to each other. */
 const tickText = (value) => (value && Math.abs(value) < 0.01 ? String(Number(value.toPrecision(2))) : number(value));
-export const percent = (share) => (share == null ? '–' : number(100 * share) + ' %');
+/** A figure in hundredths: what is not all, or not nothing, does not look so. Sums of fractions may be a hair beside the whole. */
+const hundredths = (value) => {
+  if (value < 0) return '−' + hundredths(-value);
+  const text = number(value);
+  if (text !== '100' || Math.abs(value - 100) < 1e-9) return text;
+  return value < 100 ? '>99.9' : value < 100.05 ? '>100' : value.toFixed(1);
+};
+export const percent = (share) => (share == null ? '–' : hundredths(100 * share) + ' %');
 const scaled = (value, step, units) => {
   let at = 0;
   while (value >= step && at < units.length - 1) { value /= step; at += 1; }
@@ -100,11 +107,12 @@ export const Unknown = ({ links }) => links.some(unknown) && html`<p class="empt
 export const above = (link, user, way) => user.above_measured && ratesOf(user)[way] > ratesOf(link)[way];
 /** What a user of a link sends in these. */
 export const fills = (link, user) => fullWays(link).filter((way) => bytesOf(user)[way] > 0).map((way) => `${bytes(bytesOf(user)[way])} ${ways(link)[way]} (${ratesOf(user)[way] ? modelled(ratesOf(user)[way]) : 'rate unknown'}${above(link, user, way) ? ', above measured' : ''})`).join(' + ');
-/** What was measured on a link last before it went down, in the busier direction. */
-export const before = (load, capacity) => {
+/** What was measured on a link last before it went down, in the busier direction: one look at its counters. */
+export const before = (load, link) => {
   if (!load) return 'nothing was measured';
-  const busier = Math.max(load.a_to_b_bits_per_s, load.b_to_a_bits_per_s);
-  return `${bits(busier)} (${percent(busier / Math.max(1, capacity))}), ${span(load.before_ms)} before it went`;
+  const both = [load.a_to_b_bits_per_s, load.b_to_a_bits_per_s];
+  const way = both[1] > both[0] ? 1 : 0;
+  return `${bits(both[way])} (${percent(both[way] / Math.max(1, link.bits_per_s))}) ${ways(link)[way]}, measured once, ${span(load.before_ms)} before it went down`;
 };
 /** That a link is down; since when and by whose word, where the daemon says so. */
 export const down = (link) => 'DOWN' + (link.down_ms == null ? '' : ' for ' + span(link.down_ms + since())) + (link.down_at_ms ? `, since ${when(link.down_at_ms)}` : '') + (link.down_by ? `, as ${link.down_by} said` : '');
@@ -123,6 +131,9 @@ const QUIET_MS = 60000;
 /** How a source stands, in words and how good that is. */
 export const fresh = (age) => (age.stale ? (age.age_ms == null ? ['never heard', 'off'] : ['too old', 'warn'])
   : age.age_ms > QUIET_MS && CHANGES.includes(age.source) ? ['in force: it tells changes only', 'good'] : ['fresh', 'good']);
+/** How urgent an alert is, as its rule says it. */
+const URGENT = { page: 'urgent: users are hurt now', ticket: 'not urgent: look within a day' };
+export const severity = (alert) => URGENT[alert.severity] ?? alert.severity;
 /** What was done without: `no_latency` is that latency was not known. */
 export const lacking = (tokens) => tokens.map((token) => words(token.replace(/^no_/, ''))).join(', ');
 
@@ -130,11 +141,18 @@ export const lacking = (tokens) => tokens.map((token) => words(token.replace(/^n
 const WORDS = {
   'core hops': 'switches above the edge layer that lie between containers, summed over all pairs of them of which at least one is new',
   balance: 'how unevenly nodes are loaded, 0 to 1: twice the standard deviation of the load of the nodes used',
-  objective: 'the figure that the deciding policy makes small; mostly, of joint, the seconds that the busiest link takes. Of two policies they can not be compared',
+  objective: 'the one figure that the deciding policy makes as small as it can. Of policy joint it is mostly a time: how long the busiest link takes. Objectives of two policies can not be compared',
+  'objective lower by': 'how much smaller the objective is with the hints than where YARN would put the containers by itself, as estimated when they were given. 100 % means that nothing of it is left. It is no share of bytes: the decision, opened, has the amounts',
+  expected: 'bytes that hints save if all of them are followed, as estimated',
+  actual: 'bytes that were saved, reckoned with the hosts to which the containers came',
+  followed: 'YARN put the container on the host that the hint named: 3/4 are three of four containers',
+  'not followed': 'YARN put the container on another host, or never started it; not counted in a queue in shadow, where YARN is told nothing',
   'busiest link': 'when the job\'s own bytes would be through on the link that takes longest, beside what is there already',
   'worst link': 'the same on the network\'s own paths, with nothing else on them',
   'remote bytes': 'input that no host has which reads it',
   'cross-rack bytes': 'input and shuffle that leave their rack',
+  'one way, other way': 'each link carries traffic in two directions at a time; each figure names the end to which it goes',
+  modelled: 'reckoned from the flows that hintd knows, where no counters of the link are at hand; it has a ~ before it',
   'YARN alone': 'where YARN would put the containers without hints, as estimated',
   awaited: 'a hinted container that nobody has seen yet, on its host or elsewhere',
   settled: 'all containers of a decision were seen, or will not come any more: it is counted',
@@ -181,14 +199,44 @@ function turn(table, head, [first]) {
   const way = was?.head !== head ? first : was.way === first ? second : null;
   sorted.value = { ...sorted.value, [table]: way && { head, way } };
   // Who sorts a table wants it sorted, whatever is under the pointer; it stands still anew when the pointer comes again.
-  if (held.value?.table === table) held.value = null;
+  if (held.value?.table === table) letGo();
 }
 
-/** The table that the pointer is over, and the order of its rows since: nobody aims at a row that moves. */
-const held = signal(null);
-addEventListener('hashchange', () => { held.value = null; });
+/** Whether somebody sorted a table. */
+export const isSorted = (table) => !!sorted.value[table];
 
-/** Rows as they stood when the pointer came; what is new comes last. */
+/** The table that the mouse is over, and the order of its rows since: nobody aims at a row that moves. */
+const held = signal(null);
+/** Who did not move the mouse for so long does not aim. */
+const HELD_MS = 30000;
+let still = null;
+let lastAt = '';
+export function letGo() {
+  clearTimeout(still);
+  held.value = null;
+}
+addEventListener('hashchange', letGo);
+
+function leave(table) {
+  lastAt = ''; // who comes back aims again
+  if (held.peek()?.table === table) letGo();
+}
+
+/** The mouse came to a table, or moves on it. */
+function hold(table, event) {
+  // What moves under a mouse that lies still is no move of the mouse.
+  const at = `${event.clientX} ${event.clientY}`;
+  if (event.pointerType !== 'mouse' || at === lastAt) return;
+  lastAt = at;
+  if (held.peek()?.table !== table) held.value = { table };
+  clearTimeout(still);
+  still = setTimeout(letGo, HELD_MS);
+}
+
+/** Tables of which all rows are shown, at somebody's wish. */
+const whole = signal(new Set());
+
+/** Rows as they stood when the mouse came; what is new comes last. */
 function standing(table, rows, by) {
   if (!table || held.value?.table !== table) return rows;
   held.value.order ??= new Map(rows.map((row, at) => [by(row), at]));
@@ -213,26 +261,39 @@ function Head({ table, column: [head, , kind, value], rows }) {
 
 /**
  * Columns are [head, cell, kind, value]; kind "n" is a number; by `value` rows of a table that has a `name` can be sorted. The
- * first cell is the row's head. `filter` is [the filter's id, its signal] where one narrows the rows; `most` rows are shown.
+ * first cell is the row's head. `filter` is [the filter's id, its signal] where one narrows the rows; `most` rows are shown, and
+ * `few` of them until a button below is pressed.
  */
-export function Table({ caption, columns, rows, by, empty = 'None.', name, filter, most = Infinity }) {
+export function Table({ caption, columns, rows, by, empty = 'None.', name, filter, most = Infinity, few = Infinity }) {
   if (!rows.length && filter?.[1].value.trim()) {
     return html`<p class="empty">${caption}: nothing matches “${filter[1].value.trim()}”. <${Clear} id=${filter[0]} by=${filter[1]} /></p>`;
   }
   if (!rows.length) return html`<p class="empty">${caption}: ${empty}</p>`;
   const order = name && sorted.value[name];
   const value = order && columns.find(([head]) => head === order.head)?.[3];
-  const shown = standing(name, value ? inOrder(rows, value, order.way) : rows, by).slice(0, most);
-  const hold = name && { onPointerEnter: (event) => { if (event.pointerType === 'mouse') held.value = { table: name }; }, onPointerLeave: () => { if (held.value?.table === name) held.value = null; } };
-  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0" ...${hold}><table><caption><span>${caption}${name && held.value?.table === name && rows.length > 1 ? '. Rows keep their order while the pointer is here' : ''}</span></caption>
+  const all = standing(name, value ? inOrder(rows, value, order.way) : rows, by).slice(0, most);
+  const isCut = all.length > few && !whole.value.has(name);
+  const shown = isCut ? all.slice(0, few) : all;
+  const held_ = name && { onPointerEnter: (event) => hold(name, event), onPointerMove: (event) => hold(name, event), onPointerLeave: () => leave(name) };
+  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0" ...${held_}><table><caption><span>${caption}${name && held.value?.table === name && rows.length > 1 ? '. Rows keep their order while the mouse moves here' : ''}</span></caption>
     <thead><tr>${columns.map((column) => (name ? html`<${Head} table=${name} column=${column} rows=${rows} />` : html`<th scope="col" class=${column[2]}>${column[0]}</th>`))}</tr></thead>
     <tbody>${shown.map((row) => html`<tr key=${by(row)}>${columns.map(([, cell, kind], at) => (at === 0
-    ? html`<th scope="row" class=${kind}>${cell(row)}</th>` : html`<td class=${kind}>${cell(row)}</td>`))}</tr>`)}</tbody></table></div>`;
+    ? html`<th scope="row" class=${kind}>${cell(row)}</th>` : html`<td class=${kind}>${cell(row)}</td>`))}</tr>`)}</tbody></table></div>
+    ${isCut && html`<p class="more"><button type="button" onClick=${(event) => {
+    // The button goes; who pressed it goes on in the table.
+    event.currentTarget.parentElement.previousElementSibling?.focus({ preventScroll: true });
+    whole.value = new Set([...whole.value, name]);
+  }}>Show all ${all.length} rows</button></p>`}`;
 }
 
 /** What is open of a view, above its table: named, closed at its head, at its end, and by Esc; page.mjs moves the focus to its heading. */
-export const Panel = ({ id, close, title, children }) => html`<section aria-labelledby=${id} class="panel"><p class="close"><a href=${close} title="Esc closes it, too">Close</a></p>
-  <h2 id=${id} tabindex="-1">${title}</h2>${children}<p><a href=${close}>Close</a></p></section>`;
+export function Panel({ id, close, title, children }) {
+  const from = cameFrom();
+  const back = from && to(from.view, from.chosen);
+  const links = back && back !== close ? html`<a href=${back} title="Esc leads there, too">Back to ${from.title}</a> <a href=${close}>Close</a>` : html`<a href=${close} title="Esc closes it, too">Close</a>`;
+  return html`<section aria-labelledby=${id} class="panel"><p class="close">${links}</p>
+  <h2 id=${id} tabindex="-1">${title}</h2>${children}<p>${links}</p></section>`;
+}
 
 export const Facts = ({ rows }) => html`<dl class="facts">${rows.filter(Boolean).map(([name, value, kind]) => html`<div class=${kind ?? ''}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 
@@ -251,7 +312,7 @@ export class Chart extends Component {
     const times = (plot, ticks, axisAt, space, step) => ticks.map((tick) => clock(tick * 1000).slice(0, step < 60 ? 8 : 5));
     this.plot = new uPlot({
       width: Math.max(200, this.box.clientWidth), height: 200, cursor: { drag: { x: false, y: false } },
-      scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top ?? 0, 1e-9)] } },
+      scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, top ?? 0) || 1] } },
       axes: [{ ...axis, size: 34, space: TIME_WIDTH, values: times, label: 'Time of day, ' + zone(), labelSize: 20, labelFont: '12px system-ui' }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => tickText(tick) + (unit ?? '')) }],
       series: [{ label: 'Time', value: (_, value) => (value == null ? '–' : clock(value * 1000)) }, ...series.map(([label, , color, said], at) => ({
         label, stroke: css.getPropertyValue(color).trim(), width: 2, dash: at % 2 ? [6, 4] : undefined, points: { show: !!said, size: 5 },
@@ -260,7 +321,7 @@ export class Chart extends Component {
     }, this.data(), this.box);
   }
   /** A figure; `words` stand for that of a series which only says that something is so. */
-  said(value, words) { return value == null ? '–' : words ?? number(value) + (this.props.unit ?? ''); }
+  said(value, words) { return value == null ? '–' : words ?? (this.props.unit === ' %' ? percent(value / 100) : number(value) + (this.props.unit ?? '')); }
   data() { return [this.props.at.map((ms) => ms / 1000), ...this.props.series.map(([, values]) => values)]; }
   componentDidMount() {
     this.draw();

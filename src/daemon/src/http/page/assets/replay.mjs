@@ -65,7 +65,7 @@ function Beside({ found, policy }) {
     ${withheld && html`<p class="note">${policy} would give no hints here (${words(withheld.reason)}): the job's busiest link would be done after ${time(withheld.hinted_s)} with them, after ${time(withheld.default_s)} without. Its costs below are those of its placement.</p>`}
     ${none.map((row) => html`<p class="note">${row.policy} has no objective: ${row.policy === 'capacity' ? "it takes hosts in the order of heartbeats, as YARN's own scheduler does, and gives no placement a score" : 'it gives no placement a score'}.</p>`)}
     <${Terms} caption=${`Cost terms of ${then} and ${policy}; less is better`} heads=${[then, policy]} costs=${[plain(found.recorded_cost), plain(found.other_cost)]} />
-    <${Table} caption="What each policy's objective says of both" empty="neither policy has one." by=${(row) => row.policy} rows=${objectives} columns=${[
+    <${Table} caption="What each policy's objective says of both; less is better" empty="neither policy has one." by=${(row) => row.policy} rows=${objectives} columns=${[
     ['Objective of', (row) => row.policy], [then, (row) => number(row.recorded), 'n'], [policy, (row) => number(row.other), 'n'], ['Gain', (row) => (row.gain == null ? (row.recorded === 0 ? 'from 0' : '–') : percent(row.gain)), 'n'],
   ]} />
     <${Table} caption=${`Containers by host${theirs.size || refused ? '' : `; ${policy} names none, for it gives no hints`}`} empty="neither hints at any." by=${(name) => name} rows=${names} columns=${[

@@ -29,9 +29,13 @@ export const circuits = signal(null);
 export const alerts = signal(null);
 /** The open decision made again: {id, policy}, and found or error once there is an answer. */
 export const replayed = signal(null);
-/** What decisions, and links, are filtered by. */
+/** What decisions, and links, are filtered by; and whether decisions and applications only are those not all followed. */
 export const filter = signal('');
 export const linkFilter = signal('');
+export const onlyMissed = signal(false);
+/** Where the reader came from to what is open, the latest last; page.mjs keeps it. It changes before `place` does. */
+export const trail = [];
+export const cameFrom = () => trail.at(-1) ?? null;
 /** Links of hosts by rack, as far as they were asked for: {at, links}. */
 export const hostLinks = signal(new Map());
 
@@ -45,11 +49,27 @@ const HOST_LINKS_MS = 5000;
 const OUTCOMES_MAX = 200;
 const api = (path) => new URL('api/' + path, document.baseURI.replace(/\/page\/.*$/, '/page/'));
 
-function read() {
+/** The place that the address names. */
+export function read() {
   const [view, ...rest] = location.hash.replace(/^#\//, '').split('/');
   let chosen = rest.join('/');
   try { chosen = decodeURIComponent(chosen); } catch { chosen = ''; }
   return { view: view || 'overview', chosen };
+}
+
+/** Chosen in place of a decision: those that were not followed, `not-followed` or `not-followed/QUEUE`. */
+const NOT_FOLLOWED = 'not-followed';
+export const toMissed = (queue) => to('decisions', NOT_FOLLOWED + (queue ? '/' + queue : ''));
+
+/** An address of that kind sets the filters; the place is the list of decisions. */
+function filtered() {
+  const found = read();
+  const [kind, ...queue] = found.chosen.split('/');
+  if (found.view !== 'decisions' || kind !== NOT_FOLLOWED) return found;
+  onlyMissed.value = true;
+  filter.value = queue.join('/');
+  window.history.replaceState(null, '', to('decisions'));
+  return { ...found, chosen: '' };
 }
 
 /** The address of a view. */
@@ -140,14 +160,17 @@ async function loadRack() {
 }
 
 let asking = false;
-/** Asks for the links of one rack's hosts: of one that was not asked for yet, then of those that the filter finds, then the oldest. */
+/** Switches whose hosts' links are wanted first; network.mjs says them. */
+export const wantedSwitches = { names: new Set() };
+/** Asks for the links of one rack's hosts: of one that was not asked for yet, then of those that are wanted, then the oldest. */
 async function loadHostLinks() {
   const racks = doc.value?.racks.map((row) => row.rack) ?? [];
   if (place.value.view !== 'network' || document.hidden || asking || link.value !== 'live') return;
   const known = hostLinks.value;
   const text = linkFilter.value.trim();
   const age = (name) => Date.now() - (known.get(name)?.at ?? 0);
-  const found = (name) => text !== '' && known.get(name)?.links.some((one) => isOf(one, text));
+  const { names } = wantedSwitches;
+  const found = (name) => known.get(name)?.links.some((one) => (text !== '' && isOf(one, text)) || names.has(one.a) || names.has(one.b));
   const due = racks.filter((name) => age(name) > HOST_LINKS_MS);
   if (!due.length) return;
   const order = (name) => (known.has(name) ? (found(name) ? 1 : 2) : 0);
@@ -235,7 +258,7 @@ export async function replay(id, policy) {
 }
 
 function moved() {
-  place.value = read();
+  batch(() => { place.value = filtered(); });
   for (const load of [loadHistory, loadRack, loadExplained, loadDecided, loadOwn, loadPlan]) load();
 }
 
