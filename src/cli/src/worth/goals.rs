@@ -1,5 +1,6 @@
 //! What the project set out to reach, beside what the runs came to.
 
+use super::hinted_view::HintedView;
 use super::outcome::Outcome;
 use super::table::{percent, two};
 use hintd_simulator::worth::Overall;
