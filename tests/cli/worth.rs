@@ -249,6 +249,39 @@ fn data_is_placed_by_who_can_say_where_it_goes() {
 }
 
 #[test]
+fn lies_have_a_row_under_each_lever_with_history_and_say_what_they_cost() {
+    let files = Files::new();
+    let (trace, shape) = (trace(&files), shape(&files, "slow.toml", 1));
+    let page = text_of(&files.path("page.md"));
+    let base =
+        ["worth", "--trace", &trace, "--cluster", &shape, "--policy", "joint", "--loads", "0.01", "--seeds", "2"];
+    let asked = ["--levers", "where,history,data-when", "--recurring", "1", "--lies", "bytes-x10,times-x5"];
+    let worth = document(&[&base[..], &asked, &["--markdown", &page]].concat());
+    // YARN alone, other phases, no network, three levers, two lies to two of them.
+    assert_eq!((&worth["complete"], &worth["runs"]), (&true.into(), &20.into()));
+    let lies = worth["lies"].as_array().unwrap();
+    let told: Vec<_> = lies.iter().map(|lie| (lie["lever"].as_str().unwrap(), lie["lie"].as_str().unwrap())).collect();
+    assert_eq!(told, [("history", "bytes-x10"), ("history", "times-x5"), ("data-when", "bytes-x10"), ("data-when", "times-x5")]);
+    assert!(worth.get("parts").is_none(), "{worth}");
+    let by_seed = |at: usize, seed: usize| worth["cells"][0]["hinted"][at]["mean_by_seed"][seed].as_f64().unwrap();
+    // Rows are where, history, data-when, then the lies.
+    for (at, whole) in [(3, 1), (4, 1), (5, 2), (6, 2)] {
+        let times = [0, 1].map(|seed| by_seed(at, seed) / by_seed(whole, seed));
+        near(&lies[at - 3]["times_by_cell"][0], f64::midpoint(times[0], times[1]), "times as long");
+    }
+    let page = std::fs::read_to_string(page).unwrap();
+    for words in [
+        "## History that lies",
+        "- `bytes-x10`: every earlier run is told",
+        "--lies bytes-x10,times-x5 ",
+        "\n| places by joint, earlier runs known, times-x5 | ",
+        "\n| data-when: bytes-x10 | ",
+    ] {
+        assert!(page.contains(words), "no {words:?} in\n{page}");
+    }
+}
+
+#[test]
 fn parts_that_are_left_out_have_a_row_and_say_what_they_were_worth() {
     let files = Files::new();
     let (trace, shape) = (trace(&files), shape(&files, "slow.toml", 1));
@@ -285,6 +318,7 @@ fn parts_that_are_left_out_have_a_row_and_say_what_they_were_worth() {
         assert!(page.contains(words), "no {words:?} in\n{page}");
     }
     let refused = |args: &[&str], words: &[&str]| assert_refused(&[&base[..], args].concat(), words);
-    refused(&["--levers", "where", "--without", "cap"], &["--without cap is of levers when, data-when", "is where"]);
+    refused(&["--levers", "where", "--without", "cap"], &["--without cap is of levers when, history-when, data-when", "is where"]);
+    refused(&["--levers", "where", "--lies", "all"], &["--lies is for levers with history (history, history-when, data"]);
     refused(&["--levers", "where", "--hold-share", "0.5"], &["--hold-share is for levers that hold receivers"]);
 }

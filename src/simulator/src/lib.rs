@@ -41,7 +41,7 @@ pub use fluid::{Completion, FluidNetwork};
 pub use job_model::{JobModel, JobModelError, Task};
 pub use report::{CircuitReport, ClassReport, JobReport, NEVER_FIT_SHOWN, RackBytes, RunReport, TierUse};
 pub use scale::{ScaleError, TraceScale};
-pub use settings::{Authority, Background, FlowGrain, Part, Scripted, ScriptedEvent, SimSettings};
+pub use settings::{Authority, Background, FlowGrain, HistoryLie, Part, Scripted, ScriptedEvent, SimSettings};
 pub use shape::{ClusterShape, Core, SHAPE_FORMAT, Shipped, shipped};
 pub use trace::generate::{TraceShape, generate, write_swim};
 pub use trace::job::TraceJob;

@@ -95,6 +95,9 @@ pub struct SimSettings {
     /// How far an earlier run was from this one: its input, shuffle and task times are this one's times a factor between
     /// 1 ÷ x and x, drawn for each.
     pub history_error: f64,
+    /// What all earlier runs are told beside: bytes and times of tasks that are off by as much for each of them.
+    #[serde(skip_serializing_if = "none_lies")]
+    pub history_lie: HistoryLie,
     /// Input of recurring jobs is written where the policy says, and their maps first ask for those racks. As deployed.
     pub data_placement: bool,
     /// How far loads may leave their max-min rates before these are found anew, as a share of a link's weight; 0: exact.
@@ -135,6 +138,25 @@ pub struct SimSettings {
     pub plan: Option<Arc<Plan>>,
 }
 
+/// By how much all earlier runs are told wrong: their figures are the right ones times these.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistoryLie {
+    /// Input and shuffle, and tasks by these.
+    pub bytes: f64,
+    /// Times of tasks.
+    pub times: f64,
+}
+
+impl HistoryLie {
+    /// The truth.
+    pub const NONE: Self = Self { bytes: 1.0, times: 1.0 };
+}
+
+fn none_lies(lie: &HistoryLie) -> bool {
+    *lie == HistoryLie::NONE
+}
+
 fn none_delayed(delays: &Delays) -> bool {
     *delays == Delays::default()
 }
@@ -153,6 +175,7 @@ impl Default for SimSettings {
             known_ratios: false,
             recurring: 0.0,
             history_error: 2.0,
+            history_lie: HistoryLie::NONE,
             data_placement: false,
             rate_tolerance: 0.005,
             congested_per_mille: 800,

@@ -53,7 +53,7 @@ use std::path::PathBuf;
     hintctl simulate --trace FB-2010.tsv.gz --jobs 2000 --cluster nas --policy fair,nas --seeds 5 -o runs.json\n  \
     hintctl --json simulate --trace jobs.jsonl --cluster my.toml --policy fair,nas --param nas.map_skips=40\n\n\
     Traces: SWIM's rows or JSON lines, packed with gzip or not (docs/formats.md); `hintctl trace generate` draws one.\n\
-    Clusters by name: nas, nas-40, jobpacker, jobpacker-packets, container, cross-layer-30, scale-out, scale-up-out; or a file of hintd.shape/1 or hintd.cluster/1.\n\
+    Clusters by name: nas, nas-40, nas-40-2to1, nas-40-10to1, jobpacker, jobpacker-packets, container, cross-layer-30, scale-out, scale-up-out; or a file of hintd.shape/1 or hintd.cluster/1.\n\
     Ratios are against the first policy; several seeds give medians and spread. The same command gives the same results.")]
 pub struct SimulateArgs {
     /// The jobs: SWIM's rows or JSON lines, gzip or not

@@ -10,6 +10,9 @@ pub(super) struct HintedView<'a, T> {
     /// The part of it that was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) without: Option<&'static str>,
+    /// What earlier runs were told wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lie: Option<&'static str>,
     /// As people read it.
     #[serde(skip)]
     pub(super) name: String,

@@ -4,6 +4,7 @@ use super::super::failure::Failure;
 use super::super::output::Output;
 use super::super::simulate::{Chosen, Cluster, Pool, RunWatch, Single, Trace, choose, cluster};
 use super::keep::{KeptRuns, digest};
+use super::lies::{self, Lie};
 use super::parts::{self, Without};
 use super::variants::{self, Lever, LeverSettings, Variant, other_phases};
 use super::{Shard, WorthArgs};
@@ -27,6 +28,8 @@ pub(super) struct Matrix {
     pub(super) levers: Vec<&'static Lever>,
     /// What is left out of the last of them, one at a time.
     pub(super) parts: Vec<&'static Without>,
+    /// What those with history are told wrong, one at a time.
+    pub(super) lies: Vec<&'static Lie>,
     pub(super) variants: Vec<Variant>,
     pub(super) seeds: Vec<u64>,
     pub(super) loads: Vec<f64>,
@@ -104,6 +107,7 @@ impl Matrix {
             Some(fullest) => parts::chosen(&args.without, fullest)?,
             None => Vec::new(),
         };
+        let lies = lies::chosen(&args.lies, &levers)?;
         unique("--loads", args.loads.iter().map(f64::to_string))?;
         unique("--cluster", args.cluster.iter().cloned())?;
         unique("--trace", args.trace.iter().map(|path| path.display().to_string()))?;
@@ -111,10 +115,10 @@ impl Matrix {
             args.cluster.iter().map(|name| ClusterCase::read(name, args)).collect::<Result<_, _>>()?;
         let model = args.settings.model(args.settings.delays()?.as_ref());
         let cells = cells(args, &model, &places, output)?;
-        let variants = Variant::all(policies.len(), &levers, parts.len());
+        let variants = Variant::all(policies.len(), &levers, parts.len(), lies.len());
         let (seeds, loads) = ((1..=args.seeds).collect(), args.loads.clone());
         let lever_settings = LeverSettings { recurring: args.recurring(), hold: args.hold.settings() };
-        Ok(Self { places, cells, model, yarn, policies, levers, parts, variants, seeds, loads, lever_settings })
+        Ok(Self { places, cells, model, yarn, policies, levers, parts, lies, variants, seeds, loads, lever_settings })
     }
 
     fn cases(&self) -> Vec<Case> {
@@ -201,13 +205,19 @@ impl Matrix {
                 self.fullest().set(&mut settings, &self.lever_settings);
                 self.parts[part].set(&mut settings);
             }
+            Variant::Lied(_, lever, lie) => {
+                self.levers[lever].set(&mut settings, &self.lever_settings);
+                self.lies[lie].set(&mut settings);
+            }
         }
         settings
     }
 
     fn chosen(&self, case: Case) -> &Chosen {
         match self.variants[case.variant] {
-            Variant::Hinted(Some(policy), _) | Variant::Without(policy, _) => &self.policies[policy],
+            Variant::Hinted(Some(policy), _) | Variant::Without(policy, _) | Variant::Lied(policy, ..) => {
+                &self.policies[policy]
+            }
             Variant::Hinted(None, _) | Variant::Alone | Variant::Phases | Variant::Free => &self.yarn,
         }
     }
@@ -241,6 +251,9 @@ impl Matrix {
             Variant::Hinted(policy, lever) => self.levers[lever].row(policy.map(|policy| self.policies[policy].name)),
             Variant::Without(policy, part) => {
                 self.parts[part].row(&self.fullest().row(Some(self.policies[policy].name)))
+            }
+            Variant::Lied(policy, lever, lie) => {
+                self.lies[lie].row(&self.levers[lever].row(Some(self.policies[policy].name)))
             }
         }
     }

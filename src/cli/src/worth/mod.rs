@@ -1,8 +1,8 @@
 //! `hintctl worth`: what hints would be worth on an operator's own trace.
 //!
 //! # Code map
-//! - `variants`: what is compared, one line each; `parts`: what can be left out of it. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
-//!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document, with a `hinted_view` for each policy and lever; `without`: what parts are worth in it. `table`: the same for
+//! - `variants`: what is compared, one line each; `parts`: what can be left out of it, `lies`: what can be told wrong. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
+//!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document, with a `hinted_view` for each policy and lever; `without`: what parts are worth in it, and what lies cost. `table`: the same for
 //!   people. `page`: docs/worth.md, with `goals` beside what was found. `plot`: SVG. `glance`: the end of `hintctl demo`. The measure itself is `hintd_simulator::worth`.
 //!
 //! # Invariants
@@ -13,6 +13,7 @@ mod glance;
 mod goals;
 mod hinted_view;
 mod keep;
+mod lies;
 mod matrix;
 mod outcome;
 mod page;
@@ -57,12 +58,15 @@ pub struct WorthArgs {
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "joint,container")]
     policy: Vec<String>,
     /// What hints may do; where: rows of hosts and racks; when: the same, and heavy shuffles take turns; history: recurring
-    /// jobs are known by an earlier run; data: their input is where the policy says too; data-when: all of it
+    /// jobs are known by an earlier run; history-when: the same, and heavy shuffles take turns; data: their input is where the policy says too; data-when: all of it
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "where,when", value_parser = PossibleValuesParser::new(variants::names()))]
     levers: Vec<String>,
     /// Leave these parts out of the fullest lever, one at a time, to see what each is worth; all: each that it has
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(parts::names()))]
     without: Vec<String>,
+    /// Tell levers with history wrong figures of all earlier runs, one lie at a time, to see what each costs; all: each of them
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(lies::names()))]
+    lies: Vec<String>,
     /// The share of recurring jobs, for levers with history [default: 0.7]
     #[arg(long, value_name = "SHARE", value_parser = whole_share)]
     recurring: Option<f64>,

@@ -48,6 +48,9 @@ pub(super) struct Outcome<'a> {
     /// What each part of the fullest lever is worth; empty where none was left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) parts: Vec<PartView>,
+    /// What each lie costs; empty where earlier runs were told right.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) lies: Vec<PartView>,
     #[serde(flatten)]
     pub(super) answer: Answer,
     /// What people are told of clusters, job model and settings.
@@ -86,12 +89,14 @@ struct Named<'a> {
     policy: &'a str,
     lever: &'static str,
     without: Option<&'static str>,
+    lie: Option<&'static str>,
     name: String,
 }
 
 impl<'a> Named<'a> {
     fn with<T>(&self, figures: T) -> HintedView<'a, T> {
-        HintedView { policy: self.policy, lever: self.lever, without: self.without, name: self.name.clone(), figures }
+        let &Self { policy, lever, without, lie, .. } = self;
+        HintedView { policy, lever, without, lie, name: self.name.clone(), figures }
     }
 }
 
@@ -110,7 +115,7 @@ impl<'a> Outcome<'a> {
             .enumerate()
             .map(|(at, named)| named.with(Overall::of(&worth, &counted, |cell| cell.hinted[at].as_ref())));
         let overall: Vec<_> = overall.collect();
-        let parts = without::parts(&overall, &worth);
+        let (parts, lies) = without::parts(&overall, &worth).into_iter().partition(|part| part.lie.is_none());
         let other_phases = Overall::of(&worth, &counted, |cell| cell.phases.as_ref());
         let answer = answer(matrix, runs, &worth);
         let (all, missing) = runs.counts();
@@ -134,6 +139,7 @@ impl<'a> Outcome<'a> {
             other_phases,
             overall,
             parts,
+            lies,
             answer,
             assumptions: assumptions(matrix),
         })
@@ -143,13 +149,16 @@ impl<'a> Outcome<'a> {
 /// Policy and lever of each hinting variant, what is left out, and all of it in words.
 fn hinted(matrix: &Matrix) -> Vec<Named<'_>> {
     let named = |variant: &Variant| {
-        let (policy, lever, without) = match *variant {
-            Variant::Hinted(policy, lever) => (policy, matrix.levers[lever], None),
-            Variant::Without(policy, part) => (Some(policy), matrix.fullest(), Some(matrix.parts[part].name)),
+        let (policy, lever, without, lie) = match *variant {
+            Variant::Hinted(policy, lever) => (policy, matrix.levers[lever], None, None),
+            Variant::Without(policy, part) => (Some(policy), matrix.fullest(), Some(matrix.parts[part].name), None),
+            Variant::Lied(policy, lever, lie) => {
+                (Some(policy), matrix.levers[lever], None, Some(matrix.lies[lie].name))
+            }
             Variant::Alone | Variant::Phases | Variant::Free => return None,
         };
         let (policy, name) = (matrix.policy_name(policy), matrix.variant_name(*variant));
-        Some(Named { policy, lever: lever.name, without, name })
+        Some(Named { policy, lever: lever.name, without, lie, name })
     };
     matrix.variants.iter().filter_map(named).collect()
 }
@@ -162,7 +171,7 @@ fn of_cell(matrix: &Matrix, runs: &Runs, cell: usize) -> Result<CellWorth, Failu
             Variant::Alone => of.alone = by_seed,
             Variant::Phases => of.phases = by_seed,
             Variant::Free => of.free = by_seed,
-            Variant::Hinted(..) | Variant::Without(..) => of.hinted.push(by_seed),
+            Variant::Hinted(..) | Variant::Without(..) | Variant::Lied(..) => of.hinted.push(by_seed),
         }
     }
     CellWorth::of(&of).map_err(|error| Failure::work(format!("{}: {error}", matrix.cells[cell].name)))
@@ -170,7 +179,7 @@ fn of_cell(matrix: &Matrix, runs: &Runs, cell: usize) -> Result<CellWorth, Failu
 
 fn answer(matrix: &Matrix, runs: &Runs, cells: &[CellWorth]) -> Answer {
     let names: Vec<String> = matrix.cells.iter().map(|cell| cell.name.clone()).collect();
-    // What leaves parts out is for the table of parts alone; it comes last.
+    // What leaves parts out, or lies, is for tables of its own; it comes last.
     let hinted = matrix.variants.iter().filter(|variant| matches!(variant, Variant::Hinted(..)));
     let variants: Vec<String> = hinted.map(|&variant| matrix.variant_name(variant)).collect();
     let (runs, missing) = runs.counts();

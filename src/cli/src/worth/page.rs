@@ -2,9 +2,10 @@
 
 use super::WorthArgs;
 use super::goals;
+use super::lies::LIES;
 use super::outcome::Outcome;
 use super::parts;
-use super::table::{CELL, OVERALL, about, counted, left_out, overall, rows};
+use super::table::{CELL, OVERALL, about, counted, left_out, lies, overall, rows};
 use super::variants::{self, Lever};
 use std::fmt::Write as _;
 
@@ -18,6 +19,9 @@ pub(super) fn page(outcome: &Outcome<'_>, args: &WorthArgs) -> String {
     reached(&mut out, outcome);
     if !outcome.parts.is_empty() {
         without(&mut out, outcome);
+    }
+    if !outcome.lies.is_empty() {
+        lied(&mut out, outcome);
     }
     out.push_str(MEASURE);
     for lever in variants::LEVERS {
@@ -54,14 +58,36 @@ The goals were set before; what falls short of one is in bold ([why](decisions.m
 /// What each part is worth.
 fn without(out: &mut String, outcome: &Outcome<'_>) {
     out.push_str(WITHOUT);
-    for part in parts::PARTS.iter().filter(|part| outcome.parts.iter().any(|view| view.without == part.name)) {
+    for part in parts::PARTS.iter().filter(|part| outcome.parts.iter().any(|view| view.without == Some(part.name))) {
         let _ = writeln!(out, "- `{}`: {}.", part.name, part.about);
     }
     out.push('\n');
-    let (head, rows) = left_out(outcome);
+    changed(out, left_out(outcome));
+}
+
+/// What each lie costs.
+fn lied(out: &mut String, outcome: &Outcome<'_>) {
+    out.push_str(LIED);
+    for lie in LIES.iter().filter(|lie| outcome.lies.iter().any(|view| view.lie == Some(lie.name))) {
+        let _ = writeln!(out, "- `{}`: {}.", lie.name, lie.about);
+    }
+    out.push('\n');
+    changed(out, lies(outcome));
+}
+
+fn changed(out: &mut String, (head, rows): (Vec<String>, Vec<Vec<String>>)) {
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     markdown(out, &head, rows.iter().map(|row| &row[..]));
 }
+
+const LIED: &str = "
+## History that lies
+
+All earlier runs are off by the same factor, beside the factors that are drawn for each of them. *times as long*: mean completion
+by the lie / that without it, the geometric mean over the cells that count, seed by seed; *worst cell*: mean completion by the lie
+/ YARN alone's, of all cells. The last columns are single cells, medians over seeds.
+
+";
 
 const WITHOUT: &str = "
 ## Each part left out in turn
@@ -101,7 +127,8 @@ sbatch --array=1-8 --wrap 'hintctl worth --trace T --cluster C --keep runs --sha
 hintctl worth --trace T --cluster C --keep runs --markdown worth.md # once the jobs have ended
 ```
 
-With `--without all` each part of the last lever is left out in turn ([what parts are worth](worth-parts.md)).
+With `--without all` each part of the last lever is left out in turn ([what parts are worth](worth-parts.md)), with `--lies all` all
+earlier runs are told wrong in turn ([what lies cost](worth-lies.md)).
 
 What hints may do (`--levers`), as rows of the tables have it for a policy P:
 
@@ -132,6 +159,9 @@ fn command(args: &WorthArgs) -> String {
     }
     if !args.without.is_empty() {
         words.push(format!("--without {}", args.without.join(",")));
+    }
+    if !args.lies.is_empty() {
+        words.push(format!("--lies {}", args.lies.join(",")));
     }
     words.extend(args.hold.words());
     words.extend(args.params.iter().map(|param| format!("--param {param}")));

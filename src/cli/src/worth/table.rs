@@ -1,7 +1,9 @@
 //! What people read: a table for each cell, one for all, and the sentence.
 
 use super::super::output::{digits, pairs, table};
+use super::hinted_view::HintedView;
 use super::outcome::{CellView, Outcome};
+use super::without::PartView;
 use hintd_simulator::worth::{Overall, Row, Spread};
 
 /// Heads of a cell's columns. Ratios are against YARN alone.
@@ -32,6 +34,8 @@ pub(super) const OVERALL: [&str; 8] = [
 
 /// Heads of the table of parts, before a column for each cell.
 const PART: [&str; 4] = ["left out", "times as long", "lowest - highest", "is worth %"];
+/// Heads of the table of lies.
+const LIE: [&str; 4] = ["told wrong", "times as long", "lowest - highest", "worst cell x of YARN alone"];
 
 /// All of it.
 pub(super) fn text(outcome: &Outcome<'_>) -> String {
@@ -39,8 +43,7 @@ pub(super) fn text(outcome: &Outcome<'_>) -> String {
     parts.extend(outcome.cells.iter().map(|cell| of_cell(cell, outcome.seeds)));
     let all = table(OVERALL, 1, overall(outcome));
     parts.push(format!("{}\n{all}", counted(outcome)));
-    if !outcome.parts.is_empty() {
-        let (head, rows) = left_out(outcome);
+    for (head, rows) in [left_out(outcome), lies(outcome)].into_iter().filter(|(_, rows)| !rows.is_empty()) {
         let lines = rows.iter().map(|row| [&row[0], &row[1], &row[2], &row[3]].map(Clone::clone));
         parts.push(table([head[0].as_str(), &head[1], &head[2], &head[3]], 1, lines));
     }
@@ -111,15 +114,37 @@ pub(super) fn overall(outcome: &Outcome<'_>) -> Vec<[String; 8]> {
 
 /// What each part is worth: heads and lines, with a column for each cell at the end.
 pub(super) fn left_out(outcome: &Outcome<'_>) -> (Vec<String>, Vec<Vec<String>>) {
-    let head = PART.iter().map(|&head| head.to_owned()).chain(outcome.cells.iter().map(|cell| cell.name.to_owned()));
-    let several = outcome.parts.iter().any(|part| part.policy != outcome.parts[0].policy);
-    let rows = outcome.parts.iter().map(|part| {
-        let name = if several { format!("{}: {}", part.policy, part.without) } else { part.without.to_owned() };
+    let worth = |part: &PartView| part.times.map_or_else(dash, |times| percent(1.0 - 1.0 / times.median));
+    changed(outcome, &outcome.parts, PART, worth)
+}
+
+/// The same of lies.
+pub(super) fn lies(outcome: &Outcome<'_>) -> (Vec<String>, Vec<Vec<String>>) {
+    let worst = |part: &PartView| {
+        let row = |row: &&HintedView<'_, Overall>| {
+            (row.policy, row.lever, row.lie) == (part.policy.as_str(), part.lever, part.lie)
+        };
+        outcome.overall.iter().find(row).and_then(|row| row.figures.worst_cell).map_or_else(dash, two)
+    };
+    changed(outcome, &outcome.lies, LIE, worst)
+}
+
+/// Head and rows of a table of what was changed; `last`: what stands in the fourth column.
+fn changed(
+    outcome: &Outcome<'_>,
+    parts: &[PartView],
+    head: [&str; 4],
+    last: impl Fn(&PartView) -> String,
+) -> (Vec<String>, Vec<Vec<String>>) {
+    let head = head.iter().map(|&head| head.to_owned()).chain(outcome.cells.iter().map(|cell| cell.name.to_owned()));
+    let several = parts.iter().any(|part| part.policy != parts[0].policy);
+    let rows = parts.iter().map(|part| {
+        let name = if several { format!("{}: {}", part.policy, part.name) } else { part.name.clone() };
         let mut row = vec![
             name,
             part.times.map_or_else(dash, |times| two(times.median)),
             part.times.as_ref().map_or_else(dash, range),
-            part.times.map_or_else(dash, |times| percent(1.0 - 1.0 / times.median)),
+            last(part),
         ];
         row.extend(part.times_by_cell.iter().map(|times| times.map_or_else(dash, two)));
         row

@@ -1,11 +1,12 @@
 //! Arguments and the table of variants.
 
+use super::lies::{self, LIES};
 use super::page::{MEASURE, legend};
 use super::parts::{self, ALL, PARTS};
 use super::variants::{LEVERS, LeverSettings, Variant, chosen, names, other_phases};
 use super::{Shard, shard};
 use hintd_engine::holding::HoldSettings;
-use hintd_simulator::SimSettings;
+use hintd_simulator::{HistoryLie, SimSettings};
 
 #[test]
 fn parts_are_told_as_people_count_and_are_all_of_the_runs() {
@@ -22,13 +23,13 @@ fn parts_are_told_as_people_count_and_are_all_of_the_runs() {
 #[test]
 fn each_policy_is_run_by_each_lever_beside_the_three_that_it_is_held_against() {
     let levers = chosen(&["where".to_owned(), "when".to_owned()]);
-    let variants = Variant::all(2, &levers, 0);
+    let variants = Variant::all(2, &levers, 0, 0);
     assert_eq!(variants[..3], [Variant::Alone, Variant::Phases, Variant::Free]);
     // Where YARN places by itself, only when receivers are asked for can differ.
     let [one, two, alone] = [Some(0), Some(1), None];
     let hinted = [(one, 0), (one, 1), (two, 0), (two, 1), (alone, 1)];
     assert_eq!(variants[3..], hinted.map(|(policy, lever)| Variant::Hinted(policy, lever)));
-    let less = Variant::all(2, &levers, 2);
+    let less = Variant::all(2, &levers, 2, 0);
     assert_eq!(less[..8], variants[..]);
     let without = [(0, 0), (0, 1), (1, 0), (1, 1)];
     assert_eq!(less[8..], without.map(|(policy, part)| Variant::Without(policy, part)), "they come last");
@@ -74,6 +75,7 @@ fn levers_change_settings_by_what_they_are() {
     assert_eq!(of("where"), (false, 0.0, 2.0, false));
     assert_eq!(of("when"), (true, 0.0, 2.0, false));
     assert_eq!(of("history"), (false, 0.4, 3.0, false));
+    assert_eq!(of("history-when"), (true, 0.4, 3.0, false));
     assert_eq!(of("data"), (false, 0.4, 3.0, true));
     assert_eq!(of("data-when"), (true, 0.4, 3.0, true));
 }
@@ -90,7 +92,7 @@ fn the_committed_page_is_as_the_generator_writes_it_and_names_every_lever() {
     for (row, tables) in [(rows[0].row(Some("joint")), 11), (rows[1].row(Some("joint")), 11), (rows[1].row(None), 10)] {
         assert_eq!(page.matches(&format!("\n| {row} | ")).count(), tables, "{row}");
     }
-    assert_eq!(LEVERS[4].row(Some("joint")), "places by joint, data placed, receivers held");
+    assert_eq!(LEVERS[5].row(Some("joint")), "places by joint, data placed, receivers held");
 }
 
 #[test]
@@ -105,8 +107,44 @@ fn the_committed_page_of_parts_names_every_part() {
 }
 
 #[test]
+fn the_committed_page_of_lies_names_every_lie_and_has_it_under_each_lever_with_history() {
+    let page = include_str!("../../../../docs/worth-lies.md");
+    assert!(page.contains(MEASURE) && page.contains(" --lies all "), "docs/worth-lies.md is of another command");
+    for lie in LIES {
+        assert!(page.contains(&format!("- `{}`: {}.\n", lie.name, lie.about)), "no {}", lie.name);
+        for lever in LEVERS.iter().filter(|lever| lever.history) {
+            assert!(page.contains(&format!("\n| {}: {} | ", lever.name, lie.name)), "no row {} {}", lever.name, lie.name);
+        }
+    }
+}
+
+#[test]
+fn each_lie_is_told_to_levers_that_know_earlier_runs_and_changes_nothing_else() {
+    let levers = chosen(&["where".to_owned(), "history".to_owned()]);
+    let all = lies::chosen(&[lies::ALL.to_owned()], &levers).ok().unwrap();
+    assert_eq!(all.len(), LIES.len());
+    let lied = |variant: &&Variant| matches!(variant, Variant::Lied(0, 1, _));
+    let variants = Variant::all(1, &levers, 0, all.len());
+    assert_eq!(variants.iter().filter(lied).count(), all.len());
+    assert!(!variants.iter().any(|variant| matches!(variant, Variant::Lied(_, 0, _))), "`where` knows no earlier runs");
+    let mut seen = vec![HistoryLie::NONE];
+    for lie in all {
+        let mut settings = SimSettings::default();
+        lie.set(&mut settings);
+        assert!(!seen.contains(&settings.history_lie), "{} tells what another does", lie.name);
+        seen.push(settings.history_lie);
+        assert_eq!(SimSettings { history_lie: HistoryLie::NONE, ..settings }, SimSettings::default());
+    }
+    let refused = lies::chosen(&["times-x5".to_owned()], &chosen(&["when".to_owned()])).err().unwrap();
+    assert_eq!(
+        refused.to_string(),
+        "--lies is for levers with history (history, history-when, data, data-when), and --levers names none of them"
+    );
+}
+
+#[test]
 fn earlier_runs_are_a_row_where_they_are_asked_for() {
     let levers = chosen(&["where".to_owned(), "history".to_owned()]);
     assert_eq!(levers[1].row(Some("joint")), "places by joint, earlier runs known");
-    assert!(Variant::all(1, &levers, 0).contains(&Variant::Hinted(Some(0), 1)));
+    assert!(Variant::all(1, &levers, 0, 0).contains(&Variant::Hinted(Some(0), 1)));
 }

@@ -59,6 +59,14 @@ pub(super) const LEVERS: &[Lever] = &[
         ..WHERE
     },
     Lever {
+        name: "history-when",
+        beside: "earlier runs known, receivers held",
+        about: "as `history`, and receivers of heavy shuffles are held: all that needs no plug-in of the NameNode",
+        holds: true,
+        history: true,
+        ..WHERE
+    },
+    Lever {
         name: "data",
         beside: "data placed",
         about: "as `history`, but none is gathered: input of recurring jobs was written where the policy says",
@@ -117,18 +125,25 @@ pub(super) enum Variant {
     Hinted(Option<usize>, usize),
     /// Hinted by the last of the levers, less a part of it: place among the policies; place among the parts.
     Without(usize, usize),
+    /// Hinted by what earlier runs are told wrong: place among the policies; among the levers, one with history; among the lies.
+    Lied(usize, usize, usize),
 }
 
 impl Variant {
     /// All of a cell, in their order.
-    pub(super) fn all(policies: usize, levers: &[&Lever], parts: usize) -> Vec<Self> {
+    pub(super) fn all(policies: usize, levers: &[&Lever], parts: usize, lies: usize) -> Vec<Self> {
         let of = |policy: Option<usize>| {
             let does = move |lever: &usize| policy.is_some() || levers[*lever].by_itself;
             (0..levers.len()).filter(does).map(move |lever| Self::Hinted(policy, lever))
         };
         let hinted = (0..policies).map(Some).chain([None]).flat_map(of);
         let without = (0..policies).flat_map(|policy| (0..parts).map(move |part| Self::Without(policy, part)));
-        [Self::Alone, Self::Phases, Self::Free].into_iter().chain(hinted).chain(without).collect()
+        let knowing = (0..policies)
+            .flat_map(|policy| (0..levers.len()).map(move |lever| (policy, lever)))
+            .filter(|&(_, lever)| levers[lever].history);
+        let lied =
+            knowing.flat_map(|(policy, lever)| (0..lies).map(move |lie| Self::Lied(policy, lever, lie)));
+        [Self::Alone, Self::Phases, Self::Free].into_iter().chain(hinted).chain(without).chain(lied).collect()
     }
 }
 

@@ -1,29 +1,37 @@
-//! What each part of the fullest lever is worth: runs without it against runs with all parts.
+//! What each part of the fullest lever is worth, and each lie costs: runs without the part, or by the lie, against runs as they
+//! should be.
 
 use super::hinted_view::HintedView;
 use hintd_simulator::worth::{CellWorth, Overall, Row, Spread};
 use serde::Serialize;
 
-/// A part, over all cells.
+/// A part or a lie, over all cells.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct PartView {
     pub(super) policy: String,
     pub(super) lever: &'static str,
     /// The part that was left out.
-    pub(super) without: &'static str,
-    /// Mean completion without it ÷ that with all parts: the geometric mean over the counted cells, seed by seed. Above 1:
-    /// the part is worth something. None: runs are missing, or no cell counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) without: Option<&'static str>,
+    /// What earlier runs were told wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) lie: Option<&'static str>,
+    /// As people read it.
+    #[serde(skip)]
+    pub(super) name: String,
+    /// Mean completion without it, or by it, ÷ that with all parts and the truth: the geometric mean over the counted cells,
+    /// seed by seed. Above 1: the part is worth something, the lie costs. None: runs are missing, or no cell counts.
     pub(super) times: Option<Spread>,
     /// The same by cell: medians over seeds.
     pub(super) times_by_cell: Vec<Option<f64>>,
 }
 
-/// Of rows as they stand in `overall` and, in the same order, in every cell.
+/// Parts and lies, of rows as they stand in `overall` and, in the same order, in every cell.
 pub(super) fn parts(overall: &[HintedView<'_, Overall>], cells: &[CellWorth]) -> Vec<PartView> {
     let of = |(at, row): (usize, &HintedView<'_, Overall>)| {
-        let without = row.without?;
+        let changed = row.without.or(row.lie)?;
         let is_whole = |other: &HintedView<'_, Overall>| {
-            (other.policy, other.lever, other.without) == (row.policy, row.lever, None)
+            (other.policy, other.lever, other.without, other.lie) == (row.policy, row.lever, None, None)
         };
         let whole = overall.iter().position(is_whole)?;
         let in_cell = |cell: &CellWorth| {
@@ -33,7 +41,12 @@ pub(super) fn parts(overall: &[HintedView<'_, Overall>], cells: &[CellWorth]) ->
         Some(PartView {
             policy: row.policy.to_owned(),
             lever: row.lever,
-            without,
+            without: row.without,
+            lie: row.lie,
+            name: match row.without {
+                Some(part) => part.to_owned(),
+                None => format!("{}: {changed}", row.lever),
+            },
             times: times(&row.figures.mean_by_seed, &overall[whole].figures.mean_by_seed),
             times_by_cell: cells.iter().map(in_cell).collect(),
         })

@@ -12,9 +12,11 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
-const SHIPPED: [Shipped; 8] = [
+const SHIPPED: [Shipped; 10] = [
     Shipped { name: "nas", text: include_str!("../../../../config/clusters/nas.toml") },
     Shipped { name: "nas-40", text: include_str!("../../../../config/clusters/nas-40.toml") },
+    Shipped { name: "nas-40-2to1", text: include_str!("../../../../config/clusters/nas-40-2to1.toml") },
+    Shipped { name: "nas-40-10to1", text: include_str!("../../../../config/clusters/nas-40-10to1.toml") },
     Shipped { name: "jobpacker", text: include_str!("../../../../config/clusters/jobpacker.toml") },
     Shipped { name: "jobpacker-packets", text: include_str!("../../../../config/clusters/jobpacker-packets.toml") },
     Shipped { name: "container", text: include_str!("../../../../config/clusters/container.toml") },

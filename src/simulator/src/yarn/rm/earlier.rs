@@ -3,7 +3,8 @@
 //! # The model
 //! - Whether a job recurs is drawn by the seed and its key: the path that it reads, where the trace has paths, else the
 //!   job itself. The earlier run is never this one: its input, shuffle and times of tasks are this one's times factors
-//!   drawn for each, log-uniformly between 1 ÷ `history_error` and `history_error`.
+//!   drawn for each, log-uniformly between 1 ÷ `history_error` and `history_error`; where history lies, times
+//!   `history_lie` as well.
 //! - A path is written once, before the trace begins, where the policy says for the first recurring job that reads it.
 //!   For what the policy knows of others, jobs are taken in the order in which they come.
 //! - Where no data is placed each job is gathered where the policy says when it comes: its input lies where HDFS put it.
@@ -160,7 +161,8 @@ fn earlier_run(
     }
     let mut draws = stream([settings.seed, number, EARLIER, 1]);
     let mut factor = || settings.history_error.powf(draws.random_range(-1.0..=1.0));
-    let (of_input, of_shuffle, of_times) = (factor(), factor(), factor());
+    let lie = settings.history_lie;
+    let (of_input, of_shuffle, of_times) = (factor() * lie.bytes, factor() * lie.bytes, factor() * lie.times);
     let bytes = |bytes: Bytes, factor: f64| Bytes((bytes.as_f64() * factor).round() as u64);
     let tasks = |count: u32, factor: f64| match count {
         0 => 0,
@@ -188,6 +190,7 @@ fn earlier_run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::HistoryLie;
 
     fn job(path: Option<&str>) -> TraceJob {
         TraceJob {
@@ -243,6 +246,26 @@ mod tests {
         let same = runs.iter().filter(|run| run.shuffle.0 * 2 == run.input.0).count();
         assert_eq!(same, 0, "input and shuffle are off independently");
         assert_eq!(earlier(&recurring(1.0, 2.0), 7, Some("/a")).unwrap(), runs[7], "by seed and job alone");
+    }
+
+    #[test]
+    fn a_lie_is_told_beside_the_error() {
+        let told = |lie: HistoryLie| {
+            let settings = SimSettings { history_lie: lie, ..recurring(1.0, 2.0) };
+            earlier(&settings, 7, None).unwrap()
+        };
+        let [truth, bytes, times] = [
+            HistoryLie::NONE,
+            HistoryLie { bytes: 10.0, ..HistoryLie::NONE },
+            HistoryLie { times: 5.0, ..HistoryLie::NONE },
+        ]
+        .map(told);
+        let ratio = |one: Bytes, other: Bytes| (one.as_f64() / other.as_f64() * 1000.0).round() as u32;
+        assert_eq!((ratio(bytes.input, truth.input), ratio(bytes.shuffle, truth.shuffle)), (10_000, 10_000));
+        assert_eq!((bytes.maps.1, bytes.reduces.1), (truth.maps.1, truth.reduces.1), "times are told right");
+        assert!(bytes.maps.0.abs_diff(10 * truth.maps.0) <= 10, "{} of {}", bytes.maps.0, truth.maps.0);
+        assert_eq!((times.input, times.shuffle, times.maps.0), (truth.input, truth.shuffle, truth.maps.0));
+        assert!(times.maps.1.0.abs_diff(5 * truth.maps.1.0) <= 5, "{:?} of {:?}", times.maps, truth.maps);
     }
 
     #[test]

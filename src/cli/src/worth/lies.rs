@@ -1,0 +1,68 @@
+//! Earlier runs that are told wrong, all of them by the same factor, to see what that costs.
+
+use super::super::failure::Failure;
+use super::variants::{LEVERS, Lever};
+use hintd_simulator::{HistoryLie, SimSettings};
+
+/// What takes all of them in turn.
+pub(super) const ALL: &str = "all";
+
+/// A lie.
+pub(super) struct Lie {
+    /// As `--lies` has it.
+    pub(super) name: &'static str,
+    /// What is so by it, for the page.
+    pub(super) about: &'static str,
+    lie: HistoryLie,
+}
+
+/// All there are, a line each.
+pub(super) const LIES: &[Lie] = &[
+    Lie {
+        name: "bytes-x10",
+        about: "every earlier run is told to have read and shuffled ten times as much, by ten times as many tasks",
+        lie: HistoryLie { bytes: 10.0, ..HistoryLie::NONE },
+    },
+    Lie {
+        name: "bytes-x0.1",
+        about: "a tenth as much, by a tenth of the tasks",
+        lie: HistoryLie { bytes: 0.1, ..HistoryLie::NONE },
+    },
+    Lie {
+        name: "times-x5",
+        about: "tasks of every earlier run are told to have taken five times as long",
+        lie: HistoryLie { times: 5.0, ..HistoryLie::NONE },
+    },
+];
+
+impl Lie {
+    /// A run by it.
+    pub(super) const fn set(&self, settings: &mut SimSettings) {
+        settings.history_lie = self.lie;
+    }
+
+    /// A row's name; `told`: that of the row without the lie.
+    pub(super) fn row(&self, told: &str) -> String {
+        format!("{told}, {}", self.name)
+    }
+}
+
+/// Names of all lies, and what takes them all.
+pub(super) fn names() -> Vec<&'static str> {
+    LIES.iter().map(|lie| lie.name).chain([ALL]).collect()
+}
+
+/// The lies of these names.
+///
+/// # Errors
+/// [`Failure::Input`] if no lever knows earlier runs: nobody would be told.
+pub(super) fn chosen(names: &[String], levers: &[&Lever]) -> Result<Vec<&'static Lie>, Failure> {
+    if !names.is_empty() && !levers.iter().any(|lever| lever.history) {
+        let knowing: Vec<&str> = LEVERS.iter().filter(|lever| lever.history).map(|lever| lever.name).collect();
+        let message =
+            format!("--lies is for levers with history ({}), and --levers names none of them", knowing.join(", "));
+        return Err(Failure::Input(message));
+    }
+    let asked = |lie: &&Lie| names.iter().any(|name| name == lie.name || name == ALL);
+    Ok(LIES.iter().filter(asked).collect())
+}
