@@ -261,7 +261,10 @@ fn lies_have_a_row_under_each_lever_with_history_and_say_what_they_cost() {
     assert_eq!((&worth["complete"], &worth["runs"]), (&true.into(), &20.into()));
     let lies = worth["lies"].as_array().unwrap();
     let told: Vec<_> = lies.iter().map(|lie| (lie["lever"].as_str().unwrap(), lie["lie"].as_str().unwrap())).collect();
-    assert_eq!(told, [("history", "bytes-x10"), ("history", "times-x5"), ("data-when", "bytes-x10"), ("data-when", "times-x5")]);
+    assert_eq!(
+        told,
+        [("history", "bytes-x10"), ("history", "times-x5"), ("data-when", "bytes-x10"), ("data-when", "times-x5")]
+    );
     assert!(worth.get("parts").is_none(), "{worth}");
     let by_seed = |at: usize, seed: usize| worth["cells"][0]["hinted"][at]["mean_by_seed"][seed].as_f64().unwrap();
     // Rows are where, history, data-when, then the lies.
@@ -318,7 +321,13 @@ fn parts_that_are_left_out_have_a_row_and_say_what_they_were_worth() {
         assert!(page.contains(words), "no {words:?} in\n{page}");
     }
     let refused = |args: &[&str], words: &[&str]| assert_refused(&[&base[..], args].concat(), words);
-    refused(&["--levers", "where", "--without", "cap"], &["--without cap is of levers when, history-when, data-when", "is where"]);
-    refused(&["--levers", "where", "--lies", "all"], &["--lies is for levers with history (history, history-when, data"]);
+    refused(
+        &["--levers", "where", "--without", "cap"],
+        &["--without cap is of levers when, history-when, data-when", "is where"],
+    );
+    refused(
+        &["--levers", "where", "--lies", "all"],
+        &["--lies is for levers with history (history, history-when, data"],
+    );
     refused(&["--levers", "where", "--hold-share", "0.5"], &["--hold-share is for levers that hold receivers"]);
 }

@@ -184,6 +184,17 @@ export async function answers({ page, step, go, see, readable, until, picture, d
     await picture(page, 'folded-light');
     await fold.press('Enter');
     await until(async () => (await rows.count()) === 3);
+    // A long list begins with 50 rows; who asks for the rest goes on in it.
+    const few = found.decisions;
+    found.decisions = Array.from({ length: 60 }, (_, at) => row(at, partly, 3, 'yarn_chose'));
+    tell(found);
+    await until(async () => (await rows.count()) === 50);
+    await page.getByRole('button', { name: 'Show all 60 rows' }).press('Enter');
+    await until(async () => (await rows.count()) === 60);
+    assert.equal(await page.evaluate(() => document.activeElement.matches('.scroll')), true, 'in the table');
+    found.decisions = few;
+    tell(found);
+    await until(async () => (await rows.count()) === 3);
     // From the counts to what is behind them.
     await go(page, 'Overview');
     await see(page, '29999 of 30000 (>99.9 %)');

@@ -113,7 +113,12 @@ fn the_committed_page_of_lies_names_every_lie_and_has_it_under_each_lever_with_h
     for lie in LIES {
         assert!(page.contains(&format!("- `{}`: {}.\n", lie.name, lie.about)), "no {}", lie.name);
         for lever in LEVERS.iter().filter(|lever| lever.history) {
-            assert!(page.contains(&format!("\n| {}: {} | ", lever.name, lie.name)), "no row {} {}", lever.name, lie.name);
+            assert!(
+                page.contains(&format!("\n| {}: {} | ", lever.name, lie.name)),
+                "no row {} {}",
+                lever.name,
+                lie.name
+            );
         }
     }
 }

@@ -141,8 +141,7 @@ impl Variant {
         let knowing = (0..policies)
             .flat_map(|policy| (0..levers.len()).map(move |lever| (policy, lever)))
             .filter(|&(_, lever)| levers[lever].history);
-        let lied =
-            knowing.flat_map(|(policy, lever)| (0..lies).map(move |lie| Self::Lied(policy, lever, lie)));
+        let lied = knowing.flat_map(|(policy, lever)| (0..lies).map(move |lie| Self::Lied(policy, lever, lie)));
         [Self::Alone, Self::Phases, Self::Free].into_iter().chain(hinted).chain(without).chain(lied).collect()
     }
 }

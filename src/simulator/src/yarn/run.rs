@@ -75,7 +75,8 @@ impl SimRun<'_> {
             let problem = format!("{}: it must lie between 1 and {HISTORY_ERROR_MAX}", settings.history_error);
             return refuse("history_error", problem);
         }
-        let lie = [("history_lie.bytes", settings.history_lie.bytes), ("history_lie.times", settings.history_lie.times)];
+        let lie =
+            [("history_lie.bytes", settings.history_lie.bytes), ("history_lie.times", settings.history_lie.times)];
         if let Some((field, factor)) = lie.into_iter().find(|(_, factor)| !(1e-3..=1e3).contains(factor)) {
             return refuse(field, format!("{factor}: it must lie between 0.001 and 1000"));
         }

@@ -12,11 +12,13 @@ const followed = ({ followed: of }) => (of ? `${of.on_host}/${of.hinted}${of.awa
 /** Hinted containers that came to another host, or will never come; in a queue in shadow nobody was told. */
 const missed = ({ mode, followed: of }) => (of && mode === 'on' ? Math.max(0, of.hinted - of.on_host - of.awaited) : 0);
 
-/** Folds of decisions that are open. */
+/** Decisions whose folds are open: by its members a fold stays open as newer ones join it and old ones leave. */
 const unfolded = signal(new Set());
-function fold(id) {
+const isOpen = (run) => run.some((one) => unfolded.value.has(one.decision_id));
+function fold(run) {
   const open = new Set(unfolded.value);
-  if (!open.delete(id)) open.add(id);
+  const was = isOpen(run);
+  for (const { decision_id: id } of run) was ? open.delete(id) : open.add(id);
   letGo(); // what was opened stands where it belongs
   unfolded.value = open;
 }
@@ -46,11 +48,11 @@ function folded(rows) {
     const id = 'fold ' + oldest.decision_id;
     const head = { ...row, decision_id: id, run, oldest, hinted: sum((one) => one.hinted), groups: [...all].map(([name, many]) => ({ name, count: many })),
       followed: { on_host: sum((one) => one.followed.on_host), hinted: sum((one) => one.followed.hinted), awaited: 0, reason: '' } };
-    return unfolded.value.has(id) ? [head, ...run] : [head];
+    return isOpen(run) ? [head, ...run] : [head];
   });
 }
 
-const Fold = ({ row }) => html`<button type="button" class="fold" aria-expanded=${String(unfolded.value.has(row.decision_id))} onClick=${() => fold(row.decision_id)}><span aria-hidden="true">${unfolded.value.has(row.decision_id) ? '▾' : '▸'}</span> ${row.run.length} decisions, all followed</button>`;
+const Fold = ({ row }) => html`<button type="button" class="fold" aria-expanded=${String(isOpen(row.run))} onClick=${() => fold(row.run)}><span aria-hidden="true">${isOpen(row.run) ? '▾' : '▸'}</span> ${row.run.length} decisions, all followed</button>`;
 /** The least and the greatest. */
 const savings = (run) => {
   const known = run.map((row) => row.expected_gain).filter((gain) => gain != null).sort((a, b) => a - b);
@@ -126,14 +128,14 @@ function ownShare(row, links) {
   const user = link?.users.find((one) => one.application_id === row.application_id && one.attempt === row.attempt);
   if (!user) return null;
   const way = [0, 1].filter((one) => bytesOf(user)[one] > 0).sort((a, b) => shares(link)[b] - shares(link)[a])[0];
-  return way == null || !ratesOf(user)[way] ? null : { share: ratesOf(user)[way] / Math.max(1, link.bits_per_s), way: ways(link)[way] };
+  return way == null || !ratesOf(user)[way] ? null : ratesOf(user)[way] / Math.max(1, link.bits_per_s);
 }
 
 /** Its own share as a bar; the link's load, which is everybody's, in words. */
 function OwnLoad({ row, links }) {
   const own = ownShare(row, links);
   const link = links.get(row.busiest_link);
-  if (own) return html`<${Bar} share=${own.share} label=${'~' + percent(own.share)} kind="one" age=${since()} />`;
+  if (own) return html`<${Bar} share=${own} label=${'~' + percent(own)} kind="one" age=${since()} />`;
   return html`<span class="way">${!link ? 'not told: a host\'s link' : link.users_total > link.users.length ? `less than the ${link.users.length} that send most` : 'not known'}</span>`;
 }
 
@@ -188,7 +190,7 @@ export function Applications() {
     ['Load of the link, of all', ({ link, way }) => html`<${Load} link=${link} way=${way} />`, '', ({ link, way }) => (link.up ? shares(link)[way] : null)],
   ]} />${sends.length > shown.length && shown.length > 0 && html`<p class="empty">${count(sends.length - shown.length, 'direction')} more where it sends less than a thousandth of what the link carries at most.</p>`}<//>`}
     <${OnlyMissed} what="applications" />
-    <${Table} few=${FEW} caption=${onlyMissed.value ? `${rows.length} of ${every.length} applications have hints that YARN did not follow, by the latest ${decisions.length} decisions of all` : `${applications.length} of ${total} attempts that asked for hints and are not over, those with most leases first${ended.length ? `, and the ${ended.length === 1 ? 'one' : ended.length} that asked last and ended, within ten minutes` : ''}; user, queue and what was followed are by the latest ${decisions.length} decisions of all`} empty=${onlyMissed.value ? 'all hints were followed as far as is known.' : 'none asked yet.'} name="applications"
+    <${Table} few=${FEW} caption=${onlyMissed.value ? `${rows.length} of ${every.length} applications have hints that YARN did not follow, by the latest ${decisions.length} decisions of all` : `${applications.length} of ${total} attempts that asked for hints and are not over, those with most leases first${ended.length ? `, and the ${ended.length === 1 ? 'one' : ended.length} that asked last and ended, within ten minutes` : ''}; user, queue and what was followed are by the latest ${decisions.length} decisions of all`} empty=${onlyMissed.value ? 'of the latest decisions all hints were followed; older ones are not looked at.' : 'none asked yet.'} name="applications"
       by=${(row) => row.application_id + ' ' + row.attempt} rows=${rows} columns=${[
     ['Application', (row) => html`<a class="short" href=${to('applications', row.application_id)} aria-current=${row.application_id === chosen ? 'true' : undefined}>${row.application_id}</a>`, '', (row) => row.application_id],
     ['Attempt', (row) => row.attempt, 'n'],
@@ -198,7 +200,7 @@ export function Applications() {
     ['Requests', (row) => row.requests, 'n', (row) => row.requests],
     ['Followed', (row) => (of(row)?.hinted ? html`<span class=${of(row).missed ? 'state warn' : ''}>${of(row).on_host}/${of(row).hinted}</span>` : '–'), 'n', (row) => (of(row)?.hinted ? of(row).on_host / of(row).hinted : null)],
     ['Busiest link', (row) => (row.busiest_link ? html`<a href=${to('network', row.busiest_link)}>${row.busiest_link}</a>` : '–'), '', (row) => row.busiest_link],
-    ['Its own share', (row) => (!row.busiest_link || isDown(row) ? '–' : html`<${OwnLoad} row=${row} links=${links} />`), '', (row) => (row.busiest_link ? ownShare(row, links)?.share : null)],
+    ['Its own share', (row) => (!row.busiest_link || isDown(row) ? '–' : html`<${OwnLoad} row=${row} links=${links} />`), '', (row) => (row.busiest_link ? ownShare(row, links) : null)],
     ['Load of all', (row) => (!row.busiest_link ? '–' : isDown(row) ? html`<span class="state bad">DOWN</span>` : busiest(row)), 'n', (row) => row.busiest_share],
   ]} />`;
 }
@@ -215,7 +217,7 @@ export function Decisions() {
     <${Filter} id="with" label="Only with" by=${filter} hint="application, queue, policy, outcome" />
     <${OnlyMissed} what="decisions" />
     <${Decided} caption=${onlyMissed.value ? `${rows.length} of the latest ${decisions.length} decisions and refusals have containers that YARN put elsewhere, or never started` : `${rows.length} of the latest ${decisions.length} decisions and refusals`} name="decisions" filter=${['with', filter]}
-      empty=${onlyMissed.value ? 'all hints were followed, as far as is known.' : 'none is recorded.'} rows=${rows} />
+      empty=${onlyMissed.value ? 'of these decisions all hints were followed; older ones are not looked at.' : 'none is recorded.'} rows=${rows} />
     ${(wanted || onlyMissed.value) && html`<${Older} text=${filter.value.trim()} found=${rows.length} />`}
     <${Glossary} of=${['followed', 'not followed', 'objective', 'objective lower by', 'awaited', 'settled', 'withheld', 'withdrawn']} />
     <${Unrecorded} />`;

@@ -136,7 +136,7 @@ function toOpener({ view, chosen }, back) {
 addEventListener('keydown', (event) => {
   const { view, chosen } = place.peek();
   // In a field Esc is the field's.
-  if (event.key !== 'Escape' || !chosen || event.defaultPrevented || event.target.closest?.('input, select')) return;
+  if (event.key !== 'Escape' || !chosen || event.defaultPrevented || event.target.closest?.('input:not([type="checkbox"]), select')) return;
   const back = cameFrom();
   location.hash = back ? to(back.view, back.chosen) : to(view);
 });
