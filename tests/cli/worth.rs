@@ -218,7 +218,7 @@ fn what_can_not_be_compared_is_refused_by_name() {
     refused(&["--levers", "why"], &["--levers", "where"]);
     refused(
         &["--levers", "where", "--recurring", "0.5"],
-        &["--recurring is for levers with history (history, data, data-when)"],
+        &["--recurring is for levers with history (history, history-when, data, data-when)"],
     );
     refused(&["--history-error", "3"], &["--history-error is for levers with history"]);
     refused(&["--levers", "data"], &["--levers data: policy \"container\" does not say where data goes", "joint"]);

@@ -50,7 +50,13 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 async fn metrics(State(sources): State<Sources>) -> Response {
-    text(StatusCode::OK, PROMETHEUS, sources.metrics.render())
+    // It asks the journal's disk for its room, which may hang.
+    match tokio::task::spawn_blocking(move || sources.metrics.render()).await {
+        Ok(rendered) => text(StatusCode::OK, PROMETHEUS, rendered),
+        Err(_) => {
+            text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, "no metrics: a fault of hintd, see its log\n".to_owned())
+        }
+    }
 }
 
 async fn health() -> Response {

@@ -47,7 +47,7 @@ impl Definition for Fair {
     type Params = FairParams;
     const NAME: &'static str = NAME;
     const SUMMARY: &'static str =
-        "the user, then the job, with fewest running containers; baseline of 004 (Li), Hadoop's fair scheduler";
+        "the user, then the job, with fewest running containers is served first, as by YARN's fair scheduler";
 
     fn new(params: FairParams) -> Self {
         Self { params }

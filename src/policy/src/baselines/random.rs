@@ -31,8 +31,7 @@ pub struct Random {
 impl Definition for Random {
     type Params = RandomParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str =
-        "every container on a node drawn evenly among those with room; baseline of every paper";
+    const SUMMARY: &'static str = "any node that has room, by chance: to compare with";
 
     fn new(params: RandomParams) -> Self {
         Self { params }

@@ -32,7 +32,7 @@ pub struct Spread {
 impl Definition for Spread {
     type Params = SpreadParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str = "least-loaded nodes first, containers of a group on different nodes; baseline of 003";
+    const SUMMARY: &'static str = "the nodes with least load first, containers of a group on different nodes";
 
     fn new(params: SpreadParams) -> Self {
         Self { params }

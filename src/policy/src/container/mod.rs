@@ -157,8 +157,7 @@ pub struct Container {
 impl Definition for Container {
     type Params = ContainerParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str =
-        "containers of one application close together, near their input, balanced; simulated annealing of 001 §IV";
+    const SUMMARY: &'static str = "puts the containers of an application close together, near their input, without loading some nodes much more than others";
 
     fn new(params: ContainerParams) -> Self {
         Self { params }

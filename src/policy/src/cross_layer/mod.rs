@@ -70,7 +70,7 @@ impl Definition for CrossLayer {
     type Params = CrossLayerParams;
     const NAME: &'static str = NAME;
     const SUMMARY: &'static str =
-        "tasks of a dataflow and the route of every pair that talks, together; annealing of 000 §2";
+        "chooses hosts for tasks that talk to each other, and the network routes between them, together";
 
     fn new(params: CrossLayerParams) -> Self {
         Self { params }

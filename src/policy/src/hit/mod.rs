@@ -53,7 +53,7 @@ impl Definition for Hit {
     type Params = HitParams;
     const NAME: &'static str = NAME;
     const SUMMARY: &'static str =
-        "tasks matched against servers, flows through their chains' boxes; 002 §3–5 (Yang et al.)";
+        "chooses hosts, and routes through the middleboxes that the traffic has to pass, together";
 
     fn new(params: HitParams) -> Self {
         Self { params }

@@ -24,7 +24,8 @@ pub struct Corral {
 impl Definition for Corral {
     type Params = CorralParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str = "recurring jobs planned into one set of racks each; baseline of 004 (Li)";
+    const SUMMARY: &'static str =
+        "plans jobs that run again and again into a set of racks each, and puts their input there";
 
     fn new(params: CorralParams) -> Self {
         Self { params }

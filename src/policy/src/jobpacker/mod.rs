@@ -35,7 +35,7 @@ impl Definition for JobPacker {
     type Params = JobPackerParams;
     const NAME: &'static str = NAME;
     const SUMMARY: &'static str =
-        "recurring jobs packed by a plan into racks whose shuffles ride optical circuits (paper 004)";
+        "packs jobs that run again and again by a plan into racks, so that their shuffles use optical circuits";
 
     fn new(params: JobPackerParams) -> Self {
         Self { params }

@@ -62,7 +62,7 @@ pub struct Joint {
 impl Definition for Joint {
     type Params = JointParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str = "the busiest link is done first: bytes against rates of access links and uplinks";
+    const SUMMARY: &'static str = "puts containers where the busiest link is done first: the bytes that links will carry against how fast they are";
 
     fn new(params: JointParams) -> Self {
         Self { params }

@@ -41,7 +41,7 @@ impl Definition for Nas {
     type Params = NasParams;
     const NAME: &'static str = "nas";
     const SUMMARY: &'static str =
-        "shuffle traffic bounded by node, spread by rack, held back from congested racks (paper 004)";
+        "limits a node's shuffle traffic, spreads it over racks, and holds it back from racks that are congested";
 
     fn new(params: NasParams) -> Self {
         Self { params }

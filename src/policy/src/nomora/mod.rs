@@ -57,7 +57,7 @@ impl Definition for Nomora {
     type Params = NomoraParams;
     const NAME: &'static str = NAME;
     const SUMMARY: &'static str =
-        "tasks by minimum-cost flow over predicted performance at the latency to their root; 003 (Popescu and Moore)";
+        "puts tasks where their predicted performance is best at the measured latency to their main task";
 
     fn new(params: NomoraParams) -> Self {
         Self { params }

@@ -49,8 +49,7 @@ pub struct Pat {
 impl Definition for Pat {
     type Params = PatParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str =
-        "containers near the boxes of their flows, by request, accept and reject; 002 §6 (Yang et al.)";
+    const SUMMARY: &'static str = "puts containers near the middleboxes that their traffic has to pass";
 
     fn new(params: PatParams) -> Self {
         Self { params }

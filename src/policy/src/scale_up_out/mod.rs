@@ -106,7 +106,7 @@ impl Definition for ScaleUpOut {
     type Params = ScaleUpOutParams;
     const NAME: &'static str = NAME;
     const SUMMARY: &'static str =
-        "small jobs on scale-up machines, large ones on scale-out machines, which steal when idle (paper 004)";
+        "small jobs on few large machines, large jobs on many small ones; idle machines take over work";
 
     fn new(params: ScaleUpOutParams) -> Self {
         Self { params, classifier: OnceLock::new(), learned: None }

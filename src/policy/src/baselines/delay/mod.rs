@@ -66,7 +66,7 @@ impl Definition for Delay {
     type Params = DelayParams;
     const NAME: &'static str = NAME;
     const SUMMARY: &'static str =
-        "fair, but a job without local input on the node waits; baseline of 004 (Li), delay scheduling";
+        "as fair, but a job that has no input on the free node waits a while for one that has";
 
     fn new(params: DelayParams) -> Self {
         Self { params }

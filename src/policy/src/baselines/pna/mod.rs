@@ -72,8 +72,7 @@ pub struct Pna {
 impl Definition for Pna {
     type Params = PnaParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str =
-        "cheapest transfer, launched with a probability that falls with its cost; baseline of 002 (Yang et al.)";
+    const SUMMARY: &'static str = "puts a task where its data is cheap to move: the cheaper, the more likely";
 
     fn new(params: PnaParams) -> Self {
         Self { params }

@@ -87,7 +87,8 @@ pub struct ShuffleWatcher {
 impl Definition for ShuffleWatcher {
     type Params = ShuffleWatcherParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str = "delay, with maps in the racks of least traffic and reduces held while the rack is congested; baseline of 004 (Li)";
+    const SUMMARY: &'static str =
+        "as delay, with maps in the racks that send least, and reduces held back while their rack is congested";
 
     fn new(params: ShuffleWatcherParams) -> Self {
         Self { params }

@@ -21,31 +21,10 @@ export function Queues() {
     <${Table} caption="Policies and their parameters in force" by=${(row) => row.name} rows=${found.policies} columns=${[
     ['Policy', (row) => row.name + (row.name === found.default_policy ? ' (default)' : '')],
     ['Can', (row) => row.capabilities.map(words).join(', ')],
-    ['What it does', (row) => (Object.hasOwn(WHAT, row.name) ? WHAT[row.name] : row.summary)],
+    ['What it does', (row) => row.summary],
     ['Parameters', (row) => (row.params_toml.trim() ? html`<details><summary>show</summary><pre>${row.params_toml}</pre></details>` : 'none')],
   ]} /></section>`}`;
 }
-
-/** What policies do, for who runs a cluster; of others what they say of themselves. */
-const WHAT = {
-  capacity: 'gives no hints: what YARN\'s capacity scheduler does by itself. A node that reports gets local work first, then work of its rack, then any, each after a delay',
-  container: 'puts the containers of an application close together, near their input, without loading some nodes much more than others',
-  corral: 'plans jobs that run again and again into a set of racks each, and puts their input there',
-  cross_layer: 'chooses hosts for tasks that talk to each other, and the network routes between them, together',
-  delay: 'as fair, but a job that has no input on the free node waits a while for one that has',
-  fair: 'the user, then the job, with fewest running containers is served first, as by YARN\'s fair scheduler',
-  hit: 'chooses hosts, and routes through the middleboxes that the traffic has to pass, together',
-  jobpacker: 'packs jobs that run again and again by a plan into racks, so that their shuffles use optical circuits',
-  joint: 'puts containers where the busiest link is done first: the bytes that links will carry against how fast they are',
-  nas: 'limits a node\'s shuffle traffic, spreads it over racks, and holds it back from racks that are congested',
-  nomora: 'puts tasks where their predicted performance is best at the measured latency to their main task',
-  pat: 'puts containers near the middleboxes that their traffic has to pass',
-  pna: 'puts a task where its data is cheap to move: the cheaper, the more likely',
-  random: 'any node that has room, by chance: to compare with',
-  scale_up_out: 'small jobs on few large machines, large jobs on many small ones; idle machines take over work',
-  shufflewatcher: 'as delay, with maps in the racks that send least, and reduces held back while their rack is congested',
-  spread: 'the nodes with least load first, containers of a group on different nodes',
-};
 
 const GAINS = [['cross_rack_bytes', 'Cross-rack bytes'], ['remote_bytes', 'Remote bytes (input read from other hosts)']];
 
