@@ -185,7 +185,7 @@ fn a_bad_cluster_is_refused_by_field_and_value() {
     );
     refused(&apart, &format!("{apart}: nodes[1].host: \"h2\" can't be reached: the network gives it no usable link"));
     let shipped =
-        "shipped are nas, nas-40, jobpacker, jobpacker-packets, container, cross-layer-30, scale-out, scale-up-out";
+        "shipped are nas, nas-40, nas-40-2to1, nas-40-10to1, jobpacker, jobpacker-packets, container, cross-layer-30, scale-out, scale-up-out";
     refused("nsa", &format!("cluster \"nsa\" is neither a file nor shipped; did you mean \"nas\"? {shipped}"));
     refused("hadoop", &format!("cluster \"hadoop\" is neither a file nor shipped; {shipped}"));
 }

@@ -105,7 +105,7 @@ function Map_({ network, chosen }) {
   const least = Math.round(SMALLEST * width);
   const parts = [...[...spots.keys()].map((name) => 'switch ' + name), ...order.map((link) => 'link ' + link.id).sort(byName)];
   return html`<div class="scroll map" role="region" aria-label="Network map">
-    <svg role="group" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} style=${{ minWidth: least + 'px' }}
+    <svg role="group" viewBox=${`0 0 ${width} ${height}`} width=${width} height=${height} ref=${(map) => map?.style.setProperty('min-width', least + 'px')}
       aria-label=${`${tiers.map((tier) => `${tier.length} ${tier[0].tier} switches`).join(', ')}; ${drawn.length} links, ${off} down. Arrow keys go from one to the next, Enter opens it. The table below has the same.`}>
       ${order.map((link) => html`<${Line} key=${link.id} link=${link} from=${spots.get(link.a)} to=${spots.get(link.b)} chosen=${link.id === chosen} parts=${parts} arrows=${arrows} />`)}
       ${[...spots.values()].map((spot) => html`<${Switch} key=${spot.one.name} spot=${spot} labels=${labels} parts=${parts} />`)}
