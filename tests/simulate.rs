@@ -184,8 +184,7 @@ fn a_bad_cluster_is_refused_by_field_and_value() {
                         "hosts": [{"name": "h1"}], "links": [{"id": "l", "a": "h1", "b": "s", "bits_per_s": 1000000000}]}}"#,
     );
     refused(&apart, &format!("{apart}: nodes[1].host: \"h2\" can't be reached: the network gives it no usable link"));
-    let shipped =
-        "shipped are nas, nas-40, nas-40-2to1, nas-40-10to1, jobpacker, jobpacker-packets, container, cross-layer-30, scale-out, scale-up-out";
+    let shipped = "shipped are nas, nas-40, nas-40-2to1, nas-40-10to1, jobpacker, jobpacker-packets, container, cross-layer-30, scale-out, scale-up-out";
     refused("nsa", &format!("cluster \"nsa\" is neither a file nor shipped; did you mean \"nas\"? {shipped}"));
     refused("hadoop", &format!("cluster \"hadoop\" is neither a file nor shipped; {shipped}"));
 }

@@ -272,16 +272,20 @@ fn lies_have_a_row_under_each_lever_with_history_and_say_what_they_cost() {
         let times = [0, 1].map(|seed| by_seed(at, seed) / by_seed(whole, seed));
         near(&lies[at - 3]["times_by_cell"][0], f64::midpoint(times[0], times[1]), "times as long");
     }
+    let mattered = |(lied, told): (usize, usize)| (0..2).any(|seed| by_seed(lied, seed) != by_seed(told, seed));
+    assert!([(3, 1), (4, 1), (5, 2), (6, 2)].into_iter().any(mattered), "nobody was told anything");
     let page = std::fs::read_to_string(page).unwrap();
     for words in [
         "## History that lies",
-        "- `bytes-x10`: every earlier run is told",
+        "- `bytes-x10`: hintd is told that every earlier run",
         "--lies bytes-x10,times-x5 ",
         "\n| places by joint, earlier runs known, times-x5 | ",
         "\n| data-when: bytes-x10 | ",
     ] {
         assert!(page.contains(words), "no {words:?} in\n{page}");
     }
+    let lied = "\n| places by joint, data placed, receivers held, times-x5 | ";
+    assert_eq!(page.matches(lied).count(), 2, "the table of all and the cell's, and no goals for lies");
 }
 
 #[test]

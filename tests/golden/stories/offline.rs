@@ -129,6 +129,10 @@ fn worth(notes: &Notes, files: &Files, trace: &str) {
         notes.seen().json.add("kept run of worth", &run);
     }
     assert!(std::fs::exists(&page).unwrap(), "it is generated of these");
+    let one =
+        ["worth", "--trace", trace, "--cluster", "nas-40", "--loads", "0.01", "--seeds", "1", "--policy", "joint"];
+    let changed = ["--levers", "data-when", "--without", "cap", "--lies", "times-x5"];
+    notes.json("worth", &[&one[..], &changed].concat());
     let part = ["--keep", &files.path("part"), "--shard", "1/4"];
     notes.json("worth", &[&base[..], &part].concat());
 }

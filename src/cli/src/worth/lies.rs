@@ -20,17 +20,17 @@ pub(super) struct Lie {
 pub(super) const LIES: &[Lie] = &[
     Lie {
         name: "bytes-x10",
-        about: "every earlier run is told to have read and shuffled ten times as much, by ten times as many tasks",
+        about: "hintd is told that every earlier run read and shuffled ten times as much, by ten times as many tasks",
         lie: HistoryLie { bytes: 10.0, ..HistoryLie::NONE },
     },
     Lie {
         name: "bytes-x0.1",
-        about: "a tenth as much, by a tenth of the tasks",
+        about: "hintd is told that every earlier run read and shuffled a tenth as much, by a tenth of the tasks",
         lie: HistoryLie { bytes: 0.1, ..HistoryLie::NONE },
     },
     Lie {
         name: "times-x5",
-        about: "tasks of every earlier run are told to have taken five times as long",
+        about: "hintd is told that tasks of every earlier run took five times as long",
         lie: HistoryLie { times: 5.0, ..HistoryLie::NONE },
     },
 ];

@@ -58,13 +58,15 @@ pub struct WorthArgs {
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "joint,container")]
     policy: Vec<String>,
     /// What hints may do; where: rows of hosts and racks; when: the same, and heavy shuffles take turns; history: recurring
-    /// jobs are known by an earlier run; history-when: the same, and heavy shuffles take turns; data: their input is where the policy says too; data-when: all of it
+    /// jobs are known by an earlier run; history-when: the same, and heavy shuffles take turns; data: as history, but input
+    /// of recurring jobs is where the policy says, and none is gathered; data-when: the same, and heavy shuffles take turns
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', default_value = "where,when", value_parser = PossibleValuesParser::new(variants::names()))]
     levers: Vec<String>,
     /// Leave these parts out of the fullest lever, one at a time, to see what each is worth; all: each that it has
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(parts::names()))]
     without: Vec<String>,
-    /// Tell levers with history wrong figures of all earlier runs, one lie at a time, to see what each costs; all: each of them
+    /// Tell levers with history wrong figures of all earlier runs, one lie at a time, to see what each costs. bytes-x10,
+    /// bytes-x0.1: bytes and tasks by that factor; times-x5: times of tasks by that factor; all: each of them
     #[arg(long, value_name = "A,B,...", value_delimiter = ',', value_parser = PossibleValuesParser::new(lies::names()))]
     lies: Vec<String>,
     /// The share of recurring jobs, for levers with history [default: 0.7]

@@ -83,9 +83,9 @@ fn changed(out: &mut String, (head, rows): (Vec<String>, Vec<Vec<String>>)) {
 const LIED: &str = "
 ## History that lies
 
-All earlier runs are off by the same factor, beside the factors that are drawn for each of them. *times as long*: mean completion
-by the lie / that without it, the geometric mean over the cells that count, seed by seed; *worst cell*: mean completion by the lie
-/ YARN alone's, of all cells. The last columns are single cells, medians over seeds.
+All earlier runs are off by the same factor, beside the factors that are drawn for each of them. Rows are lever and lie. *times as
+long*: mean completion by the lie / that without it, the geometric mean over the cells that count, seed by seed; *worst cell x*: the
+largest mean completion by the lie / YARN alone's of any cell. The last columns are single cells, medians over seeds.
 
 ";
 

@@ -51,7 +51,7 @@ pub(super) const PARTS: &[Without] = &[
     },
     Without {
         name: "homes",
-        about: "input of recurring jobs lies wherever HDFS put it",
+        about: "input of recurring jobs lies wherever HDFS put it, and those that shuffle much are gathered",
         is_of: |lever| lever.places_data,
         set: |settings| settings.data_placement = false,
     },
@@ -63,14 +63,14 @@ pub(super) const PARTS: &[Without] = &[
     },
     Without {
         name: "stay",
-        about: "tasks are asked for anywhere from the beginning, wherever their input was written",
-        is_of: |lever| lever.places_data,
+        about: "no job is kept to the racks where its input was written or where it is gathered: its tasks are asked for anywhere from the beginning",
+        is_of: |lever| lever.history,
         set: |settings| _ = settings.without.insert(Part::Stay),
     },
     Without {
         name: "home-patience",
         about: "tasks wait 30 s for a container at home, however much their job shuffles",
-        is_of: |lever| lever.places_data,
+        is_of: |lever| lever.history,
         set: |settings| _ = settings.without.insert(Part::HomePatience),
     },
     Without {
@@ -109,7 +109,7 @@ pub(super) const PARTS: &[Without] = &[
     Without {
         name: "home-lanes",
         about: "jobs that stay in one rack take turns with all others",
-        is_of: |lever| lever.holds && lever.places_data,
+        is_of: |lever| lever.holds && lever.history,
         set: |settings| _ = settings.without.insert(Part::HomeLanes),
     },
 ];

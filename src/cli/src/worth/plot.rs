@@ -38,7 +38,8 @@ fn series(outcome: &Outcome<'_>) -> Vec<Series> {
         ),
         of("no network", INK, cells.iter().map(|cell| ratio(cell.no_network.as_ref())).collect()),
     ];
-    for (at, hinted) in outcome.overall.iter().enumerate() {
+    // Lies have a table; there are more of them than colors.
+    for (at, hinted) in outcome.overall.iter().enumerate().filter(|(_, row)| row.lie.is_none()) {
         let points = cells.iter().map(|cell| ratio(cell.hinted[at].figures.as_ref())).collect();
         all.push(of(&hinted.name, colour(at), points));
     }

@@ -35,7 +35,7 @@ pub(super) const OVERALL: [&str; 8] = [
 /// Heads of the table of parts, before a column for each cell.
 const PART: [&str; 4] = ["left out", "times as long", "lowest - highest", "is worth %"];
 /// Heads of the table of lies.
-const LIE: [&str; 4] = ["told wrong", "times as long", "lowest - highest", "worst cell x of YARN alone"];
+const LIE: [&str; 4] = ["told wrong", "times as long", "lowest - highest", "worst cell x"];
 
 /// All of it.
 pub(super) fn text(outcome: &Outcome<'_>) -> String {

@@ -62,7 +62,10 @@ fn each_part_changes_the_lever_that_has_it_and_is_refused_elsewhere() {
     assert_eq!(of(lever("where")), ["guard", "receivers", "blocks"]);
     assert_eq!(of(lever("when")), ["guard", "receivers", "blocks", "hold", "order", "cap", "next-share", "aging"]);
     let refused = parts::chosen(&["home-lanes".to_owned()], lever("data")).err().unwrap();
-    assert_eq!(refused.to_string(), "--without home-lanes is of levers data-when; the fullest of --levers is data");
+    assert_eq!(
+        refused.to_string(),
+        "--without home-lanes is of levers history-when, data-when; the fullest of --levers is data"
+    );
 }
 
 #[test]
@@ -103,6 +106,9 @@ fn the_committed_page_of_parts_names_every_part() {
         assert!(page.contains(&format!("- `{}`: {}.\n", part.name, part.about)), "no {}", part.name);
         // A row of the table of parts, and one of each cell's and of all.
         assert!(page.contains(&format!("\n| {} | ", part.name)), "no row {}", part.name);
+    }
+    for lever in LEVERS {
+        assert!(page.contains(&legend(lever)), "docs/worth-parts.md lacks {}", legend(lever));
     }
 }
 

@@ -65,7 +65,7 @@ pub struct Capacity {
 impl Definition for Capacity {
     type Params = CapacityParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str = "gives no hints: what YARN's capacity scheduler does by itself. A node that reports gets local work first, then work of its rack, then any, each after a delay";
+    const SUMMARY: &'static str = "names the hosts that YARN's capacity scheduler would choose by itself: a node that reports gets local work at once, work of its rack and then any after delays";
 
     fn new(params: CapacityParams) -> Self {
         Self { params }

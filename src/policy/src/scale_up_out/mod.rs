@@ -105,8 +105,7 @@ impl ScaleUpOut {
 impl Definition for ScaleUpOut {
     type Params = ScaleUpOutParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str =
-        "small jobs on few large machines, large jobs on many small ones; idle machines take over work";
+    const SUMMARY: &'static str = "small jobs on few large machines, large jobs on many small ones, which take small jobs as well where the large ones have no room or would end them later";
 
     fn new(params: ScaleUpOutParams) -> Self {
         Self { params, classifier: OnceLock::new(), learned: None }

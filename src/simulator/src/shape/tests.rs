@@ -21,6 +21,8 @@ fn every_shipped_cluster_is_built_and_is_the_papers() {
     for (name, nodes, containers, racks) in [
         ("nas", 600, 3_600, 30),
         ("nas-40", 40, 640, 8),
+        ("nas-40-2to1", 40, 640, 8),
+        ("nas-40-10to1", 40, 640, 8),
         ("jobpacker", 600, 12_000, 20),
         ("jobpacker-packets", 600, 12_000, 20),
         ("container", 8, 64, 4),
@@ -39,7 +41,16 @@ fn every_shipped_cluster_is_built_and_is_the_papers() {
         assert!(whole, "{name}: a node holds its containers and no more");
         assert!(cluster.snapshot.topology.edge.iter().all(Option::is_some), "{name}: every node hangs somewhere");
     }
-    assert_eq!(shipped().len(), 8);
+    assert_eq!(shipped().len(), 10);
+    // What a rack's nodes send and get together ÷ what its uplink carries.
+    let over = |name: &str| {
+        let shape = Shipped::find(name).unwrap().shape().unwrap();
+        let links = shape.to_cluster().unwrap().snapshot.topology.network.clone().unwrap();
+        let capacities: std::collections::BTreeSet<u64> = links.links().map(|(_, link)| link.capacity.0).collect();
+        capacities.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(over("nas-40-2to1"), [1_000_000_000, 2_500_000_000], "5 nodes of a gigabit each on 2.5");
+    assert_eq!(over("nas-40-10to1"), [500_000_000, 1_000_000_000], "on half a gigabit");
 }
 
 #[test]

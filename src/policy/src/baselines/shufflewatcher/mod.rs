@@ -87,8 +87,7 @@ pub struct ShuffleWatcher {
 impl Definition for ShuffleWatcher {
     type Params = ShuffleWatcherParams;
     const NAME: &'static str = NAME;
-    const SUMMARY: &'static str =
-        "as delay, with maps in the racks that send least, and reduces held back while their rack is congested";
+    const SUMMARY: &'static str = "as delay, with a job's maps in the racks by which least of its bytes crosses racks, and reduces behind maps while their rack is congested";
 
     fn new(params: ShuffleWatcherParams) -> Self {
         Self { params }
