@@ -113,6 +113,19 @@ fn the_committed_page_of_parts_names_every_part() {
 }
 
 #[test]
+fn the_committed_page_of_other_uplinks_is_of_both_clusters_and_every_lever() {
+    let page = include_str!("../../../../docs/worth-uplinks.md");
+    assert!(page.contains(MEASURE), "docs/worth-uplinks.md has the measure in other words");
+    for lever in LEVERS {
+        // Six cells and the table of all; of goals, where there are some.
+        let rows = page.matches(&format!("\n| {} | ", lever.row(Some("joint")))).count();
+        assert!(rows == 7 || rows == 8, "{rows} rows of {}", lever.name);
+    }
+    assert_eq!(page.matches(" on nas-40-2to1, bytes x 0.3\n").count(), 3);
+    assert_eq!(page.matches(" on nas-40-10to1, bytes x 0.3\n").count(), 3);
+}
+
+#[test]
 fn the_committed_page_of_lies_names_every_lie_and_has_it_under_each_lever_with_history() {
     let page = include_str!("../../../../docs/worth-lies.md");
     assert!(page.contains(MEASURE) && page.contains(" --lies all "), "docs/worth-lies.md is of another command");
