@@ -333,5 +333,6 @@ fn parts_that_are_left_out_have_a_row_and_say_what_they_were_worth() {
         &["--levers", "where", "--lies", "all"],
         &["--lies is for levers with history (history, history-when, data"],
     );
+    refused(&["--levers", "history", "--recurring", "0"], &["--recurring 0: no earlier run is known"]);
     refused(&["--levers", "where", "--hold-share", "0.5"], &["--hold-share is for levers that hold receivers"]);
 }

@@ -110,6 +110,7 @@ pub(crate) struct HoldView {
     heavy_s: f64,
     share: f64,
     home_share: f64,
+    next_share: f64,
     patience_s: f64,
     longest_s: f64,
 }
@@ -225,6 +226,7 @@ impl HoldView {
             heavy_s: hold.heavy.as_secs_f64(),
             share: hold.share,
             home_share: hold.home_share,
+            next_share: hold.next_share,
             patience_s: hold.patience.as_secs_f64(),
             longest_s: hold.longest.as_secs_f64(),
         }

@@ -320,8 +320,9 @@ fn have_a_use(args: &WorthArgs, levers: &[&Lever], policies: &[Chosen]) -> Resul
         let message = format!("{option} is for levers with history ({knowing}), and --levers names none of them");
         return Err(Failure::Input(message));
     }
-    if !args.lies.is_empty() && args.recurring == Some(0.0) {
-        return Err(Failure::Input("--lies: with --recurring 0 no earlier run is known".to_owned()));
+    if args.recurring == Some(0.0) {
+        let message = "--recurring 0: no earlier run is known, and levers with history would be those without";
+        return Err(Failure::Input(message.to_owned()));
     }
     let holding = variants::LEVERS.iter().filter(|lever| lever.holds).map(|lever| lever.name);
     let wants = format!("levers that hold receivers ({})", holding.collect::<Vec<_>>().join(", "));

@@ -115,7 +115,9 @@ applications, YARN's CapacityScheduler, the ResourceManager's processor and the 
 - *no network*: YARN alone on links a thousand times as fast: what there is to win.
 - *won back*: (YARN alone - hinted) / (YARN alone - no network), by mean completion. 0: no use; 100 %: as if there were no network;
   below 0: hints made jobs slower. Not computed where the network costs less than 5 %.
-- *slower*: jobs that took more than 5 % and more than 1 s longer than under YARN alone; *slowest*: the worst of them / itself.
+- *slower*: jobs that took more than 5 % and more than 1 s longer than under YARN alone; *slowest*: the worst of them / itself, in a
+  cell the median over seeds, in the table of all cells the worst of all seeds and cells.
+- *slower beyond chance*: slower, less what is slower under other phases, in the worst cell; below 0: fewer than by chance everywhere.
 - *cross-rack*: bytes of map input and shuffle that crossed racks.
 
 `hintctl worth --trace T --cluster C` says the same of another trace and cluster. With `--keep DIR` each run is kept as it ends,
