@@ -1,7 +1,5 @@
 //! Earlier runs that are told wrong, all of them by the same factor, to see what that costs.
 
-use super::super::failure::Failure;
-use super::variants::{LEVERS, Lever};
 use hintd_simulator::{HistoryLie, SimSettings};
 
 /// What takes all of them in turn.
@@ -53,16 +51,6 @@ pub(super) fn names() -> Vec<&'static str> {
 }
 
 /// The lies of these names.
-///
-/// # Errors
-/// [`Failure::Input`] if no lever knows earlier runs: nobody would be told.
-pub(super) fn chosen(names: &[String], levers: &[&Lever]) -> Result<Vec<&'static Lie>, Failure> {
-    if !names.is_empty() && !levers.iter().any(|lever| lever.history) {
-        let knowing: Vec<&str> = LEVERS.iter().filter(|lever| lever.history).map(|lever| lever.name).collect();
-        let message =
-            format!("--lies is for levers with history ({}), and --levers names none of them", knowing.join(", "));
-        return Err(Failure::Input(message));
-    }
-    let asked = |lie: &&Lie| names.iter().any(|name| name == lie.name || name == ALL);
-    Ok(LIES.iter().filter(asked).collect())
+pub(super) fn chosen(names: &[String]) -> Vec<&'static Lie> {
+    LIES.iter().filter(|lie| names.iter().any(|name| name == lie.name || name == ALL)).collect()
 }

@@ -107,7 +107,7 @@ impl Matrix {
             Some(fullest) => parts::chosen(&args.without, fullest)?,
             None => Vec::new(),
         };
-        let lies = lies::chosen(&args.lies, &levers)?;
+        let lies = lies::chosen(&args.lies);
         unique("--loads", args.loads.iter().map(f64::to_string))?;
         unique("--cluster", args.cluster.iter().cloned())?;
         unique("--trace", args.trace.iter().map(|path| path.display().to_string()))?;
@@ -312,7 +312,11 @@ fn policies(args: &WorthArgs) -> Result<Vec<Chosen>, Failure> {
 
 /// Refuses what would be asked for without any effect.
 fn have_a_use(args: &WorthArgs, levers: &[&Lever], policies: &[Chosen]) -> Result<(), Failure> {
-    let given = [("--recurring", args.recurring.is_some()), ("--history-error", args.history_error.is_some())];
+    let given = [
+        ("--recurring", args.recurring.is_some()),
+        ("--history-error", args.history_error.is_some()),
+        ("--lies", !args.lies.is_empty()),
+    ];
     if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !levers.iter().any(|lever| lever.history))
     {
         let knowing = variants::LEVERS.iter().filter(|lever| lever.history).map(|lever| lever.name);

@@ -5,7 +5,7 @@ use super::super::simulate::{ClusterView, HoldView, ModelView, SettingsView, des
 use super::hinted_view::HintedView;
 use super::matrix::{ClusterCase, Matrix, Runs};
 use super::variants::Variant;
-use super::without::{self, PartView};
+use super::without::{self, ChangeFigures};
 use hintd_simulator::worth::{Answer, Asked, CellRuns, CellWorth, Counted, Overall, Row, Spread, chance_95};
 use hintd_simulator::{FlowGrain, SimSettings};
 use serde::Serialize;
@@ -47,10 +47,10 @@ pub(super) struct Outcome<'a> {
     pub(super) overall: Vec<HintedView<'a, Overall>>,
     /// What each part of the fullest lever is worth; empty where none was left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) parts: Vec<PartView>,
+    pub(super) parts: Vec<HintedView<'a, ChangeFigures>>,
     /// What each lie costs; empty where earlier runs were told right.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) lies: Vec<PartView>,
+    pub(super) lies: Vec<HintedView<'a, ChangeFigures>>,
     #[serde(flatten)]
     pub(super) answer: Answer,
     /// What people are told of clusters, job model and settings.

@@ -3,7 +3,7 @@
 use super::super::output::{digits, pairs, table};
 use super::hinted_view::HintedView;
 use super::outcome::{CellView, Outcome};
-use super::without::PartView;
+use super::without::ChangeFigures;
 use hintd_simulator::worth::{Overall, Row, Spread};
 
 /// Heads of a cell's columns. Ratios are against YARN alone.
@@ -114,39 +114,45 @@ pub(super) fn overall(outcome: &Outcome<'_>) -> Vec<[String; 8]> {
 
 /// What each part is worth: heads and lines, with a column for each cell at the end.
 pub(super) fn left_out(outcome: &Outcome<'_>) -> (Vec<String>, Vec<Vec<String>>) {
-    let worth = |part: &PartView| part.times.map_or_else(dash, |times| percent(1.0 - 1.0 / times.median));
+    let worth = |part: &Change<'_>| part.figures.times.map_or_else(dash, |times| percent(1.0 - 1.0 / times.median));
     changed(outcome, &outcome.parts, PART, worth)
 }
 
 /// The same of lies.
 pub(super) fn lies(outcome: &Outcome<'_>) -> (Vec<String>, Vec<Vec<String>>) {
-    let worst = |part: &PartView| {
-        let row = |row: &&HintedView<'_, Overall>| {
-            (row.policy, row.lever, row.lie) == (part.policy.as_str(), part.lever, part.lie)
-        };
+    let worst = |part: &Change<'_>| {
+        let row =
+            |row: &&HintedView<'_, Overall>| (row.policy, row.lever, row.lie) == (part.policy, part.lever, part.lie);
         outcome.overall.iter().find(row).and_then(|row| row.figures.worst_cell).map_or_else(dash, two)
     };
     changed(outcome, &outcome.lies, LIE, worst)
 }
 
+/// A part that was left out, or a lie.
+type Change<'a> = HintedView<'a, ChangeFigures>;
+
 /// Head and rows of a table of what was changed; `last`: what stands in the fourth column.
 fn changed(
     outcome: &Outcome<'_>,
-    parts: &[PartView],
+    parts: &[Change<'_>],
     head: [&str; 4],
-    last: impl Fn(&PartView) -> String,
+    last: impl Fn(&Change<'_>) -> String,
 ) -> (Vec<String>, Vec<Vec<String>>) {
     let head = head.iter().map(|&head| head.to_owned()).chain(outcome.cells.iter().map(|cell| cell.name.to_owned()));
     let several = parts.iter().any(|part| part.policy != parts[0].policy);
     let rows = parts.iter().map(|part| {
-        let name = if several { format!("{}: {}", part.policy, part.name) } else { part.name.clone() };
+        let name = match (part.without, part.lie) {
+            (Some(part), _) => part.to_owned(),
+            (None, lie) => format!("{}: {}", part.lever, lie.unwrap_or_default()),
+        };
+        let name = if several { format!("{}: {name}", part.policy) } else { name };
         let mut row = vec![
             name,
-            part.times.map_or_else(dash, |times| two(times.median)),
-            part.times.as_ref().map_or_else(dash, range),
+            part.figures.times.map_or_else(dash, |times| two(times.median)),
+            part.figures.times.as_ref().map_or_else(dash, range),
             last(part),
         ];
-        row.extend(part.times_by_cell.iter().map(|times| times.map_or_else(dash, two)));
+        row.extend(part.figures.times_by_cell.iter().map(|times| times.map_or_else(dash, two)));
         row
     });
     (head.collect(), rows.collect())

@@ -5,20 +5,9 @@ use super::hinted_view::HintedView;
 use hintd_simulator::worth::{CellWorth, Overall, Row, Spread};
 use serde::Serialize;
 
-/// A part or a lie, over all cells.
+/// What a part is worth or a lie costs, over all cells.
 #[derive(Debug, PartialEq, Serialize)]
-pub(super) struct PartView {
-    pub(super) policy: String,
-    pub(super) lever: &'static str,
-    /// The part that was left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) without: Option<&'static str>,
-    /// What earlier runs were told wrong.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) lie: Option<&'static str>,
-    /// As people read it.
-    #[serde(skip)]
-    pub(super) name: String,
+pub(super) struct ChangeFigures {
     /// Mean completion without it, or by it, ÷ that with all parts and the truth: the geometric mean over the counted cells,
     /// seed by seed. Above 1: the part is worth something, the lie costs. None: runs are missing, or no cell counts.
     pub(super) times: Option<Spread>,
@@ -27,9 +16,12 @@ pub(super) struct PartView {
 }
 
 /// Parts and lies, of rows as they stand in `overall` and, in the same order, in every cell.
-pub(super) fn parts(overall: &[HintedView<'_, Overall>], cells: &[CellWorth]) -> Vec<PartView> {
-    let of = |(at, row): (usize, &HintedView<'_, Overall>)| {
-        let changed = row.without.or(row.lie)?;
+pub(super) fn parts<'a>(
+    overall: &[HintedView<'a, Overall>],
+    cells: &[CellWorth],
+) -> Vec<HintedView<'a, ChangeFigures>> {
+    let of = |(at, row): (usize, &HintedView<'a, Overall>)| {
+        row.without.or(row.lie)?;
         let is_whole = |other: &HintedView<'_, Overall>| {
             (other.policy, other.lever, other.without, other.lie) == (row.policy, row.lever, None, None)
         };
@@ -38,18 +30,12 @@ pub(super) fn parts(overall: &[HintedView<'_, Overall>], cells: &[CellWorth]) ->
             let by_seed = |at: usize| cell.hinted[at].as_ref().map(|row: &Row| &row.mean_by_seed[..]);
             median_times(by_seed(at)?, by_seed(whole)?)
         };
-        Some(PartView {
-            policy: row.policy.to_owned(),
-            lever: row.lever,
-            without: row.without,
-            lie: row.lie,
-            name: match row.without {
-                Some(part) => part.to_owned(),
-                None => format!("{}: {changed}", row.lever),
-            },
+        let figures = ChangeFigures {
             times: times(&row.figures.mean_by_seed, &overall[whole].figures.mean_by_seed),
             times_by_cell: cells.iter().map(in_cell).collect(),
-        })
+        };
+        let &HintedView { policy, lever, without, lie, .. } = row;
+        Some(HintedView { policy, lever, without, lie, name: row.name.clone(), figures })
     };
     overall.iter().enumerate().filter_map(of).collect()
 }

@@ -42,15 +42,15 @@ fn every_shipped_cluster_is_built_and_is_the_papers() {
         assert!(cluster.snapshot.topology.edge.iter().all(Option::is_some), "{name}: every node hangs somewhere");
     }
     assert_eq!(shipped().len(), 10);
-    // What a rack's nodes send and get together ÷ what its uplink carries.
-    let over = |name: &str| {
+    // What links carry.
+    let capacities_of = |name: &str| {
         let shape = Shipped::find(name).unwrap().shape().unwrap();
         let links = shape.to_cluster().unwrap().snapshot.topology.network.clone().unwrap();
         let capacities: std::collections::BTreeSet<u64> = links.links().map(|(_, link)| link.capacity.0).collect();
         capacities.into_iter().collect::<Vec<_>>()
     };
-    assert_eq!(over("nas-40-2to1"), [1_000_000_000, 2_500_000_000], "5 nodes of a gigabit each on 2.5");
-    assert_eq!(over("nas-40-10to1"), [500_000_000, 1_000_000_000], "on half a gigabit");
+    assert_eq!(capacities_of("nas-40-2to1"), [1_000_000_000, 2_500_000_000], "5 nodes of a gigabit each on 2.5");
+    assert_eq!(capacities_of("nas-40-10to1"), [500_000_000, 1_000_000_000], "on half a gigabit");
 }
 
 #[test]
