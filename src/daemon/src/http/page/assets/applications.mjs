@@ -76,7 +76,7 @@ function Decided({ caption, rows, name, filter, empty = 'none is recorded.', app
     ['Queue, policy', (row) => html`${row.queue}<br />${row.policy}`, '', (row) => row.queue + ' ' + row.policy],
     ['Outcome', (row) => html`<span class=${kind(row)}>${came(row)}</span>`, '', came],
     ['Hinted', (row) => row.hinted, 'n', (row) => row.hinted],
-    ['Followed', (row) => html`<span class=${missed(row) ? 'state warn' : ''}>${followed(row)}</span>${row.followed?.reason && html`<br />${words(row.followed.reason)}`}`, 'n', (row) => row.followed && row.followed.on_host / Math.max(1, row.followed.hinted)],
+    ['Followed', (row) => html`<span class=${missed(row) ? 'state warn' : ''}>${followed(row)}</span>${row.followed?.reason && html`<div class="reason">${words(row.followed.reason)}</div>`}`, 'n', (row) => row.followed && row.followed.on_host / Math.max(1, row.followed.hinted)],
     ['Objective lower by', (row) => (row.run ? savings(row.run) : percent(row.expected_gain)), 'n', (row) => row.expected_gain],
   ].filter(Boolean)} />`;
 }
