@@ -156,6 +156,11 @@ async fn a_daemon_is_examined_without_nodes_with_them_and_with_a_wrong_configura
     assert_eq!(verdicts, ["warning"], "{findings}");
     assert!(findings.contains("\"container\", and \"spread\" is in force"), "{findings}");
     assert!(of(&report, "exposure").1.contains("listen.grpc 0.0.0.0:"), "{report}");
+    // The daemon has it open, and goes on without an error.
+    std::fs::remove_file(at.join("journal.redb")).unwrap();
+    let (verdicts, findings) = of(&doctor(at).0, "journal");
+    assert_eq!(verdicts, ["problem"], "{findings}");
+    assert!(findings.contains("journal.redb was removed or replaced while hintd runs"), "{findings}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

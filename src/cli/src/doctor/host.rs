@@ -7,6 +7,7 @@ use super::process;
 use hintd::config::Config;
 use hintd::findings::cluster::{self, CONFIGURATION};
 use hintd::findings::{Check, count, page};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -341,6 +342,16 @@ pub(super) fn journal(facts: &Facts) -> Check {
     };
     let path = &facts.as_the_daemon_has_it(path);
     let shown = path.display();
+    if facts.answers.is_ok() && is_gone(facts.pid, path) {
+        return Check::problem(
+            NAME,
+            page::RECOVER,
+            format!(
+                "{shown} was removed or replaced while hintd runs: its records, and those written from now on, are lost at the next restart."
+            ),
+            "Restart hintd at a quiet time: it makes a new journal, or takes the one that lies there. To keep the history of recurring jobs, stop it, put a backup there, start it.",
+        );
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let disk = match rustix::fs::statvfs(folder) {
         Ok(disk) => disk,
@@ -372,6 +383,13 @@ pub(super) fn journal(facts: &Facts) -> Check {
         free if free < ROOM_LOW => Check::warning(NAME, page::JOURNAL, finding, advice),
         _ => Check::ok(NAME, page::JOURNAL, finding),
     }
+}
+
+/// Whether the journal of a daemon that runs is not the file of this path any more: by the daemon's open files, else by
+/// whether a file is there. A daemon in a container may have it open at a path that is not there outside.
+fn is_gone(pid: Option<u32>, path: &Path) -> bool {
+    let by_open_files = pid.zip(path.file_name()).and_then(|(pid, name)| process::has_open_removed(pid, name));
+    by_open_files.unwrap_or_else(|| path.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound))
 }
 
 #[cfg(test)]
@@ -416,6 +434,20 @@ mod tests {
             let check = exposed(process.as_ref().map(std::slice::from_ref), file.as_ref().map(|rows| &rows[..]));
             assert!(check.verdict == verdict && check.finding.contains(words), "{process:?} {file:?}: {check:?}");
         }
+    }
+
+    #[test]
+    fn a_journal_is_gone_by_the_daemons_open_files_and_else_where_no_file_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("gone.redb");
+        assert!(is_gone(None, &path) && is_gone(Some(u32::MAX), &path), "no process is visible");
+        let mine = Some(std::process::id());
+        assert!(!is_gone(mine, &path), "this process never had it open");
+        let file = std::fs::File::create(&path).unwrap();
+        assert!(!is_gone(None, &path) && !is_gone(mine, &path));
+        std::fs::remove_file(&path).unwrap();
+        assert!(is_gone(None, &path) && is_gone(mine, &path));
+        drop(file);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the system says of a process, a user and a unit (Linux's /proc and control groups).
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -61,6 +62,16 @@ pub(super) fn open_files_limit(pid: u32) -> Option<u64> {
 /// Open files; `None` where another user's may not be counted.
 pub(super) fn open_files(pid: u32) -> Option<u64> {
     Some(fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64)
+}
+
+/// Whether a process has a file of this name open that was removed or replaced; `None` where its files are not visible.
+pub(super) fn has_open_removed(pid: u32, name: &OsStr) -> Option<bool> {
+    // Linux's way to name the open file that has no name any more.
+    let mut removed = name.to_os_string();
+    removed.push(" (deleted)");
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let open: Vec<PathBuf> = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).collect();
+    (!open.is_empty()).then(|| open.iter().any(|file| file.file_name() == Some(removed.as_os_str())))
 }
 
 /// Where a process listens for TCP; `None` where that is not visible, or it does nowhere.
@@ -172,6 +183,22 @@ mod tests {
         assert_eq!(listeners(u32::MAX), None);
         assert_eq!(listening("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt"), None);
         assert_eq!(listening("0: zz:1 0:0 0A 0 0 0 0 0 7"), None);
+    }
+
+    #[test]
+    fn an_open_file_that_was_removed_or_replaced_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["looked-at.redb", "other"].map(|name| folder.path().join(name));
+        let file = fs::File::create(&path).unwrap();
+        let removed = |pid| has_open_removed(pid, path.file_name().unwrap());
+        assert_eq!(removed(std::process::id()), Some(false));
+        fs::write(&other, "").unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert_eq!(removed(std::process::id()), Some(true), "another file has its name");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(removed(std::process::id()), Some(true));
+        drop(file);
+        assert_eq!((removed(std::process::id()), removed(u32::MAX)), (Some(false), None));
     }
 
     #[test]

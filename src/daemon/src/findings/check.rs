@@ -37,6 +37,7 @@ pub mod page {
     pub const SIZE: &str = "docs/operations.md#size";
     pub const LOG: &str = "docs/operations.md#hintdloglinesdropped";
     pub const JOURNAL: &str = "docs/operations.md#hintdjournalunwritable";
+    pub const RECOVER: &str = "docs/operations.md#recover";
     pub const TRUST: &str = "docs/operations.md#whom-it-trusts";
 }
 
