@@ -148,6 +148,9 @@ fn parts_merge_by_copying_and_a_damaged_run_is_made_again() {
     let merged = hintctl(&[&["--json"], &kept[..], &more].concat());
     assert_eq!(serde_json::from_slice::<Value>(&merged.stdout).unwrap(), whole);
     assert!(stderr(&merged).contains("8 of 8 runs were kept"), "{}", stderr(&merged));
+    let again = [&kept[..], &more].concat();
+    assert_refused(&again, &["--markdown: ", "worth.md: it is there already: --force replaces it"]);
+    assert!(hintctl(&[&again[..], &["--force"]].concat()).status.success());
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("commit abc") && page.contains("| places by joint |"), "{page}");
     let plot = std::fs::read_to_string(Path::new(&plots).join("worth.svg")).unwrap();

@@ -31,6 +31,15 @@ impl Failure {
         Self::Work(anyhow::anyhow!("{problem}"))
     }
 
+    /// The same of what an option named, as `--output: out.json: ...`.
+    #[must_use]
+    pub fn of_option(self, option: &str) -> Self {
+        match self {
+            Self::Work(error) => Self::work(format!("{option}: {error:#}")),
+            Self::Input(problem) => Self::Input(format!("{option}: {problem}")),
+        }
+    }
+
     /// What the shell gets.
     #[must_use]
     pub fn code(&self) -> ExitCode {
@@ -130,5 +139,15 @@ mod tests {
         let said = Failure::Input("no daemon at http://ann:hunter2@h:1".to_owned()).to_string();
         assert_eq!(said, "no daemon at http://(left out)@h:1");
         assert_eq!([name(Code::Ok), name(Code::NotFound)], ["OK", "NOT_FOUND"]);
+    }
+
+    #[test]
+    fn what_an_option_named_fails_as_before_with_the_option_in_front() {
+        let input = Failure::in_file(Path::new("out.json"), "it is there").of_option("--output");
+        assert!(matches!(input, Failure::Input(_)), "{input}");
+        assert_eq!(input.to_string(), "--output: out.json: it is there");
+        let work = Failure::Work(anyhow::anyhow!("no room").context("out.md")).of_option("--markdown");
+        assert!(matches!(work, Failure::Work(_)), "{work}");
+        assert_eq!(work.to_string(), "--markdown: out.md: no room");
     }
 }

@@ -15,6 +15,11 @@ pub(crate) struct ReplaceArg {
 }
 
 impl ReplaceArg {
+    /// For a command with several such files.
+    pub(crate) const fn of(force: bool) -> Self {
+        Self { force }
+    }
+
     /// Before work whose result would have no place.
     ///
     /// # Errors

@@ -33,10 +33,13 @@ use super::new_file::ReplaceArg;
 use super::output::Output;
 use super::simulate::{ContainerArgs, HoldArgs, SettingArgs, factor, history_error, threads, whole_share};
 use crate::plots::provenance::{self, Provenance};
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, Args};
 use std::num::NonZeroU64;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// In the folder of plots.
+const PLOT: &str = "worth.svg";
 
 /// On what, and what is compared.
 #[derive(Debug, Clone, Args)]
@@ -47,6 +50,7 @@ use std::path::PathBuf;
     For each load and seed: YARN alone, the same under other phases of heartbeats (what chance does), YARN alone on links\n\
     that never are the bottleneck (what there is to win), and hints as they are deployed, by each policy. Ratios are against\n\
     YARN alone of the same seed. docs/worth.md has the measure.")]
+#[command(group(ArgGroup::new("written").args(["output", "markdown", "plots"]).multiple(true)))]
 pub struct WorthArgs {
     /// The jobs: SWIM's rows or JSON lines, gzip or not; repeatable
     #[arg(long, value_name = "FILE", required = true)]
@@ -109,8 +113,9 @@ pub struct WorthArgs {
     /// Write the JSON document into this file as well
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    #[command(flatten)]
-    replace: ReplaceArg,
+    /// Replace files of --output, --markdown and --plots that are there already; their owner and mode stay
+    #[arg(long, requires = "written")]
+    force: bool,
     /// Write the page for docs/worth.md into this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -169,13 +174,29 @@ fn shard(text: &str) -> Result<Shard, String> {
     Ok(Shard { part: part - 1, of })
 }
 
+/// Refuses to run where a file of the result is there and is not to be replaced.
+fn check_places(args: &WorthArgs) -> Result<(), Failure> {
+    let (replace, plot) = (ReplaceArg::of(args.force), args.plots.as_ref().map(|folder| folder.join(PLOT)));
+    let files =
+        [("--output", args.output.as_deref()), ("--markdown", args.markdown.as_deref()), ("--plots", plot.as_deref())];
+    for (option, file) in files {
+        file.map_or(Ok(()), |file| replace.check(file)).map_err(|failure| failure.of_option(option))?;
+    }
+    Ok(())
+}
+
+/// Writes one of them: they were looked at before the runs, which are not lost for them now.
+fn write(option: &str, path: &Path, text: &str) -> Result<(), Failure> {
+    files::write_text(path, text).map_err(|failure| failure.of_option(option))
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// [`Failure::Input`] for files, names and parameters that are wrong and for a folder that can't be written to;
 /// [`Failure::Work`] where a run breaks, was interrupted (what ended before is kept), or a file can't be written.
 pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
-    args.output.as_deref().map_or(Ok(()), |file| args.replace.check(file))?;
+    check_places(args)?;
     let matrix = matrix::Matrix::read(args, output)?;
     let kept = args.keep.as_deref().map(keep::KeptRuns::open).transpose()?;
     if let Some(folder) = &args.plots {
@@ -185,14 +206,14 @@ pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
     let outcome = outcome::Outcome::of(&matrix, &runs)?;
     if let Some(path) = &args.output {
         let text = serde_json::to_string_pretty(&outcome).map_err(|error| Failure::Work(error.into()))?;
-        files::write_text(path, &(text + "\n"))?; // it was looked at before the runs, which are not lost for it now
+        write("--output", path, &(text + "\n"))?;
     }
     if let Some(folder) = &args.plots {
-        files::write_text(&folder.join("worth.svg"), &provenance(args, &matrix).sign(&plot::draw(&outcome)?)?)?;
+        write("--plots", &folder.join(PLOT), &provenance(args, &matrix).sign(&plot::draw(&outcome)?)?)?;
     }
     if let Some(path) = &args.markdown {
         if outcome.complete {
-            files::write_text(path, &page::page(&outcome, args))?;
+            write("--markdown", path, &page::page(&outcome, args))?;
         } else {
             output.progress(&format!("{}: not written, for runs are missing", path.display()));
         }

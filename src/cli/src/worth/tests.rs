@@ -4,7 +4,8 @@ use super::lies::{self, LIES};
 use super::page::{MEASURE, legend};
 use super::parts::{self, ALL, PARTS};
 use super::variants::{LEVERS, LeverSettings, Variant, chosen, names, other_phases};
-use super::{Shard, shard};
+use super::{Shard, WorthArgs, check_places, shard};
+use clap::Parser;
 use hintd_engine::holding::HoldSettings;
 use hintd_simulator::{HistoryLie, SimSettings};
 
@@ -18,6 +19,38 @@ fn parts_are_told_as_people_count_and_are_all_of_the_runs() {
     }
     let parts: Vec<usize> = (0..3).map(|part| (0..10).filter(|&run| Shard { part, of: 3 }.has(run)).count()).collect();
     assert_eq!(parts, [4, 3, 3]);
+}
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: WorthArgs,
+}
+
+fn line(words: &[&str]) -> Result<WorthArgs, clap::Error> {
+    let all = [&["worth", "--trace", "t", "--cluster", "c"][..], words].concat();
+    Line::try_parse_from(all).map(|line| line.args)
+}
+
+#[test]
+fn files_that_are_there_are_replaced_where_that_is_asked_for_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::create_dir(place("plots")).unwrap();
+    for (option, value, file) in [
+        ("--output", "out.json", "out.json"),
+        ("--markdown", "page.md", "page.md"),
+        ("--plots", "plots", "plots/worth.svg"),
+    ] {
+        let (value, file) = (place(value), place(file));
+        let checked = |more: &[&str]| check_places(&line(&[more, &[option, &value]].concat()).unwrap());
+        checked(&[]).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let said = checked(&[]).unwrap_err().to_string();
+        assert_eq!(said, format!("{option}: {file}: it is there already: --force replaces it"));
+        checked(&["--force"]).unwrap();
+    }
+    assert!(line(&["--force"]).is_err(), "there is nothing to replace");
 }
 
 #[test]
