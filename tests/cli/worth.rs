@@ -228,11 +228,18 @@ fn what_can_not_be_compared_is_refused_by_name() {
     refused(&["--shard", "3/2", "--keep", "x"], &["--shard", "no part 3 of 2"]);
     refused(&["--shard", "1/2"], &["--keep"]);
     let file = files.write("file", "");
-    refused(&["--keep", &format!("{file}/kept")], &[&file]);
-    refused(&["--keep", "/proc/kept"], &["/proc/kept"]);
-    assert_refused(&["worth", "--trace", &trace, "--cluster", "nas-41"], &["did you mean \"nas-40\"?"]);
-    let bad = files.write("bad.tsv", "a\t0\t0\t5\t5\n");
-    assert_refused(&["worth", "--trace", &bad, "--cluster", &shape], &["bad.tsv", "line 1"]);
+    for option in ["--keep", "--plots"] {
+        refused(&[option, &format!("{file}/folder")], &[&format!("{option}: {file}/folder: ")]);
+    }
+    refused(&["--keep", "/proc/kept"], &["--keep: /proc/kept: "]);
+    refused(&["--script", "/nowhere.toml"], &["--script: /nowhere.toml: "]);
+    refused(&["--delays", "nowhere"], &["--delays: delays \"nowhere\" are neither a file nor shipped"]);
+    let of = |trace: &str, cluster: &str, words: &[&str]| {
+        assert_refused(&["worth", "--trace", trace, "--cluster", cluster], words);
+    };
+    of(&trace, "nas-41", &["--cluster: cluster \"nas-41\" is neither", "did you mean \"nas-40\"?"]);
+    of("/nowhere.tsv", &shape, &["--trace: /nowhere.tsv: "]);
+    of(&files.write("bad.tsv", "a\t0\t0\t5\t5\n"), &shape, &["--trace: ", "bad.tsv", "line 1"]);
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl KeptRuns {
     /// # Errors
     /// [`Failure::Input`] if it can't be made or written to, or the program's own file can't be read.
     pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
-        let in_folder = |error: io::Error| Failure::in_file(folder, error);
+        let in_folder = |error: io::Error| Failure::in_file(folder, error).of_option("--keep");
         std::fs::create_dir_all(folder).map_err(in_folder)?;
         // Better said now than when the first run has ended.
         let probe = folder.join(format!(".{}.begun", std::process::id()));
@@ -73,7 +73,7 @@ impl KeptRuns {
         let kept = Kept { format: FORMAT.to_owned(), of: self.of(of), sha256: sum(figures), figures: figures.clone() };
         let text = serde_json::to_vec(&kept).map_err(|error| Failure::Work(error.into()))?;
         let written = regular_file::replace(&path, &text, Readers::Of(&path));
-        written.map_err(|error| Failure::work(format!("{}: {error}", path.display())))
+        written.map_err(|error| Failure::work(format!("{}: {error}", path.display())).of_option("--keep"))
     }
 
     /// With the program.

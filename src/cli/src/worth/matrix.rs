@@ -111,9 +111,10 @@ impl Matrix {
         unique("--loads", args.loads.iter().map(f64::to_string))?;
         unique("--cluster", args.cluster.iter().cloned())?;
         unique("--trace", args.trace.iter().map(|path| path.display().to_string()))?;
+        let delays = args.settings.delays().map_err(|failure| failure.of_option("--delays"))?;
+        let model = args.settings.model(delays.as_ref());
         let places: Vec<ClusterCase> =
             args.cluster.iter().map(|name| ClusterCase::read(name, args)).collect::<Result<_, _>>()?;
-        let model = args.settings.model(args.settings.delays()?.as_ref());
         let cells = cells(args, &model, &places, output)?;
         let variants = Variant::all(policies.len(), &levers, parts.len(), lies.len());
         let (seeds, loads) = ((1..=args.seeds).collect(), args.loads.clone());
@@ -282,13 +283,15 @@ impl Matrix {
 
 impl ClusterCase {
     fn read(name: &str, args: &WorthArgs) -> Result<Self, Failure> {
-        let cluster = cluster(name, args.container, Joined::ByNetwork)?;
+        let of_cluster = |failure: Failure| failure.of_option("--cluster");
+        let cluster = cluster(name, args.container, Joined::ByNetwork).map_err(of_cluster)?;
         let text = match Shipped::find(name) {
             Some(shipped) => shipped.text.as_bytes().to_vec(),
-            None => std::fs::read(name).map_err(|error| Failure::in_file(Path::new(name), error))?,
+            None => std::fs::read(name).map_err(|error| of_cluster(Failure::in_file(Path::new(name), error)))?,
         };
         let digest = format!("{} {:?}", digest(&text), cluster.cluster.container.0);
-        let settings = args.settings.read(&cluster)?;
+        // Delays are another file, and were read before.
+        let settings = args.settings.read(&cluster).map_err(|failure| failure.of_option("--script"))?;
         Ok(Self { free: without_bottlenecks(&cluster.cluster), cluster, settings, digest })
     }
 }
@@ -344,13 +347,14 @@ fn cells(args: &WorthArgs, model: &JobModel, places: &[ClusterCase], output: Out
         let stem =
             path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
         let stem = stem.split('.').find(|part| !part.is_empty()).unwrap_or("trace").to_owned();
-        let bytes = std::fs::read(path).map_err(|error| Failure::in_file(path, error))?;
+        let of_trace = |failure: Failure| failure.of_option("--trace");
+        let bytes = std::fs::read(path).map_err(|error| of_trace(Failure::in_file(path, error)))?;
         let digest = digest(&bytes);
         for (place, at) in places.iter().enumerate() {
             for (&load, first) in args.loads.iter().zip(0..) {
                 let (jobs, skip_bad) = (Some(args.jobs.get()), args.skip_bad);
                 let options = TraceOptions { jobs, scale_bytes: load, speed: args.speed, skip_bad };
-                let trace = Trace::open(path, options, model)?;
+                let trace = Trace::open(path, options, model).map_err(of_trace)?;
                 if let Some(warning) = trace.warning().filter(|_| first == 0 && place == 0) {
                     output.progress(&warning);
                 }

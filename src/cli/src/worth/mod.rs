@@ -200,7 +200,7 @@ pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
     let matrix = matrix::Matrix::read(args, output)?;
     let kept = args.keep.as_deref().map(keep::KeptRuns::open).transpose()?;
     if let Some(folder) = &args.plots {
-        std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error))?;
+        std::fs::create_dir_all(folder).map_err(|error| Failure::in_file(folder, error).of_option("--plots"))?;
     }
     let runs = matrix.run(kept.as_ref(), args.shard, threads(args.threads), output)?;
     let outcome = outcome::Outcome::of(&matrix, &runs)?;
