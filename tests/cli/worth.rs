@@ -266,7 +266,7 @@ fn lies_have_a_row_under_each_lever_with_history_and_say_what_they_cost() {
     let base =
         ["worth", "--trace", &trace, "--cluster", &shape, "--policy", "joint", "--loads", "0.01", "--seeds", "2"];
     let asked = ["--levers", "where,history,data-when", "--recurring", "1", "--lies", "bytes-x10,times-x5"];
-    let worth = document(&[&base[..], &asked, &["--markdown", &page]].concat());
+    let worth = document(&[&base[..], &asked, &["--markdown", &page, "--commit", "abc"]].concat());
     // YARN alone, other phases, no network, three levers, two lies to two of them.
     assert_eq!((&worth["complete"], &worth["runs"]), (&true.into(), &20.into()));
     let lies = worth["lies"].as_array().unwrap();
@@ -291,6 +291,7 @@ fn lies_have_a_row_under_each_lever_with_history_and_say_what_they_cost() {
         "--lies bytes-x10,times-x5 ",
         "\n| places by joint, earlier runs known, times-x5 | ",
         "\n| data-when: bytes-x10 | ",
+        "## What was to be reached",
     ] {
         assert!(page.contains(words), "no {words:?} in\n{page}");
     }
@@ -333,6 +334,10 @@ fn parts_that_are_left_out_have_a_row_and_say_what_they_were_worth() {
         "- hold: 2 heavy shuffles at once",
     ] {
         assert!(page.contains(words), "no {words:?} in\n{page}");
+    }
+    // An operator's page: the project's goals and pages are not beside it.
+    for words in ["What was to be reached", "](", "commit"] {
+        assert!(!page.contains(words), "{words:?} in\n{page}");
     }
     let refused = |args: &[&str], words: &[&str]| assert_refused(&[&base[..], args].concat(), words);
     refused(

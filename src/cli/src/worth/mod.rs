@@ -3,7 +3,7 @@
 //! # Code map
 //! - `variants`: what is compared, one line each; `parts`: what can be left out of it, `lies`: what can be told wrong. `matrix`: cells and runs, read from the arguments. `keep`: runs in a
 //!   folder. `outcome`: the measure over the runs that are there, which is also the JSON document, with a `hinted_view` for each policy and lever; `without`: what parts are worth in it, and what lies cost. `table`: the same for
-//!   people. `page`: docs/worth.md, with `goals` beside what was found. `plot`: SVG. `glance`: the end of `hintctl demo`. The measure itself is `hintd_simulator::worth`.
+//!   people. `page`: Markdown; docs/worth.md has `goals` beside what was found. `plot`: SVG. `glance`: the end of `hintctl demo`. The measure itself is `hintd_simulator::worth`.
 //!
 //! # Invariants
 //! - Every run is compared with YARN alone of the same cell and seed, and no run hangs on another.
@@ -116,10 +116,10 @@ pub struct WorthArgs {
     /// Replace files of --output, --markdown and --plots that are there already; their owner and mode stay
     #[arg(long, requires = "written")]
     force: bool,
-    /// Write the page for docs/worth.md into this file
+    /// Write a page of Markdown into this file, once all runs are there
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// The source's commit, for the page
+    /// The source's commit. The page is one of hintd's own docs then: with the project's goals, and links to other pages
     #[arg(long, requires = "markdown")]
     commit: Option<String>,
     #[command(flatten)]
@@ -142,6 +142,11 @@ fn provenance(args: &WorthArgs, matrix: &matrix::Matrix) -> Provenance {
 }
 
 impl WorthArgs {
+    /// Whether the page is one of the project's own, beside its other pages.
+    const fn is_for_docs(&self) -> bool {
+        self.commit.is_some()
+    }
+
     /// The share of recurring jobs, and how far earlier runs are off.
     fn recurring(&self) -> (f64, f64) {
         (self.recurring.unwrap_or(0.7), self.history_error.unwrap_or(2.0))

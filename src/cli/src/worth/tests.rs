@@ -1,7 +1,7 @@
 //! Arguments and the table of variants.
 
 use super::lies::{self, LIES};
-use super::page::{MEASURE, legend};
+use super::page::{MEASURE, legend, measure};
 use super::parts::{self, ALL, PARTS};
 use super::variants::{LEVERS, LeverSettings, Variant, chosen, names, other_phases};
 use super::{Shard, WorthArgs, check_places, shard};
@@ -129,6 +129,16 @@ fn the_committed_page_is_as_the_generator_writes_it_and_names_every_lever() {
         assert_eq!(page.matches(&format!("\n| {row} | ")).count(), tables, "{row}");
     }
     assert_eq!(LEVERS[5].row(Some("joint")), "places by joint, data placed, receivers held");
+}
+
+#[test]
+fn only_the_projects_own_page_has_links_to_its_others() {
+    assert_eq!(measure(true), MEASURE);
+    assert!(MEASURE.contains("](worth-parts.md)") && MEASURE.contains("](worth-lies.md)"));
+    let own = measure(false);
+    assert!(!own.contains("](") && own.contains("(docs/worth-parts.md of hintd)"), "{own}");
+    assert!(line(&["--markdown", "p", "--commit", "abc"]).unwrap().is_for_docs());
+    assert!(!line(&["--markdown", "p"]).unwrap().is_for_docs());
 }
 
 #[test]
