@@ -262,9 +262,22 @@ fn data_is_placed_by_who_can_say_where_it_goes() {
 fn lies_have_a_row_under_each_lever_with_history_and_say_what_they_cost() {
     let files = Files::new();
     let (trace, shape) = (trace(&files), shape(&files, "slow.toml", 1));
-    let page = text_of(&files.path("page.md"));
-    let base =
-        ["worth", "--trace", &trace, "--cluster", &shape, "--policy", "joint", "--loads", "0.01", "--seeds", "2"];
+    let [page, kept] = ["page.md", "kept"].map(|name| text_of(&files.path(name)));
+    let base = [
+        "worth",
+        "--trace",
+        &trace,
+        "--cluster",
+        &shape,
+        "--policy",
+        "joint",
+        "--loads",
+        "0.01",
+        "--seeds",
+        "2",
+        "--keep",
+        &kept,
+    ];
     let asked = ["--levers", "where,history,data-when", "--recurring", "1", "--lies", "bytes-x10,times-x5"];
     let worth = document(&[&base[..], &asked, &["--markdown", &page, "--commit", "abc"]].concat());
     // YARN alone, other phases, no network, three levers, two lies to two of them.
@@ -294,6 +307,12 @@ fn lies_have_a_row_under_each_lever_with_history_and_say_what_they_cost() {
         "## What was to be reached",
     ] {
         assert!(page.contains(words), "no {words:?} in\n{page}");
+    }
+    let text = stdout(&hintctl(&[&base[..], &asked].concat()));
+    let known = "places by joint, earlier runs known";
+    let lied = format!("{known}, times-x5");
+    for (row, tables) in [("history: times-x5", 1), (lied.as_str(), 1), (known, 2)] {
+        assert_eq!(text.matches(&format!("\n{row}  ")).count(), tables, "{row} in\n{text}");
     }
     let lied = "\n| places by joint, data placed, receivers held, times-x5 | ";
     assert_eq!(page.matches(lied).count(), 2, "the table of all and the cell's, and no goals for lies");

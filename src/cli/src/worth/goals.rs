@@ -1,6 +1,5 @@
 //! What the project set out to reach, beside what the runs came to.
 
-use super::hinted_view::HintedView;
 use super::outcome::Outcome;
 use super::table::{percent, two};
 use hintd_simulator::worth::Overall;
@@ -32,8 +31,7 @@ pub(super) const HEAD: [&str; 7] =
 /// A line for each lever of the first policy that has goals; what falls short of one is in bold.
 pub(super) fn rows(outcome: &Outcome<'_>) -> Vec<[String; 7]> {
     let Some(policy) = outcome.overall.first().map(|hinted| hinted.policy) else { return Vec::new() };
-    let told_all = |hinted: &&HintedView<'_, Overall>| hinted.without.is_none() && hinted.lie.is_none();
-    let hinted = outcome.overall.iter().filter(|hinted| hinted.policy == policy).filter(told_all);
+    let hinted = outcome.overall.iter().filter(|hinted| hinted.policy == policy && hinted.is_whole());
     let with_goals =
         hinted.filter_map(|hinted| Some((hinted, GOALS.iter().find(|goals| goals.lever == hinted.lever)?)));
     with_goals.map(|(hinted, goals)| row(&hinted.name, &hinted.figures, goals)).collect()

@@ -52,7 +52,8 @@ pub(super) fn text(outcome: &Outcome<'_>) -> String {
 }
 
 fn of_cell(cell: &CellView<'_>, seeds: usize) -> String {
-    format!("{}: {}\n{}", cell.name, about(cell, seeds), table(CELL, 1, rows(cell)))
+    // Parts and lies are many, and have tables of their own.
+    format!("{}: {}\n{}", cell.name, about(cell, seeds), table(CELL, 1, rows(cell, |hinted| hinted.is_whole())))
 }
 
 /// What a cell is, in words.
@@ -64,8 +65,8 @@ pub(super) fn about(cell: &CellView<'_>, seeds: usize) -> String {
     format!("{} jobs, {many}{cost}", cell.jobs)
 }
 
-/// Lines of a cell's table.
-pub(super) fn rows(cell: &CellView<'_>) -> Vec<[String; 11]> {
+/// Lines of a cell's table; `shown`: which of those that hint.
+pub(super) fn rows<'a>(cell: &CellView<'a>, shown: impl Fn(&HintedView<'a, Option<Row>>) -> bool) -> Vec<[String; 11]> {
     let alone = cell.alone_mean_s.map_or_else(dash, |mean| digits(mean.median));
     let mut lines = vec![std::array::from_fn(|at| match at {
         0 => "YARN alone".to_owned(),
@@ -75,7 +76,8 @@ pub(super) fn rows(cell: &CellView<'_>) -> Vec<[String; 11]> {
     })];
     lines.push(line("other phases", cell.other_phases.as_ref()));
     lines.push(line("no network", cell.no_network.as_ref()));
-    lines.extend(cell.hinted.iter().map(|hinted| line(&hinted.name, hinted.figures.as_ref())));
+    let hinted = cell.hinted.iter().filter(|hinted| shown(hinted));
+    lines.extend(hinted.map(|hinted| line(&hinted.name, hinted.figures.as_ref())));
     lines
 }
 
