@@ -79,7 +79,7 @@ pub enum Unguarded {
     Plan,
     /// Chains of middleboxes are declared.
     Chains,
-    /// A group is asked for in parts: where YARN puts each is chance.
+    /// A group is asked for in parts, and all of it has room: where YARN puts each is chance.
     Parts,
     /// The hints find room for more containers.
     MoreRoom,

@@ -37,6 +37,11 @@ impl Compiled<'_> {
         if group.candidates.is_empty() { 0 } else { group.count.min(self.groups[at].count) }
     }
 
+    /// Whether some group has more containers without a place than there is room for.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.problem.groups.iter().zip(&self.groups).any(|(group, wish)| group.count < wish.open)
+    }
+
     /// Containers that are asked for now, by group.
     pub(crate) fn counts(&self) -> Vec<u32> {
         self.groups.iter().map(|wish| wish.count).collect()
@@ -48,6 +53,8 @@ impl Compiled<'_> {
 pub(crate) struct GroupDemand {
     /// Containers that are asked for now. The problem's group has those that will be asked for later as well.
     pub(crate) count: u32,
+    /// Those and all others of the group that have no place yet.
+    pub(crate) open: u32,
     /// Which nodes it may use at all.
     pub(crate) filter: Arc<Filter>,
 }
@@ -89,10 +96,11 @@ pub(crate) fn compile<'a>(
         let scanned = scanner.scan(filter);
         let bounds = [&request.constraints, &group.constraints];
         let input = inputs.of(at)?;
+        let open = sources.to_place(at, group.count);
         groups.push(GroupProblem {
             name: Arc::clone(&group.name),
             role: Arc::clone(&group.role),
-            count: sources.to_place(at, group.count),
+            count: open,
             asked: group.count.max(group.whole),
             size: scanned.filter.size,
             key: group.key,
@@ -105,7 +113,7 @@ pub(crate) fn compile<'a>(
             spread: bounds.iter().any(|bounds| bounds.spread),
             together: bounds.iter().any(|bounds| bounds.together),
         });
-        wishes.push(GroupDemand { count: group.count, filter: Arc::clone(&scanned.filter) });
+        wishes.push(GroupDemand { count: group.count, open, filter: Arc::clone(&scanned.filter) });
     }
     degraded.no_blocks = inputs.unknown;
     notes.extend(inputs.from_history.then_some("paths_from_history"));

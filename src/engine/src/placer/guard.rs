@@ -1,8 +1,9 @@
 //! Do no harm: hints are given only where the job's busiest link is done earlier than where YARN would put the containers
 //! by itself, by more than the estimate can be wrong.
 //!
-//! Parts of a group that others come before or after are hinted as the whole is placed, once bytes are known: they are few, and where YARN puts
-//! them one after the other is chance.
+//! Parts of a group that others come before or after are hinted as the whole is placed, once bytes are known and while all of
+//! it has room: they are few, and where YARN puts them one after the other is chance. Where room is short, it decides for
+//! YARN and for hints alike, and hosts that are named only make the rest wait: then the guard judges the whole.
 //!
 //! Whoever asks for what YARN can't do by itself (a gang, bounds, racks of a plan, chains of middleboxes) is not held back,
 //! nor is a policy that seeks something else than short transfers ([`Place::weighs_bytes`](hintd_policy::Place::weighs_bytes)).
@@ -42,10 +43,10 @@ impl Guard {
         }
     }
 
-    /// Whether some of the request's groups are asked for in parts. Where those would come by themselves hangs on which node
-    /// reports next when each is asked for: there is no default placement to compare with.
-    pub(super) fn is_for_parts(request: &HintRequest) -> bool {
-        request.groups.iter().any(super::parts::is_part)
+    /// Whether some of the request's groups are asked for in parts, and all that has no place yet has room. Where parts would
+    /// come by themselves hangs on which node reports next when each is asked for: there is no default placement to compare with.
+    pub(super) fn is_for_parts(request: &HintRequest, compiled: &Compiled<'_>) -> bool {
+        request.groups.iter().any(super::parts::is_part) && !compiled.is_cut()
     }
 
     /// Whether the placement is hinted, and why if it is for something else than that it gains time; else why it is kept back.

@@ -362,8 +362,8 @@ impl<'a> ProposalContext<'a> {
         if found.placement.placed_all() == 0 {
             return;
         }
-        let guard =
-            guard.and_then(|guard| if Guard::is_for_parts(self.request) { Err(Unguarded::Parts) } else { Ok(guard) });
+        let for_parts = Guard::is_for_parts(self.request, compiled);
+        let guard = guard.and_then(|guard| if for_parts { Err(Unguarded::Parts) } else { Ok(guard) });
         draft.unguarded = guard.err();
         if (self.settings.baseline || guard.is_ok()) && !stop() {
             let default = terms::default_placement(compiled, self.chosen, self.settings, stop);

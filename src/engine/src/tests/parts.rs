@@ -131,6 +131,19 @@ fn a_part_is_hinted_though_the_whole_at_once_would_not_be() {
     assert_eq!(reason(&unknown.part(1)), Some(WithheldReason::NothingKnown), "no maps came");
 }
 
+/// Where room is short it decides, and the guard judges as of all others.
+#[test]
+fn a_part_is_judged_while_the_whole_has_no_room() {
+    let mut job = Job::new(&[1; 6], 6);
+    let hosts = job.hosts.clone();
+    for (host, free) in hosts.iter().zip([1, 1, 1, 1, 1, 0]) {
+        job.harness.beat(host, (8 - free) * 1_024, None);
+    }
+    job.harness.publish();
+    let reasons = [1, 1].map(|count| reason(&job.part(count)));
+    assert_eq!(reasons, [Some(WithheldReason::NoGain), None], "five have room; of six one came then");
+}
+
 /// What a whole saves is saved once, however many parts it is asked for in.
 #[test]
 fn terms_and_gain_are_said_to_be_of_the_whole_and_counted_once() {
@@ -214,7 +227,6 @@ fn a_part_is_spread_as_the_whole_is() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Each part may take the slack of a fiftieth that a placement may (`joint`), and no more.
     #[test]
     fn parts_keep_the_busiest_link_of_the_whole(
         maps in prop::collection::vec(0_u64..6, 6), parts in prop::collection::vec(1_u32..5, 1..6),
@@ -228,8 +240,7 @@ proptest! {
             assert_eq!(job.by_host.iter().sum::<u32>(), whole);
             busiest(&maps, &job.by_host)
         };
-        let slack = 1.02_f64.powi(parts.len() as i32);
-        prop_assert!(of(&parts) <= of(&[whole]) * slack + 1e-9, "{parts:?}: {} after {}", of(&parts), of(&[whole]));
+        prop_assert!(of(&parts) <= of(&[whole]) + 1e-6, "{parts:?}: {} after {}", of(&parts), of(&[whole]));
     }
 
     /// Wherever the first came, the rest is placed as well as can be beside them.
@@ -251,6 +262,6 @@ proptest! {
             (0..rest).for_each(|place| tried[(code / 6_u32.pow(place) % 6) as usize] += 1);
             best = best.min(busiest(&maps, &tried));
         }
-        prop_assert!(busiest(&maps, &job.by_host) <= best * 1.02 + 1e-9, "{:?}: best {best}", job.by_host);
+        prop_assert!(busiest(&maps, &job.by_host) <= best + 1e-6, "{:?}: best {best}", job.by_host);
     }
 }

@@ -4,10 +4,11 @@
 //! linear in x: into it x ÷ R of what others send, out of it 1 − x ÷ R of its own. So it is with a rack. For a time T every
 //! node and every rack has an interval of receivers with which its link is done by T; intervals of nodes add up to their
 //! rack's, and those of racks to R. The least T for which all of that can hold is found by bisection. Most nodes of a rack
-//! are alike: each kind is looked at once a round, so that the time is proportional to kinds × 60, whatever R is.
+//! are alike: each kind is looked at once a round, so that the time is proportional to kinds × 60, whatever R is. Within the
+//! intervals of that T receivers are spread over racks, so that no way in is busier than it has to be.
 
 use hintd_model::units::NodeIdx;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A node that may take receivers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,9 +61,8 @@ pub(super) struct Gathering {
 /// Rounds of bisection: the time is exact to a 2^60th of its upper bound.
 const ROUNDS: u32 = 60;
 
-/// How much longer than the shortest the busiest rack's uplink may take where that keeps bytes inside racks: what others
-/// send gains by it.
-const SLACK: f64 = 1.02;
+/// Links that are done together but for rounding may all be the busiest.
+const TOGETHER: f64 = 1.0 + 1e-7;
 
 /// Numbers of receivers, at least and at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,8 +121,7 @@ impl Gathering {
         let Some(time) = shortest(self.least, |time| self.rack_intervals(&kinds, time, count).is_some()) else {
             return self.anyhow(count);
         };
-        let time = (time * SLACK).max(time);
-        let Some(racks) = self.rack_intervals(&kinds, time, count) else { return self.anyhow(count) };
+        let Some(racks) = self.rack_intervals(&kinds, time * TOGETHER, count) else { return self.anyhow(count) };
         let of_rack = self.divide(&racks, count);
         let mut slots = vec![Vec::new(); self.racks.len()];
         self.slots.iter().enumerate().for_each(|(at, slot)| slots[slot.rack].push(at));
@@ -157,18 +156,34 @@ impl Gathering {
         (least <= u64::from(count) && u64::from(count) <= most).then_some(racks)
     }
 
-    /// Each rack its least; the rest to those that send most, for what they send stays inside.
+    /// Each rack its least; the rest one by one to where the way in is done first with one more. Most racks could take more
+    /// before theirs is the busiest link, but then others would have nothing left of it.
     fn divide(&self, racks: &[Interval], count: u32) -> Vec<u32> {
         let mut out: Vec<u32> = racks.iter().map(|rack| rack.least).collect();
         let mut left = count - out.iter().sum::<u32>();
-        let mut order: Vec<usize> = (0..racks.len()).collect();
-        order.sort_by(|&a, &b| self.racks[b].sends.total_cmp(&self.racks[a].sends).then(a.cmp(&b)));
-        for rack in order {
-            let more = left.min(racks[rack].most - out[rack]);
-            out[rack] += more;
-            left -= more;
+        // Times are no less than 0, and such floats are in the order of their bits. Of equals the one that sends most.
+        let key = |rack: usize, have: u32| {
+            let sends = self.racks[rack].sends;
+            (self.done_in(rack, have + 1).to_bits(), std::cmp::Reverse(sends.to_bits()), rack)
+        };
+        let open = (0..racks.len()).filter(|&rack| out[rack] < racks[rack].most);
+        let mut open: BTreeSet<_> = open.map(|rack| key(rack, out[rack])).collect();
+        while left > 0
+            && let Some((_, _, rack)) = open.pop_first()
+        {
+            out[rack] += 1;
+            left -= 1;
+            if out[rack] < racks[rack].most {
+                open.insert(key(rack, out[rack]));
+            }
         }
         out
+    }
+
+    /// When the way into a rack is done with so many receivers there.
+    fn done_in(&self, rack: usize, receivers: u32) -> f64 {
+        let Pipe { sends, rate: [_, into], busy: [_, busy] } = self.racks[rack];
+        busy + (self.bytes - sends) * f64::from(receivers) / f64::from(self.receivers) / into
     }
 
     /// The rack's receivers over its nodes: the busiest of their links is done first, and equals share.
@@ -197,7 +212,7 @@ impl Gathering {
         // One by one to whoever has fewest: ties by what it sends, then by rank.
         let key =
             |at: usize, have: u32| (have, std::cmp::Reverse(self.slots[at].link.sends as u64), self.slots[at].rank);
-        let mut open: std::collections::BTreeSet<_> = slots
+        let mut open: BTreeSet<_> = slots
             .iter()
             .enumerate()
             .filter(|&(position, &at)| out[at] < all[position].most)
