@@ -160,7 +160,7 @@ async fn a_daemon_is_examined_without_nodes_with_them_and_with_a_wrong_configura
     std::fs::remove_file(at.join("journal.redb")).unwrap();
     let (verdicts, findings) = of(&doctor(at).0, "journal");
     assert_eq!(verdicts, ["problem"], "{findings}");
-    assert!(findings.contains("journal.redb was removed or replaced while hintd runs"), "{findings}");
+    assert!(findings.contains("journal.redb was moved, removed or replaced while hintd runs"), "{findings}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -195,7 +195,7 @@ export async function answers({ page, step, go, see, readable, until, picture, d
     await page.getByRole('button', { name: 'Show all 60 rows' }).press('Enter');
     await until(async () => (await rows.count()) === 60);
     assert.equal(await page.evaluate(() => document.activeElement.matches('.scroll')), true, 'in the table');
-    // What is longest in each column fits into a common screen.
+    // Long ids, counts and reasons fit into a common screen.
     found.decisions = [{ ...row(0, 'application_1795909808165_0004', 3, 'node_not_running'), decision_id: '00'.repeat(16), followed: { on_host: 1205, hinted: 1300, awaited: 95, settled: false, reason: 'node_not_running', in_rack: 0 }, hinted: 1300, groups: [{ name: 'reduce', count: 1300 }], without_room: 12 },
       ...[1, 2, 3].map((at) => ({ ...row(at, whole, 4), expected_gain: at / 100 })), { ...row(4, partly, 0), hinted: 0, withheld: { reason: 'unknown_network' } }];
     tell(found);

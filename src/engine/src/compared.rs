@@ -114,7 +114,7 @@ impl Unguarded {
             Self::Plan => "the plan in force has racks for them",
             Self::Chains => "chains of middleboxes are declared, which YARN does not know",
             Self::Parts => {
-                "the group is asked for in parts: where YARN puts one after the other is chance, so that the comparison may be wrong either way"
+                "the group is asked for in parts, and all of it has room: where YARN puts one after the other is chance, so that the comparison may be wrong either way"
             }
             Self::MoreRoom => "they find room for more containers than YARN does",
         }

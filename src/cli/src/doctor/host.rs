@@ -7,7 +7,6 @@ use super::process;
 use hintd::config::Config;
 use hintd::findings::cluster::{self, CONFIGURATION};
 use hintd::findings::{Check, count, page};
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -347,9 +346,9 @@ pub(super) fn journal(facts: &Facts) -> Check {
             NAME,
             page::RECOVER,
             format!(
-                "{shown} was removed or replaced while hintd runs: its records, and those written from now on, are lost at the next restart."
+                "{shown} was moved, removed or replaced while hintd runs: its records, and those written from now on, are lost at the next restart."
             ),
-            "Restart hintd at a quiet time: it makes a new journal, or takes the one that lies there. To keep the history of recurring jobs, stop it, put a backup there, start it.",
+            "If it was moved, stop hintd, move it back, start hintd: nothing is lost. Else restart hintd at a quiet time: it makes a new journal, or takes the one that lies there. To keep the history of recurring jobs, stop it, put a backup there, start it.",
         );
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -385,11 +384,9 @@ pub(super) fn journal(facts: &Facts) -> Check {
     }
 }
 
-/// Whether the journal of a daemon that runs is not the file of this path any more: by the daemon's open files, else by
-/// whether a file is there. A daemon in a container may have it open at a path that is not there outside.
+/// Whether the daemon's open files are visible and none of them is the one of this path.
 fn is_gone(pid: Option<u32>, path: &Path) -> bool {
-    let by_open_files = pid.zip(path.file_name()).and_then(|(pid, name)| process::has_open_removed(pid, name));
-    by_open_files.unwrap_or_else(|| path.metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound))
+    pid.and_then(|pid| process::has_open(pid, path)) == Some(false)
 }
 
 #[cfg(test)]
@@ -437,16 +434,15 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_is_gone_by_the_daemons_open_files_and_else_where_no_file_is_there() {
+    fn a_journal_is_gone_only_where_the_daemons_open_files_are_seen() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gone.redb");
-        assert!(is_gone(None, &path) && is_gone(Some(u32::MAX), &path), "no process is visible");
+        assert!(!is_gone(None, &path) && !is_gone(Some(u32::MAX), &path), "no process is visible");
         let mine = Some(std::process::id());
-        assert!(!is_gone(mine, &path), "this process never had it open");
         let file = std::fs::File::create(&path).unwrap();
-        assert!(!is_gone(None, &path) && !is_gone(mine, &path));
+        assert!(!is_gone(mine, &path));
         std::fs::remove_file(&path).unwrap();
-        assert!(is_gone(None, &path) && is_gone(mine, &path));
+        assert!(is_gone(mine, &path));
         drop(file);
     }
 

@@ -1,10 +1,10 @@
 //! What the system says of a process, a user and a unit (Linux's /proc and control groups).
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -64,14 +64,13 @@ pub(super) fn open_files(pid: u32) -> Option<u64> {
     Some(fs::read_dir(format!("/proc/{pid}/fd")).ok()?.count() as u64)
 }
 
-/// Whether a process has a file of this name open that was removed or replaced; `None` where its files are not visible.
-pub(super) fn has_open_removed(pid: u32, name: &OsStr) -> Option<bool> {
-    // Linux's way to name the open file that has no name any more.
-    let mut removed = name.to_os_string();
-    removed.push(" (deleted)");
+/// Whether a process has the file of this path open; `None` where its open files are not visible.
+pub(super) fn has_open(pid: u32, path: &Path) -> Option<bool> {
+    let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-    let open: Vec<PathBuf> = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).collect();
-    (!open.is_empty()).then(|| open.iter().any(|file| file.file_name() == Some(removed.as_os_str())))
+    // Linux follows them to the open file, whatever its name is by now.
+    let open: Vec<(u64, u64)> = descriptors.filter_map(|entry| file(&entry.ok()?.path())).collect();
+    (!open.is_empty()).then(|| file(path).is_some_and(|file| open.contains(&file)))
 }
 
 /// Where a process listens for TCP; `None` where that is not visible, or it does nowhere.
@@ -186,19 +185,20 @@ mod tests {
     }
 
     #[test]
-    fn an_open_file_that_was_removed_or_replaced_is_seen() {
+    fn a_file_is_open_by_what_it_is_and_not_by_its_name() {
         let folder = tempfile::tempdir().unwrap();
-        let [path, other] = ["looked-at.redb", "other"].map(|name| folder.path().join(name));
+        let [path, moved, other] = ["journal.redb", "moved", "other"].map(|name| folder.path().join(name));
         let file = fs::File::create(&path).unwrap();
-        let removed = |pid| has_open_removed(pid, path.file_name().unwrap());
-        assert_eq!(removed(std::process::id()), Some(false));
+        let has = |path: &Path| has_open(std::process::id(), path);
+        assert_eq!(has(&path), Some(true));
+        fs::rename(&path, &moved).unwrap();
+        assert_eq!((has(&path), has(&moved)), (Some(false), Some(true)));
         fs::write(&other, "").unwrap();
         fs::rename(&other, &path).unwrap();
-        assert_eq!(removed(std::process::id()), Some(true), "another file has its name");
-        fs::remove_file(&path).unwrap();
-        assert_eq!(removed(std::process::id()), Some(true));
+        assert_eq!(has(&path), Some(false), "another file has its name");
+        fs::remove_file(&moved).unwrap();
+        assert_eq!((has(&moved), has_open(u32::MAX, &path)), (Some(false), None));
         drop(file);
-        assert_eq!((removed(std::process::id()), removed(u32::MAX)), (Some(false), None));
     }
 
     #[test]

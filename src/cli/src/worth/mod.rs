@@ -107,7 +107,7 @@ pub struct WorthArgs {
     /// Do only the I-th of N parts of the runs; the folders of all parts, copied together, are the whole
     #[arg(long, value_name = "I/N", requires = "keep", value_parser = shard)]
     shard: Option<Shard>,
-    /// Write an SVG plot into this folder, which is made if it is not there
+    /// Write an SVG plot into this folder, which is made if it is not there, once all runs are there
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
     /// Write the JSON document into this file as well
@@ -213,15 +213,19 @@ pub fn run(args: &WorthArgs, output: Output) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&outcome).map_err(|error| Failure::Work(error.into()))?;
         write("--output", path, &(text + "\n"))?;
     }
-    if let Some(folder) = &args.plots {
-        write("--plots", &folder.join(PLOT), &provenance(args, &matrix).sign(&plot::draw(&outcome)?)?)?;
-    }
-    if let Some(path) = &args.markdown {
-        if outcome.complete {
-            write("--markdown", path, &page::page(&outcome, args))?;
-        } else {
-            output.progress(&format!("{}: not written, for runs are missing", path.display()));
+    // What shows the whole waits for it, so that the same command goes on with a series that was interrupted.
+    let not_yet = |path: &Path| output.progress(&format!("{}: not written, for runs are missing", path.display()));
+    match args.plots.as_ref().map(|folder| folder.join(PLOT)) {
+        Some(plot) if outcome.complete => {
+            write("--plots", &plot, &provenance(args, &matrix).sign(&plot::draw(&outcome)?)?)?;
         }
+        Some(plot) => not_yet(&plot),
+        None => {}
+    }
+    match &args.markdown {
+        Some(path) if outcome.complete => write("--markdown", path, &page::page(&outcome, args))?,
+        Some(path) => not_yet(path),
+        None => {}
     }
     output.result(&outcome, || table::text(&outcome))?;
     if let Some(warning) = runs.warning() {

@@ -215,7 +215,7 @@ pub struct Tally {
     pub terms: [TermSums; Term::ALL.len()],
     /// Sum of the expected gains under the deciding policies' own objectives ...
     pub objective_gain: f64,
-    /// ... over so many decisions that had one. Of a group that is asked for in parts the first part counts, with the whole's.
+    /// ... over so many decisions that had one. Of a group that is asked for in parts the first part counts, with the whole's; where that was kept back, none.
     pub objective_gains: u64,
     /// Of the decisions with hints those of which no container came to its host or its rack.
     pub not_followed: u64,

@@ -37,11 +37,6 @@ impl Compiled<'_> {
         if group.candidates.is_empty() { 0 } else { group.count.min(self.groups[at].count) }
     }
 
-    /// Whether some group has more containers without a place than there is room for.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.problem.groups.iter().zip(&self.groups).any(|(group, wish)| group.count < wish.open)
-    }
-
     /// Containers that are asked for now, by group.
     pub(crate) fn counts(&self) -> Vec<u32> {
         self.groups.iter().map(|wish| wish.count).collect()

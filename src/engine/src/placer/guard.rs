@@ -1,14 +1,14 @@
 //! Do no harm: hints are given only where the job's busiest link is done earlier than where YARN would put the containers
 //! by itself, by more than the estimate can be wrong.
 //!
-//! Parts of a group that others come before or after are hinted as the whole is placed, once bytes are known and while all of
-//! it has room: they are few, and where YARN puts them one after the other is chance. Where room is short, it decides for
-//! YARN and for hints alike, and hosts that are named only make the rest wait: then the guard judges the whole.
+//! Parts of a group that others come before or after are hinted as the whole is placed, once bytes are known and as long as
+//! the whole finds room. Where it does not, the guard judges, which keeps a part of a single group back: its free places are
+//! taken whatever is hinted, and hosts that are named only make the other containers wait.
 //!
 //! Whoever asks for what YARN can't do by itself (a gang, bounds, racks of a plan, chains of middleboxes) is not held back,
 //! nor is a policy that seeks something else than short transfers ([`Place::weighs_bytes`](hintd_policy::Place::weighs_bytes)).
 
-use super::compile::Compiled;
+use super::compile::{Compiled, GroupDemand};
 use crate::compared::Unguarded;
 use crate::decision::{Withheld, WithheldReason};
 use hintd_model::cluster::{Constraints, Gang, HintRequest};
@@ -43,10 +43,12 @@ impl Guard {
         }
     }
 
-    /// Whether some of the request's groups are asked for in parts, and all that has no place yet has room. Where parts would
-    /// come by themselves hangs on which node reports next when each is asked for: there is no default placement to compare with.
-    pub(super) fn is_for_parts(request: &HintRequest, compiled: &Compiled<'_>) -> bool {
-        request.groups.iter().any(super::parts::is_part) && !compiled.is_cut()
+    /// Whether some of the request's groups are asked for in parts, and `in_all` has a place for each container that has none yet.
+    /// Where parts would come by themselves hangs on which node reports next when each is asked for: there is no default placement
+    /// to compare with.
+    pub(super) fn is_for_parts(request: &HintRequest, compiled: &Compiled<'_>, in_all: &Placement) -> bool {
+        let has_room = |(at, wish): (usize, &GroupDemand)| in_all.placed(at) >= wish.open;
+        request.groups.iter().any(super::parts::is_part) && compiled.groups.iter().enumerate().all(has_room)
     }
 
     /// Whether the placement is hinted, and why if it is for something else than that it gains time; else why it is kept back.

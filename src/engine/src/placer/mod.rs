@@ -362,7 +362,7 @@ impl<'a> ProposalContext<'a> {
         if found.placement.placed_all() == 0 {
             return;
         }
-        let for_parts = Guard::is_for_parts(self.request, compiled);
+        let for_parts = Guard::is_for_parts(self.request, compiled, &found.in_all);
         let guard = guard.and_then(|guard| if for_parts { Err(Unguarded::Parts) } else { Ok(guard) });
         draft.unguarded = guard.err();
         if (self.settings.baseline || guard.is_ok()) && !stop() {

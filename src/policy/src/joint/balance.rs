@@ -4,8 +4,8 @@
 //! linear in x: into it x ÷ R of what others send, out of it 1 − x ÷ R of its own. So it is with a rack. For a time T every
 //! node and every rack has an interval of receivers with which its link is done by T; intervals of nodes add up to their
 //! rack's, and those of racks to R. The least T for which all of that can hold is found by bisection. Most nodes of a rack
-//! are alike: each kind is looked at once a round, so that the time is proportional to kinds × 60, whatever R is. Within the
-//! intervals of that T receivers are spread over racks, so that no way in is busier than it has to be.
+//! are alike: each kind is looked at once a round, so that finding T takes kinds × 60 steps, whatever R is. Within the
+//! intervals of that T receivers are spread over racks one by one, so that no rack's way in is busier than it has to be.
 
 use hintd_model::units::NodeIdx;
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,10 +161,13 @@ impl Gathering {
     fn divide(&self, racks: &[Interval], count: u32) -> Vec<u32> {
         let mut out: Vec<u32> = racks.iter().map(|rack| rack.least).collect();
         let mut left = count - out.iter().sum::<u32>();
-        // Times are no less than 0, and such floats are in the order of their bits. Of equals the one that sends most.
+        let mut rank = vec![u32::MAX; racks.len()];
+        self.slots.iter().for_each(|slot| rank[slot.rack] = rank[slot.rack].min(slot.rank));
+        // Times are no less than 0, and such floats are in the order of their bits. Ways in that are never busy are all equal:
+        // then who has fewest, who sends most, who has the emptiest node.
         let key = |rack: usize, have: u32| {
             let sends = self.racks[rack].sends;
-            (self.done_in(rack, have + 1).to_bits(), std::cmp::Reverse(sends.to_bits()), rack)
+            (self.done_in(rack, have + 1).to_bits(), have, std::cmp::Reverse(sends.to_bits()), rank[rack], rack)
         };
         let open = (0..racks.len()).filter(|&rack| out[rack] < racks[rack].most);
         let mut open: BTreeSet<_> = open.map(|rack| key(rack, out[rack])).collect();
