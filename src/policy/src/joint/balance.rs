@@ -172,7 +172,7 @@ impl Gathering {
         let open = (0..racks.len()).filter(|&rack| out[rack] < racks[rack].most);
         let mut open: BTreeSet<_> = open.map(|rack| key(rack, out[rack])).collect();
         while left > 0
-            && let Some((_, _, rack)) = open.pop_first()
+            && let Some((.., rack)) = open.pop_first()
         {
             out[rack] += 1;
             left -= 1;

@@ -131,7 +131,7 @@ proptest! {
 }
 
 /// Receivers by rack, of a node for each rack that has room for all; racks' links carry so much a second.
-fn by_rack(sends: &[f64], receivers: u32, rate: f64) -> Vec<u32> {
+fn gathered(sends: &[f64], receivers: u32, rate: f64) -> Vec<u32> {
     let pipe = |sends| Pipe { sends, rate: [rate; 2], busy: [0.0; 2] };
     let slot = |(rack, &sends): (usize, &f64)| {
         let link = Pipe { rate: [1e3; 2], ..pipe(sends) };
@@ -146,11 +146,11 @@ fn by_rack(sends: &[f64], receivers: u32, rate: f64) -> Vec<u32> {
 #[test]
 fn receivers_are_spread_as_evenly_as_the_busiest_link_allows() {
     let one_sends_most = [30.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0];
-    assert_eq!(by_rack(&one_sends_most, 100, 1.0), [30, 10, 10, 10, 10, 10, 10, 10]);
-    let nearly_alike = by_rack(&[280.0, 303.0, 362.0, 310.0, 319.0, 332.0, 292.0, 352.0], 164, 1.0);
+    assert_eq!(gathered(&one_sends_most, 100, 1.0), [30, 10, 10, 10, 10, 10, 10, 10]);
+    let nearly_alike = gathered(&[280.0, 303.0, 362.0, 310.0, 319.0, 332.0, 292.0, 352.0], 164, 1.0);
     assert!(nearly_alike.iter().all(|count| (19..=23).contains(count)), "{nearly_alike:?}");
     // No way into a rack is ever busy.
-    assert_eq!(by_rack(&[30.0, 10.0, 10.0, 10.0], 12, f64::INFINITY), [6, 2, 2, 2]);
+    assert_eq!(gathered(&[30.0, 10.0, 10.0, 10.0], 12, f64::INFINITY), [6, 2, 2, 2]);
 }
 
 proptest! {
