@@ -270,18 +270,19 @@ fn beside_the_best(seed: u64) -> [f64; 3] {
 }
 
 /// The same where a large job keeps scale-out machines from ever being idle: what the paper's rule does not look at. Of
-/// seeds 0 to 499 the mean is 1.10, and 82, 213 and 429 are the worst (1.32, 1.31, 1.31).
+/// seeds 0 to 499 the mean is 1.10. Three miss the bound of 1.3, for a job goes where it ends sooner itself, whomever it
+/// delays there; they must not get worse.
 #[test]
 fn in_a_full_cluster_small_jobs_are_not_far_from_the_best_of_all_assignments() {
-    let of = |seed| {
+    let of = |(seed, most)| {
         let [(sooner, stolen), (full, none)] = small_beside_the_best(seed);
         println!("small jobs, best of 64 = 1: when sooner {sooner:.3} ({stolen} stolen), when full {full:.3} ({none})");
-        assert!(sooner <= 1.33 && sooner <= full, "seed {seed}: {sooner} {full}");
+        assert!(sooner <= most && sooner <= full, "seed {seed}: {sooner} {full}");
         sooner
     };
-    let mean = (0..24).map(of).sum::<f64>() / 24.0;
+    let mean = (0..24).map(|seed| of((seed, 1.3))).sum::<f64>() / 24.0;
     assert!(mean <= 1.1, "{mean}");
-    [82, 213, 429].into_iter().map(of).for_each(drop);
+    [(82, 1.325), (213, 1.314), (429, 1.312)].into_iter().map(of).for_each(drop);
 }
 
 /// How long small jobs take in the sum, the best of all assignments = 1, and how many were stolen: with `steal` as
