@@ -378,9 +378,13 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
 
   private void say(String kind, String message, Object... of) {
     long now = nowMs();
-    Long before = said.get(kind);
-    if (before == null || now - before >= SAID_MS) {
-      said.put(kind, now);
+    boolean[] due = new boolean[1];
+    // Threads that fail together: one of them says it.
+    said.compute(kind, (same, before) -> {
+      due[0] = before == null || now - before >= SAID_MS;
+      return due[0] ? (Long) now : before;
+    });
+    if (due[0]) {
       Object[] shown = new Object[of.length];
       for (int at = 0; at < of.length; at++) {
         shown[at] = printable(of[at]);

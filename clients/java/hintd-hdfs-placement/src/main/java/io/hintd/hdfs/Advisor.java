@@ -290,9 +290,13 @@ class Advisor implements AutoCloseable {
   /** Says it where that kind was not said lately. */
   void say(String kind, String message, Object... of) {
     long now = nowMs();
-    Long before = said.get(kind);
-    if (before == null || now - before >= SAID_MS) {
-      said.put(kind, now);
+    boolean[] due = new boolean[1];
+    // Handlers that fail together: one of them says it.
+    said.compute(kind, (same, before) -> {
+      due[0] = before == null || now - before >= SAID_MS;
+      return due[0] ? (Long) now : before;
+    });
+    if (due[0]) {
       LOG.warn("hintd: " + message, Arrays.stream(of).map(Advisor::printable).toArray());
     }
   }

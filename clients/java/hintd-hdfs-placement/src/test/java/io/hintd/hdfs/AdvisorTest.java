@@ -17,12 +17,18 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Properties;
+import java.util.concurrent.BrokenBarrierException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.function.Supplier;
 import org.apache.hadoop.net.NetworkTopology;
+import org.apache.hadoop.test.GenericTestUtils.LogCapturer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.slf4j.LoggerFactory;
 
 /** What becomes of answers and failures, whatever they are. There is no hintd: the tests answer. */
 class AdvisorTest {
@@ -54,6 +60,37 @@ class AdvisorTest {
   @AfterEach
   void close() {
     advisor.close();
+  }
+
+  @Test
+  void ofHandlersThatFailTogetherOneSaysIt() throws Exception {
+    LogCapturer log = LogCapturer.captureLogs(LoggerFactory.getLogger(Advisor.class));
+    int kinds = 500;
+    try {
+      CyclicBarrier together = new CyclicBarrier(4);
+      List<CompletableFuture<Void>> handlers = new ArrayList<>();
+      ExecutorService threads = Executors.newFixedThreadPool(4);
+      for (int handler = 0; handler < 4; handler++) {
+        handlers.add(
+            CompletableFuture.runAsync(
+                () -> {
+                  for (int kind = 0; kind < kinds; kind++) {
+                    try {
+                      together.await();
+                    } catch (InterruptedException | BrokenBarrierException broken) {
+                      throw new IllegalStateException(broken);
+                    }
+                    advisor.say("kind-" + kind, "said of {}", kind);
+                  }
+                },
+                threads));
+      }
+      CompletableFuture.allOf(handlers.toArray(new CompletableFuture<?>[0])).get();
+      threads.shutdown();
+    } finally {
+      log.stopCapturing();
+    }
+    assertEquals(kinds, log.getOutput().split("said of ", -1).length - 1);
   }
 
   @Test
