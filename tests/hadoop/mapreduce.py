@@ -5,14 +5,26 @@ from __future__ import annotations
 import re
 import subprocess
 import time
+from typing import NamedTuple
 
 from small import BASE, HISTORY, JOB_SECONDS, MINI, counters, fetch, hadoop, promise, say
 
 REDUCES = 6
 
 
-def attempts(job: str, kind: str, at: str = HISTORY) -> list[tuple[str, str, int]]:
-    """Node and rack of each successful attempt, and the bytes that its task left for reduces."""
+class Attempt(NamedTuple):
+    """A successful attempt of a task. Times are milliseconds since 1970; `shuffled` is 0 of a map."""
+
+    node: str
+    rack: str
+    sent: int  # bytes that its task left for reduces
+    started: int
+    shuffled: int
+    finished: int
+
+
+def attempts(job: str, kind: str, at: str = HISTORY) -> list[Attempt]:
+    """The successful attempt of each task of a kind (m, r)."""
     found = []
     for task in fetch(f"{at}/ws/v1/history/mapreduce/jobs/{job}/tasks?type={kind}")["tasks"].get("task", []):
         path = f"{at}/ws/v1/history/mapreduce/jobs/{job}/tasks/{task['id']}"
@@ -20,7 +32,8 @@ def attempts(job: str, kind: str, at: str = HISTORY) -> list[tuple[str, str, int
                    for row in group["counter"] if row["name"] == "MAP_OUTPUT_MATERIALIZED_BYTES"]
         for attempt in fetch(f"{path}/attempts")["taskAttempts"]["taskAttempt"]:
             if attempt["state"] == "SUCCEEDED":
-                found.append((attempt["nodeHttpAddress"].split(":")[0], attempt["rack"], sum(counted)))
+                found.append(Attempt(attempt["nodeHttpAddress"].split(":")[0], attempt["rack"], sum(counted), attempt["startTime"],
+                                     attempt.get("shuffleFinishTime", 0), attempt["finishTime"]))
     return found
 
 

@@ -229,19 +229,30 @@ pub struct HomesProblem<'a> {
     /// Seed of every random draw.
     pub seed: u64,
     /// Whether the input lies somewhere already.
-    pub input: InputState,
+    pub input: InputState<'a>,
 }
 
 /// Whether the input of a job lies somewhere already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputState {
+pub enum InputState<'a> {
     /// It is to be written. When the job will run, and beside whom, nobody knows.
     Unwritten,
     /// It lies where HDFS put it, the replicas of each block in two racks: tasks elsewhere read it over the uplinks.
     Written {
         /// Other jobs that want the uplinks now, when the job runs.
         others: u32,
+        /// Where it lies; `None`: nobody knows yet.
+        lies: Option<Lies<'a>>,
     },
+}
+
+/// Where written input lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lies<'a> {
+    /// Blocks, or tasks that read one each.
+    pub blocks: u64,
+    /// By rack: of these, how many have a replica there.
+    pub by_rack: &'a [u64],
 }
 
 /// A rack that input may be written to.

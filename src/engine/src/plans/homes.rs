@@ -7,6 +7,7 @@
 //!
 //! Where data of a recurring job was sent nowhere, each attempt may be gathered in a few racks ([`DataHomes::gather`]).
 
+use super::input_homes::InputTasks;
 use super::replicas::{Replica, ReplicaPlan, ReplicaRequest, Why, named, of_block, replicas, usable};
 use crate::generation::Generation;
 use crate::history::{HistoryView, JobHistory};
@@ -16,7 +17,7 @@ use crate::refusal::Refusal;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, RackPath, Timestamp};
 use hintd_policy::Policy;
-use hintd_policy::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, InputState, PlaceData};
+use hintd_policy::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, InputState, Lies, PlaceData};
 use hintd_policy::joint::HomeBook;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -80,6 +81,28 @@ struct Chosen {
     racks: Vec<RackPath>,
     at: Timestamp,
     asked: Timestamp,
+    /// Where the blocks of a gathered attempt's input lie, once it has said so.
+    lies: Option<BlockPlaces>,
+}
+
+/// Where blocks lie, or what one task each reads.
+#[derive(Debug, Clone)]
+struct BlockPlaces {
+    blocks: u32,
+    /// Those with a replica there.
+    by_rack: BTreeMap<RackPath, u32>,
+}
+
+impl BlockPlaces {
+    fn of(tasks: &InputTasks) -> Option<Self> {
+        (tasks.outstanding > 0).then(|| Self { blocks: tasks.outstanding, by_rack: tasks.by_rack.clone() })
+    }
+
+    /// By the snapshot's racks.
+    fn counts(&self, snapshot: &Snapshot) -> Vec<u64> {
+        let racks = snapshot.statics.racks.iter();
+        racks.map(|rack| self.by_rack.get(rack).map_or(0, |&blocks| blocks.into())).collect()
+    }
 }
 
 impl Chosen {
@@ -173,26 +196,35 @@ impl DataHomes {
     }
 
     /// Racks in which an attempt of a recurring job is best gathered, which has input wherever HDFS put it: those that were
-    /// chosen when it first asked. `None`: its job's earlier runs say nothing, or it is best where YARN puts it.
+    /// chosen when it first said where that is; until then, those that were chosen without. `None`: its job's earlier runs say
+    /// nothing, or it was best where YARN puts it when it first asked.
     pub fn gather(
         &mut self,
         generation: &Generation,
-        (attempt, key): (AttemptId, &Arc<str>),
+        (attempt, key, tasks): (AttemptId, &Arc<str>, &InputTasks),
         places: &dyn PlaceData,
         now: Timestamp,
     ) -> Option<Vec<RackPath>> {
-        if let Some(chosen) = self.gathered.get_mut(&attempt) {
+        let lies = BlockPlaces::of(tasks);
+        // Who was told at its registration that it is not gathered has not waited for more.
+        let settled = |chosen: &&mut Chosen| lies.is_none() || chosen.lies.is_some() || chosen.racks.is_empty();
+        if let Some(chosen) = self.gathered.get_mut(&attempt).filter(settled) {
             chosen.asked = chosen.asked.max(now);
             return Some(chosen.racks.clone()).filter(|racks| !racks.is_empty());
         }
+        self.gathered.remove(&attempt); // what it would have done there is none of the racks' work
         let run = generation.history.get(key).and_then(|job| earlier_run(key, job))?;
         self.gathered.retain(|_, chosen| now.since(chosen.at) < AGE_MAX);
         let racks = self.room(generation, container_mb(generation, key), now);
         let (snapshot, seed) = (&*generation.snapshot, seed_of(&attempt.to_string()));
-        let input = InputState::Written { others: self.others(snapshot, &racks, now) };
+        let counts = lies.as_ref().map(|lies| (u64::from(lies.blocks), lies.counts(snapshot)));
+        let input = InputState::Written {
+            others: self.others(snapshot, &racks, now),
+            lies: counts.as_ref().map(|(blocks, by_rack)| Lies { blocks: *blocks, by_rack }),
+        };
         let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, input });
         let racks: Vec<RackPath> = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
-        self.gathered.insert(attempt, Chosen { run, racks: racks.clone(), at: now, asked: now });
+        self.gathered.insert(attempt, Chosen { run, racks: racks.clone(), at: now, asked: now, lies });
         if self.gathered.len() > READERS_MAX {
             let oldest = self.gathered.iter().min_by_key(|(_, chosen)| chosen.asked).map(|(attempt, _)| *attempt);
             oldest.map(|attempt| self.gathered.remove(&attempt));
@@ -262,7 +294,7 @@ impl DataHomes {
         let homes =
             places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, input: InputState::Unwritten });
         let named = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
-        self.by_reader.insert(Arc::clone(reader), Chosen { run, racks: named, at: now, asked: now });
+        self.by_reader.insert(Arc::clone(reader), Chosen { run, racks: named, at: now, asked: now, lies: None });
         if self.by_reader.len() > READERS_MAX {
             let oldest = self.by_reader.iter().min_by_key(|(_, chosen)| chosen.asked).map(|(key, _)| Arc::clone(key));
             oldest.map(|key| self.by_reader.remove(&key));
@@ -288,7 +320,10 @@ impl DataHomes {
         for (chosen, written) in before {
             let there = still_there(chosen, snapshot);
             book.racks(chosen.at);
-            book.add(&there, &chosen.run, written);
+            let counts = chosen.lies.as_ref().map(|lies| (u64::from(lies.blocks), lies.counts(snapshot)));
+            let lies = counts.as_ref().map(|(blocks, by_rack)| Lies { blocks: *blocks, by_rack });
+            let input = if written { InputState::Written { others: 0, lies } } else { InputState::Unwritten };
+            book.add(&there, &chosen.run, input);
         }
         let mut racks = book.racks(now).to_vec();
         for (node, releases) in generation.releases.iter() {

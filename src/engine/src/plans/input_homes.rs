@@ -35,7 +35,7 @@ pub fn uplinks(snapshot: &Snapshot, racks: impl IntoIterator<Item = RackIdx>) ->
 pub struct InputTasks {
     /// The recurring job that the application is a run of.
     pub recurring_key: Option<Arc<str>>,
-    /// Containers that are still to come; 0: not asked for yet.
+    /// Containers that are still to come; 0: not asked for yet, and nobody says where the input lies.
     pub outstanding: u32,
     /// Of these, those that are asked for in a rack; one that names several racks counts in each.
     pub by_rack: BTreeMap<RackPath, u32>,

@@ -9,7 +9,7 @@ use crate::prediction::{Run, steady_path};
 use crate::testing::attempt;
 use crate::{LearnedGroup, LearnedRun, Refusal};
 use hintd_model::cluster::{Change, Heartbeat, NamedResource, NodeState, Registration};
-use hintd_model::units::{Bytes, Micros, Timestamp};
+use hintd_model::units::{Bytes, Micros, RackPath, Timestamp};
 use hintd_policy::{Policy, registry};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,7 +168,8 @@ fn attempts_whose_data_was_sent_nowhere_are_gathered_each_in_its_racks_for_good(
             InputTasks { recurring_key: Some(Arc::clone(&key)), outstanding: 4, may_gather, ..Default::default() };
         let places = joint.as_place_data().unwrap();
         let generation = harness.engine.generation();
-        let gathers = |key: &Arc<str>| homes.gather(&generation, (attempt(number, 1), key), places, harness.now);
+        let gathers =
+            |key: &Arc<str>| homes.gather(&generation, (attempt(number, 1), key, &tasks), places, harness.now);
         InputHomes::of(&tasks, |_| None, gathers, &generation)
     };
     assert_eq!(of(&harness, 1, true), InputHomes::NoneGiven, "nothing is known of earlier runs");
@@ -199,6 +200,52 @@ fn attempts_whose_data_was_sent_nowhere_are_gathered_each_in_its_racks_for_good(
 }
 
 #[test]
+fn an_attempt_is_gathered_anew_once_it_says_where_its_blocks_lie_and_then_for_good() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();
+    let learned = run(1, &[], 20_000);
+    let whole = learned.whole.map(|whole| Run { input: Bytes(200 * MB), ..whole });
+    told(&mut harness, "sort", &LearnedRun { whole, ..learned });
+    // These want the uplinks, and leave next to nothing to be done in any rack.
+    let light = run(1, &[], 100);
+    let at_once = (1, Micros::ZERO);
+    let whole = light.whole.map(|whole| Run { input: Bytes(MB), maps: at_once, reduces: at_once, ..whole });
+    told(&mut harness, "light", &LearnedRun { whole, ..light });
+    let generation = harness.engine.generation();
+    let racks: Vec<RackPath> = generation.snapshot.statics.racks.clone();
+    let mut asks = |number: u32, key: &str, blocks: Option<usize>| {
+        // Six of six in one rack, one in each of the others.
+        let by_rack = |most: usize| {
+            racks.iter().enumerate().map(|(at, rack)| (rack.clone(), if at == most { 6 } else { 1 })).collect()
+        };
+        let tasks = blocks.map_or_else(InputTasks::default, |most| InputTasks {
+            outstanding: 6,
+            by_rack: by_rack(most),
+            ..Default::default()
+        });
+        let asked = (attempt(number, 1), &key.into(), &tasks);
+        homes.gather(&generation, asked, joint.as_place_data().unwrap(), harness.now)
+    };
+    assert_eq!(asks(6, "sort", None), None, "it is alone");
+    for beside in 7..=9 {
+        asks(beside, "light", None);
+    }
+    assert_eq!(asks(6, "sort", Some(0)), None, "and was told so");
+    for (number, most) in (1_u32..).zip(0..racks.len()) {
+        let first = asks(number, "sort", None).expect("it is gathered");
+        assert_eq!(first, asks(number, "sort", None).unwrap());
+        let there = vec![racks[most].clone()];
+        assert_eq!(asks(number, "sort", Some(most)), Some(there.clone()), "where all of its blocks lie");
+        assert_eq!(
+            asks(number, "sort", Some((most + 1) % racks.len())),
+            Some(there.clone()),
+            "what is outstanding later is not looked at"
+        );
+        assert_eq!(asks(number, "sort", None), Some(there));
+    }
+}
+
+#[test]
 fn an_attempt_is_gathered_for_the_sake_of_those_that_run_beside_it() {
     let (mut harness, mut homes) = (cluster(), DataHomes::default());
     let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();
@@ -210,7 +257,8 @@ fn an_attempt_is_gathered_for_the_sake_of_those_that_run_beside_it() {
     }
     let mut asks = |harness: &EngineHarness, number: u32, key: &str| {
         let places = joint.as_place_data().unwrap();
-        homes.gather(&harness.engine.generation(), (attempt(number, 1), &key.into()), places, harness.now)
+        let asked = (attempt(number, 1), &key.into(), &InputTasks::default());
+        homes.gather(&harness.engine.generation(), asked, places, harness.now)
     };
     assert_eq!(asks(&harness, 1, "light"), None);
     assert_eq!(asks(&harness, 2, "even"), None, "who shuffles nothing does not wait for uplinks");

@@ -7,10 +7,10 @@
 //!
 //! Input that is written already lies everywhere: HDFS puts the replicas of a block in two racks. The job may still be
 //! gathered in few: blocks of which no replica is there are read over the uplinks, once, where each byte of its shuffle
-//! would have crossed them. That is for jobs that shuffle at least what they read, and for the sake of no more others than run
+//! would have crossed them. How many blocks each rack has the job's own ask says, by rack. That is for jobs that shuffle at least what they read, and for the sake of no more others than run
 //! beside it: a job that is alone is gathered only where it ends sooner itself.
 
-use crate::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, InputState, ReplicaAdvice};
+use crate::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, InputState, Lies, ReplicaAdvice};
 use crate::terms::link_time::LinkRates;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{Bytes, Micros, RackIdx, Timestamp};
@@ -36,6 +36,11 @@ pub(super) struct Home {
     into_rate: f64,
 }
 
+/// See [`looked_at`].
+const LOOKED_AT_EACH: usize = 8;
+/// HDFS puts the replicas of a block in so many racks.
+const REPLICA_RACKS: f64 = 2.0;
+
 /// What the job takes of each of its racks.
 #[derive(Debug, Clone, Copy)]
 struct Part {
@@ -48,9 +53,8 @@ struct Part {
 }
 
 impl Part {
-    /// Of a job in `width` racks. `written_in`: the racks in two of which HDFS put each block; `None`: it puts one replica there.
-    fn of(run: &EarlierRun, width: usize, written_in: Option<usize>) -> Self {
-        let far = written_in.map_or(0.0, |racks| in_neither(width, racks));
+    /// Of a job in `width` racks, `far` of whose input lies in none of them.
+    fn of(run: &EarlierRun, width: usize, far: f64) -> Self {
         let (width, shuffle, input) = (width as f64, run.shuffle.as_f64(), run.input.as_f64());
         let time = |(tasks, each): (u32, Micros)| f64::from(tasks) * each.as_secs_f64();
         Self {
@@ -63,45 +67,79 @@ impl Part {
     }
 }
 
-/// How likely it is that both racks of a block, drawn from `racks`, are other than `width` of them.
-fn in_neither(width: usize, racks: usize) -> f64 {
-    let (racks, others) = (racks as f64, racks.saturating_sub(width) as f64);
-    if racks < 2.0 { 0.0 } else { (others * (others - 1.0) / (racks * (racks - 1.0))).max(0.0) }
+/// How much of written input lies in none of some racks: what does as if each block's racks were drawn, times what each of
+/// these racks has fewer of than a drawn one. Exact for one rack.
+#[derive(Debug, Clone, Copy)]
+struct Far<'a> {
+    racks: usize,
+    /// Racks that a block lies in, in the mean.
+    each: f64,
+    /// `None`: nobody knows where they lie.
+    lies: Option<Lies<'a>>,
+}
+
+impl<'a> Far<'a> {
+    /// On a cluster with so many racks.
+    fn of(racks: usize, lies: Option<Lies<'a>>) -> Self {
+        let lies = lies.filter(|lies| lies.blocks > 0 && lies.by_rack.iter().any(|&there| there > 0));
+        let each = lies.map_or(REPLICA_RACKS, |lies| lies.by_rack.iter().sum::<u64>() as f64 / lies.blocks as f64);
+        Self { racks, each: each.min(racks as f64), lies }
+    }
+
+    /// The share that lies in none of so many racks, were they drawn.
+    fn of_drawn(&self, width: usize) -> f64 {
+        let racks = self.racks as f64;
+        (0..width.min(self.racks)).map(|at| ((racks - self.each - at as f64) / (racks - at as f64)).max(0.0)).product()
+    }
+
+    /// The share that does not lie in this rack, for each that does not in a drawn one.
+    fn ratio(&self, rack: RackIdx) -> f64 {
+        let of_drawn = 1.0 - self.each / self.racks as f64;
+        let Some(lies) = self.lies.filter(|_| of_drawn > 0.0) else { return 1.0 };
+        let there = lies.by_rack.get(rack.at()).map_or(0.0, |&there| there as f64 / lies.blocks as f64);
+        (1.0 - there).max(0.0) / of_drawn
+    }
+
+    /// The share that lies in none of those racks.
+    fn of_set(&self, racks: impl ExactSizeIterator<Item = RackIdx>) -> f64 {
+        let drawn = self.of_drawn(racks.len());
+        (drawn * racks.map(|rack| self.ratio(rack)).product::<f64>()).min(1.0)
+    }
 }
 
 /// The job whose racks are chosen.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     run: &'a EarlierRun,
-    /// See [`Part::of`].
-    written_in: Option<usize>,
+    /// `None`: it is yet to be written, and a replica of each block goes to its racks.
+    far: Option<Far<'a>>,
     /// Jobs that each second of all uplinks costs a second.
     others: f64,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn of(problem: &HomesProblem<'a>, homes: &[Home]) -> Self {
-        let (written_in, others) = match problem.input {
+        let (far, others) = match problem.input {
             InputState::Unwritten => (None, OTHERS),
-            InputState::Written { others } => (Some(homes.len()), others.min(OTHERS)),
+            InputState::Written { others, lies } => (Some(Far::of(homes.len(), lies)), others.min(OTHERS)),
         };
-        Self { run: problem.run, written_in, others: others.into() }
+        Self { run: problem.run, far, others: others.into() }
     }
 
-    fn part(&self, width: usize) -> Part {
-        Part::of(self.run, width, self.written_in)
+    /// What it takes of each of those racks.
+    fn part(&self, homes: &[Home]) -> Part {
+        Part::of(self.run, homes.len(), self.far.map_or(0.0, |far| far.of_set(homes.iter().map(|home| home.rack))))
     }
 
     /// Whether its shuffle is worth choosing racks for.
     fn is_heavy(&self, uplinks: f64) -> bool {
         let shuffle = self.run.shuffle.as_f64();
-        let worth_reading = self.written_in.is_none() || shuffle >= GATHERED_FROM * self.run.input.as_f64();
+        let worth_reading = self.far.is_none() || shuffle >= GATHERED_FROM * self.run.input.as_f64();
         loads(self.run, uplinks) && worth_reading
     }
 
     /// Seconds until the job's part of one of `width` racks is done there.
-    fn end(&self, home: &Home, width: usize) -> f64 {
-        let part = self.part(width);
+    fn end(&self, home: &Home, width: usize, part: &Part) -> f64 {
         let waves = |(tasks, each): (u32, Micros)| {
             (f64::from(tasks) / width as f64 / f64::from(home.load.slots)).ceil() * each.as_secs_f64()
         };
@@ -113,12 +151,13 @@ impl<'a> Reader<'a> {
 
     /// Seconds until the job is done in those racks.
     fn last(&self, homes: &[Home]) -> f64 {
-        homes.iter().map(|home| self.end(home, homes.len())).fold(0.0, f64::max)
+        let part = self.part(homes);
+        homes.iter().map(|home| self.end(home, homes.len(), &part)).fold(0.0, f64::max)
     }
 
     /// Seconds until the job is done in those racks, and what its bytes on uplinks, of that rate together, cost others.
     pub(super) fn cost(&self, homes: &[Home], uplinks: f64) -> f64 {
-        let part = self.part(homes.len());
+        let part = self.part(homes);
         self.last(homes) + self.others * (part.up + part.read) * homes.len() as f64 / uplinks
     }
 
@@ -140,30 +179,49 @@ pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
     if !reader.is_heavy(uplinks) {
         return Vec::new();
     }
-    let best = |width| best_of_width(problem, &reader, &homes, width);
+    let sets = |width| sets_of_width(problem, &reader, &homes, width);
     let cost = |racks: &Vec<Home>| reader.cost(racks, uplinks);
     // Of equal costs the fewest racks.
     let bearable = |racks: &Vec<Home>| reader.bearable(racks, &homes);
-    let chosen = (1..=homes.len()).filter_map(best).filter(bearable).min_by(|a, b| cost(a).total_cmp(&cost(b)));
+    let chosen = (1..=homes.len()).flat_map(sets).filter(bearable).min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let mut racks: Vec<RackIdx> = chosen.unwrap_or_default().iter().map(|home| home.rack).collect();
     racks.sort_unstable();
     if racks.len() == homes.len() { Vec::new() } else { racks }
 }
 
-/// The racks where so many are done first: the cost of a set is that of its last, so the first of an order are the best.
-fn best_of_width(problem: &HomesProblem<'_>, reader: &Reader<'_>, homes: &[Home], width: usize) -> Option<Vec<Home>> {
+/// Sets of so many racks, the best of them among these. The cost of a set is that of its last and of what lies in none of them.
+/// Where blocks lie nobody knows, the first of an order are the best. Else the set takes, of those that are done first, the
+/// ones with the most blocks, the more of them the later the last may be.
+fn sets_of_width(problem: &HomesProblem<'_>, reader: &Reader<'_>, homes: &[Home], width: usize) -> Vec<Vec<Home>> {
     // What is written already takes no disk.
-    let input = if reader.written_in.is_some() { 0.0 } else { reader.part(width).input };
-    let able: Vec<&Home> = homes.iter().filter(|home| input <= home.load.disk.as_f64()).collect();
+    let input = if reader.far.is_some() { 0.0 } else { reader.run.input.as_f64() / width as f64 };
+    let able = homes.iter().filter(|home| input <= home.load.disk.as_f64());
+    let known = reader.far.filter(|far| far.lies.is_some());
+    let drawn = reader.far.filter(|_| known.is_none()).map_or(0.0, |far| far.of_drawn(width));
+    let part = Part::of(reader.run, width, drawn);
     let mut able: Vec<_> =
-        able.iter().map(|&home| (reader.end(home, width), rank(problem.seed, home.rack), home)).collect();
-    let by_end = |a: &(f64, u64, _), b: &(f64, u64, _)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
-    if width < able.len() {
-        able.select_nth_unstable_by(width, by_end);
+        able.map(|home| (reader.end(home, width, &part), rank(problem.seed, home.rack), *home)).collect();
+    if able.len() < width {
+        return Vec::new();
     }
-    able.truncate(width);
-    able.sort_by(by_end);
-    (able.len() >= width).then(|| able.into_iter().map(|(_, _, home)| *home).collect())
+    able.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let able: Vec<Home> = able.into_iter().map(|(_, _, home)| home).collect();
+    let Some(far) = known else { return vec![able[..width].to_vec()] };
+    let nearest = |first: usize| {
+        let mut among: Vec<_> = able[..first].iter().enumerate().map(|(at, home)| (far.ratio(home.rack), at)).collect();
+        if width < first {
+            among.select_nth_unstable_by(width - 1, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        }
+        among[..width].iter().map(|&(_, at)| able[at]).collect()
+    };
+    looked_at(width, able.len()).map(nearest).collect()
+}
+
+/// How many of the racks that are done first a set is taken from: one by one at first, then twice as many each time.
+fn looked_at(width: usize, racks: usize) -> impl Iterator<Item = usize> {
+    let one_by_one = (width..racks).take(LOOKED_AT_EACH);
+    let doubled = std::iter::successors(Some(width + LOOKED_AT_EACH), |first| Some(first * 2));
+    one_by_one.chain(doubled.take_while(move |&first| first < racks)).chain([racks])
 }
 
 /// Equals are taken in an order that the seed draws.
@@ -243,17 +301,21 @@ impl HomeBook {
         &self.racks
     }
 
-    /// A job was homed there; empty: everywhere. `written`: its input was there already, see [`InputState::Written`].
-    pub fn add(&mut self, homes: &[RackIdx], run: &EarlierRun, written: bool) {
+    /// A job was homed there; empty: everywhere.
+    pub fn add(&mut self, homes: &[RackIdx], run: &EarlierRun, input: InputState<'_>) {
         let all: Vec<RackIdx> = (0..self.racks.len()).map(RackIdx::new).collect();
         let homes = if homes.is_empty() { &all } else { homes };
-        let part = Part::of(run, homes.len(), written.then_some(all.len()));
+        let far = match input {
+            InputState::Unwritten => None,
+            InputState::Written { lies, .. } => Some(Far::of(all.len(), lies).of_set(homes.iter().copied())),
+        };
+        let part = Part::of(run, homes.len(), far.unwrap_or(0.0));
         for home in homes {
             let Some(rack) = self.racks.get_mut(home.at()) else { continue };
             rack.work_s += part.work_s;
             rack.up += part.up + part.read;
             rack.into += part.into + part.read;
-            let kept = if written { Bytes::ZERO } else { Bytes(part.input as u64) };
+            let kept = if far.is_some() { Bytes::ZERO } else { Bytes(part.input as u64) };
             rack.disk = rack.disk.saturating_sub(kept);
         }
     }

@@ -1,9 +1,7 @@
 //! The exact placement of receivers against every other, and the cases of the trial on a real network with limits.
 
 use super::balance::{Gathering, Pipe, Slot};
-use super::homes::{Home, Reader};
 use super::*;
-use crate::advise::{EarlierRun, HomeRack, InputState};
 use crate::budget::DEFAULT_STEPS;
 use crate::problem::{ArrivedSenders, EdgeProblem};
 use crate::sample::{Sample, cluster};
@@ -11,9 +9,11 @@ use crate::terms::link_time::link_time;
 use crate::{check, evaluate};
 use hintd_model::cluster::{EdgePattern, Resource, Way};
 use hintd_model::network::build::{TreeSpec, tree};
-use hintd_model::units::{BitsPerSec, Bytes, GroupIdx, Micros, Timestamp};
+use hintd_model::units::{BitsPerSec, Bytes, GroupIdx};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
+
+mod homes;
 
 const UNIT: Resource = Resource::new(1024, 1);
 const MB: u64 = 1_000_000;
@@ -462,205 +462,4 @@ fn senders_that_have_come_are_on_the_links_whoever_placed() {
     assert_eq!((terms.cross_rack_bytes, terms.worst_link_s), (Some(50e6), Some(40.0)));
     let time = link_time(&problem, &placement, &LinkRates::of(&problem)).unwrap();
     assert_eq!((time.seconds, time.across_racks), (40.0, 50e6));
-}
-
-/// A job of which each map and reduce takes ten seconds.
-fn earlier(input_mb: u64, shuffle_mb: u64, maps: u32, reduces: u32) -> EarlierRun {
-    let each = Micros::from_secs(10);
-    EarlierRun {
-        key: "job".into(),
-        input: Bytes(input_mb * MB),
-        shuffle: Bytes(shuffle_mb * MB),
-        maps: (maps, each),
-        reduces: (reduces, each),
-    }
-}
-
-/// The least cost over all sets of racks which have room for their part of the input.
-fn least_cost(problem: &HomesProblem<'_>) -> f64 {
-    let all = homes::homes(problem);
-    let uplinks = homes::uplinks(&all);
-    let sets = (1_u32..1 << all.len())
-        .map(|set| -> Vec<Home> { (0..all.len()).filter(|at| set >> at & 1 == 1).map(|at| all[at]).collect() });
-    let has_room = |set: &Vec<Home>| {
-        let part = problem.run.input.as_f64() / set.len() as f64;
-        problem.input != InputState::Unwritten
-            || set.iter().all(|home| part <= problem.racks[home.rack.at()].disk.as_f64())
-    };
-    let reader = Reader::of(problem, &all);
-    let bearable = |set: &Vec<Home>| reader.bearable(set, &all);
-    let costs = sets.filter(has_room).filter(bearable).map(|set| reader.cost(&set, uplinks));
-    costs.fold(f64::INFINITY, f64::min)
-}
-
-proptest! {
-    #[test]
-    fn homes_cost_no_more_than_any_other_set_of_racks_and_have_room(
-        racks in prop::collection::vec((0_u32..6, 0_u64..3_000, 0_f64..200.0, 0_f64..1e9, 0_f64..1e9), 4),
-        (input, shuffle, maps, reduces) in (0_u64..4_000, 0_u64..4_000, 1_u32..60, 0_u32..60),
-        (seed, written, others) in (any::<u64>(), any::<bool>(), 0_u32..6),
-    ) {
-        let sample = small(4, 8);
-        let rack = |&(slots, disk, work_s, up, into): &(u32, u64, f64, f64, f64)| {
-            HomeRack { slots, disk: Bytes(disk * MB), work_s, up, into }
-        };
-        let racks: Vec<HomeRack> = racks.iter().map(rack).collect();
-        let run = earlier(input, shuffle, maps, reduces);
-        let lies = if written { InputState::Written { others } } else { InputState::Unwritten };
-        let problem = HomesProblem { snapshot: &sample.snapshot, run: &run, racks: &racks, seed, input: lies };
-        let chosen = homes::choose(&problem);
-        prop_assert_eq!(&homes::choose(&problem), &chosen, "a seed gives one choice");
-        prop_assert!(chosen.is_sorted_by(|a, b| a < b));
-        let all = homes::homes(&problem);
-        let uplinks = homes::uplinks(&all);
-        let (least, reader) = (least_cost(&problem), Reader::of(&problem, &all));
-        if run.shuffle.as_f64() < 0.01 * uplinks || written && shuffle < input {
-            prop_assert_eq!(&chosen, &[], "not worth waiting for a rack");
-        } else if chosen.is_empty() {
-            // All of them, or none that could: HDFS places as ever.
-            let all = if all.is_empty() { f64::INFINITY } else { reader.cost(&all, uplinks) };
-            prop_assert!(all <= least || least.is_infinite(), "{} above {}", all, least);
-        } else {
-            let taken: Vec<Home> = all.into_iter().filter(|home| chosen.contains(&home.rack)).collect();
-            prop_assert_eq!(taken.len(), chosen.len(), "a rack without containers");
-            let part = run.input.as_f64() / chosen.len() as f64;
-            let fits = written || chosen.iter().all(|rack| part <= racks[rack.at()].disk.as_f64());
-            prop_assert!(fits, "no room for its part");
-            prop_assert!(reader.bearable(&taken, &homes::homes(&problem)), "its own end is too late");
-            let cost = reader.cost(&taken, uplinks);
-            prop_assert!(cost <= least, "{} above {}", cost, least);
-        }
-    }
-
-    #[test]
-    fn whatever_is_homed_no_rack_gets_more_than_it_has_room_for(
-        jobs in prop::collection::vec((1_u64..500, 0_u64..4_000, 1_u64..200), 1..40),
-        disk in 1_u64..2_000,
-    ) {
-        let sample = small(4, 8);
-        let mut book = HomeBook::new(&sample.snapshot, [(16, Bytes(disk * MB)); 4]);
-        let mut homed = [0.0; 4];
-        let mut now = 0;
-        for (input, shuffle, later) in jobs {
-            now += later * 1_000_000;
-            let run = earlier(input, shuffle, 8, 4);
-            let racks = book.racks(Timestamp(now));
-            let chosen = homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &run, racks, seed: 1, input: InputState::Unwritten });
-            chosen.iter().for_each(|rack| homed[rack.at()] += run.input.as_f64() / chosen.len() as f64);
-            book.add(&chosen, &run, false);
-        }
-        // A byte of rounding for each job.
-        prop_assert!(homed.iter().all(|&bytes| bytes <= (disk * MB + 40) as f64), "{:?}", homed);
-    }
-}
-
-#[test]
-fn heavy_shuffles_get_a_rack_each_in_turns_and_wide_jobs_none() {
-    let sample = small(4, 8);
-    let mut book = HomeBook::new(&sample.snapshot, [(16, Bytes(u64::MAX)); 4]);
-    let shuffles = earlier(1_000, 1_000, 8, 4);
-    let mut used = Vec::new();
-    for _ in 0..8 {
-        let racks = book.racks(Timestamp(0));
-        let homes = homes::choose(&HomesProblem {
-            snapshot: &sample.snapshot,
-            run: &shuffles,
-            racks,
-            seed: 1,
-            input: InputState::Unwritten,
-        });
-        assert_eq!(homes.len(), 1, "{homes:?}");
-        used.push(homes[0]);
-        book.add(&homes, &shuffles, false);
-    }
-    for turn in used.chunks(4) {
-        assert_eq!(turn.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{used:?}");
-    }
-    // When all is done the racks are alike again, and the seed draws.
-    let racks = book.racks(Timestamp(u64::MAX));
-    assert!(racks.iter().all(|rack| (rack.work_s, rack.up, rack.into) == (0.0, 0.0, 0.0)), "{racks:?}");
-    let choice = |seed| {
-        homes::choose(&HomesProblem {
-            snapshot: &sample.snapshot,
-            run: &shuffles,
-            racks,
-            seed,
-            input: InputState::Unwritten,
-        })[0]
-    };
-    assert_eq!((0..100).map(choice).collect::<std::collections::BTreeSet<_>>().len(), 4);
-    // Many maps and next to no shuffle: containers are what it needs.
-    let wide = earlier(1_000, 1, 4_000, 1);
-    assert_eq!(
-        homes::choose(&HomesProblem {
-            snapshot: &sample.snapshot,
-            run: &wide,
-            racks,
-            seed: 1,
-            input: InputState::Unwritten
-        }),
-        []
-    );
-}
-
-#[test]
-fn a_job_whose_input_is_written_is_gathered_where_it_shuffles_what_it_reads_or_more() {
-    // Uplinks of 10 Mbit/s: a rack's carries 1.25 MB a second.
-    let sample = small(4, 8);
-    let racks = [HomeRack { slots: 16, disk: Bytes(0), ..HomeRack::default() }; 4];
-    let choose = |run: &EarlierRun, racks: &[HomeRack], input| {
-        homes::choose(&HomesProblem { snapshot: &sample.snapshot, run, racks, seed: 1, input })
-    };
-    let (beside, written) = (|others| InputState::Written { others }, InputState::Written { others: 3 });
-    let gathered = |input, shuffle| choose(&earlier(input, shuffle, 8, 4), &racks, written).len();
-    // Of a block both racks are others with 1/2: 50 of 100 MB take 40 s, and the shuffle nothing instead of 150 s.
-    assert_eq!(gathered(100, 1_000), 1, "full disks are no reason: nothing is written");
-    assert_eq!(
-        choose(&earlier(100, 1_000, 8, 4), &racks, InputState::Unwritten),
-        [],
-        "for what is to be written they are"
-    );
-    // One rack reads 200 MB in 160 s, more than all of it takes in four racks. Three have a replica of every block, and send
-    // 267 MB where four send 300.
-    assert_eq!(gathered(400, 400), 3);
-    assert_eq!(gathered(1_000, 999), 0, "it reads more than it shuffles");
-    // In three racks it ends later itself than in four; from two others on what these gain is more.
-    let of = |others| choose(&earlier(400, 400, 8, 4), &racks, beside(others)).len();
-    assert_eq!([0, 1, 2, 3, 100].map(of), [0, 0, 3, 3, 3], "it is gathered for the sake of those that run beside it");
-    // A rack where much is to be done is none to be gathered in.
-    let mut busy = racks;
-    busy[0].up = 1e9;
-    assert_ne!(choose(&earlier(100, 1_000, 8, 4), &busy, written), [RackIdx(0)]);
-    // What is gathered takes its turn among those that come after it, on uplinks and containers, and no disk.
-    let mut book = HomeBook::new(&sample.snapshot, [(16, Bytes(10 * MB)); 4]);
-    let run = earlier(100, 1_000, 8, 4);
-    book.add(&[RackIdx(2)], &run, true);
-    let rack = book.racks(Timestamp(0))[2];
-    assert_eq!((rack.work_s, rack.up, rack.into, rack.disk), (120.0, 50e6, 1_050e6, Bytes(10 * MB)));
-}
-
-fn advice(sample: &Sample, block: u64, homes: &[RackIdx]) -> Vec<ReplicaAdvice> {
-    let problem = DataProblem {
-        snapshot: &sample.snapshot,
-        path: "/a".into(),
-        block,
-        reader: None,
-        plan: None,
-        homes,
-        now: Timestamp(0),
-        writer: None,
-        replication: 3,
-        seed: 1,
-    };
-    Joint::default().place_data(&problem).unwrap()
-}
-
-#[test]
-fn a_block_has_one_replica_at_home_and_the_others_as_hdfs_puts_them() {
-    let sample = small(4, 8);
-    let [one, three] = [RackIdx(1), RackIdx(3)];
-    let default = ReplicaAdvice::Default;
-    assert_eq!(advice(&sample, 0, &[one, three]), [ReplicaAdvice::Rack(one), default, default]);
-    assert_eq!(advice(&sample, 5, &[one, three]), [ReplicaAdvice::Rack(three), default, default]);
-    assert_eq!(advice(&sample, 5, &[]), [default; 3]);
 }

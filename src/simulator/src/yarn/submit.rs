@@ -59,14 +59,17 @@ impl Sim<'_> {
         let (earlier, homes) = self.earlier(number, job, &shares);
         let plan = self.run.settings.plan.as_deref();
         let snapshot = &self.snapshot;
-        // Who is gathered reads what HDFS put everywhere.
-        let gathered = !self.run.settings.data_placement;
-        let written_to = if gathered { &[] } else { &*homes };
-        let advice = |policy| Advisor { policy, snapshot, reader: Some(&reader), plan, homes: written_to };
+        let advice = |policy| Advisor { policy, snapshot, reader: Some(&reader), plan, homes: &homes };
         let advisor = self.run.places.map(advice);
         let inputs = match &job.blocks {
             Some(hosts) => self.said(job, blocks, hosts)?,
             None => self.replicas.place(dataset, blocks, advisor).expect("a policy that advises on data refuses none"),
+        };
+        // Who is gathered reads what HDFS put everywhere.
+        let gathered = !self.run.settings.data_placement;
+        let homes = match &earlier {
+            Some(run) if gathered => self.gathered(number, run, &inputs),
+            _ => homes,
         };
         let (maps, reduces) = (shares.maps(), shares.reduces());
         let user = job.user.clone().unwrap_or_else(|| self.drawn_user(number));

@@ -136,7 +136,7 @@ impl Daemon {
                 let places = policies(&settings, policy).0.as_place_data();
                 let gathers = |key: &Arc<str>| {
                     let mut homes = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
-                    homes.gather(&generation, (attempt, key), places?, now)
+                    homes.gather(&generation, (attempt, key, &tasks), places?, now)
                 };
                 InputHomes::of(&tasks, given, gathers, &generation)
             }

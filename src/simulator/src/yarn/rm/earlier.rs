@@ -19,7 +19,8 @@ use crate::trace::job::TraceJob;
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use hintd_policy::PlaceData;
-use hintd_policy::advise::{EarlierRun, HomesProblem, InputState};
+use hintd_policy::advise::{EarlierRun, HomesProblem, InputState, Lies};
+use hintd_policy::dispatch::TaskInput;
 use hintd_policy::joint::HomeBook;
 use rand::RngExt as _;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,18 +81,25 @@ impl Homes {
             None => choose(),
         };
         if let Some(run) = run {
-            self.book.add(&homes, run, false);
+            self.book.add(&homes, run, InputState::Unwritten);
         }
         homes
     }
 
     /// Racks in which a job is gathered whose input lies everywhere. `number`: in the trace.
-    fn gathered(&mut self, (number, run): (u64, &EarlierRun), policy: &dyn PlaceData, at: At<'_>) -> Vec<RackIdx> {
+    fn gathered(
+        &mut self,
+        (number, run, inputs): (u64, &EarlierRun, &[TaskInput]),
+        policy: &dyn PlaceData,
+        at: At<'_>,
+    ) -> Vec<RackIdx> {
         let At { snapshot, seed, now } = at;
         let racks = self.book.racks(now);
-        let input = InputState::Written { others: u32::try_from(self.wanting.len()).unwrap_or(u32::MAX) };
+        let others = u32::try_from(self.wanting.len()).unwrap_or(u32::MAX);
+        let by_rack = by_rack(snapshot, inputs);
+        let input = InputState::Written { others, lies: Some(Lies { blocks: inputs.len() as u64, by_rack: &by_rack }) };
         let homes = policy.homes(&HomesProblem { snapshot, run, racks, seed, input });
-        self.book.add(&homes, run, true);
+        self.book.add(&homes, run, input);
         if self.book.wants_uplinks(run) {
             self.wanting.insert(number);
         }
@@ -105,7 +113,7 @@ impl Homes {
 }
 
 impl Sim<'_> {
-    /// The job's earlier run, where it has one, and the racks of what it reads.
+    /// The job's earlier run, where it has one, and the racks that its input was written to for it.
     pub(in crate::yarn) fn earlier(
         &mut self,
         number: u64,
@@ -114,19 +122,35 @@ impl Sim<'_> {
     ) -> (Option<Arc<EarlierRun>>, Vec<RackIdx>) {
         let settings = self.run.settings;
         let run = earlier_run(settings, number, job, shares, self.run.model).map(Arc::new);
-        let at = At { snapshot: &self.snapshot, seed: settings.seed ^ number, now: Timestamp(self.now.0) };
+        let at = At { snapshot: &self.snapshot, seed: self.run.settings.seed ^ number, now: Timestamp(self.now.0) };
         let homes = match (self.run.places, &mut self.homes) {
             (Some(policy), Some(homes)) if settings.data_placement => {
                 let narrow = settings.without.contains(&Part::RackWidth).then_some(number);
                 homes.written(job.input_path.as_ref(), run.as_deref(), (policy, narrow), at)
             }
-            (Some(policy), Some(homes)) => {
-                run.as_deref().map(|run| homes.gathered((number, run), policy, at)).unwrap_or_default()
-            }
             _ => Vec::new(),
         };
         (run, homes)
     }
+
+    /// Racks in which a job with an earlier run is gathered, which reads those inputs.
+    pub(in crate::yarn) fn gathered(&mut self, number: u64, run: &EarlierRun, inputs: &[TaskInput]) -> Vec<RackIdx> {
+        let at = At { snapshot: &self.snapshot, seed: self.run.settings.seed ^ number, now: Timestamp(self.now.0) };
+        match (self.run.places, &mut self.homes) {
+            (Some(policy), Some(homes)) => homes.gathered((number, run, inputs), policy, at),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// By rack: how many of them have a replica there.
+fn by_rack(snapshot: &Snapshot, inputs: &[TaskInput]) -> Vec<u64> {
+    let mut found = vec![0; snapshot.statics.members.len()];
+    for input in inputs {
+        let racks: BTreeSet<RackIdx> = input.nodes.iter().map(|node| snapshot.statics.rack[node.at()]).collect();
+        racks.iter().for_each(|rack| found[rack.at()] += 1);
+    }
+    found
 }
 
 /// A number that the job's key alone decides.

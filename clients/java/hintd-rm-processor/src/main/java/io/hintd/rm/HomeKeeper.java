@@ -96,6 +96,10 @@ final class HomeKeeper {
   /** Where reduces are asked for, as looked at last. */
   private final Map<Key, TreeSet<String>> askedIn = new HashMap<>();
   private CompletableFuture<InputHomesResponse> answer;
+  /** What is asked says where the maps' blocks lie. */
+  private boolean saysBlocks;
+  /** hintd answered one that said so. */
+  private boolean knowsBlocks;
   private long again = Long.MIN_VALUE;
   /** Home racks, as told last; null: not told yet. Empty: there are none for maps. */
   private TreeSet<String> racks;
@@ -162,12 +166,23 @@ final class HomeKeeper {
       holdsUntil = Math.max(holdsUntil, now + settings.deadlineMs); // nobody asked meanwhile: by then hintd has answered
     }
     went = going;
+    if (going) {
+      askAgain(reads, fresh, settings, now);
+    }
+    return fresh && going && pending() != null;
+  }
+
+  /** {@code reads}: maps that are outstanding; null: none are. {@code fresh}: they are asked for the first time. */
+  private void askAgain(Key reads, boolean fresh, Settings settings, long now) {
+    if (fresh && reads != null && !saysBlocks && settings.gathers) {
+      answer = null; // where a job is gathered depends on its blocks: what was asked without them came too early
+      again = now;
+    }
     boolean blocks = reads != null && byBlocks(settings);
-    if (going && answer == null && (racks == null || !racks.isEmpty() || reads == null || blocks) && now >= again) {
+    if (answer == null && (racks == null || !racks.isEmpty() || reads == null || blocks) && now >= again) {
       ask(reads, settings);
       again = now + (blocks ? BLOCKS_AGAIN_MS : AGAIN_MS);
     }
-    return fresh && going && answer != null && racks == null;
   }
 
   /** Whether maps may stay by their blocks: hintd advises the application, and knows no homes of its input. */
@@ -192,7 +207,7 @@ final class HomeKeeper {
 
   /** What is waited for; null: nothing. */
   CompletableFuture<?> pending() {
-    return racks == null ? answer : null;
+    return racks == null || gathered && !knowsBlocks ? answer : null;
   }
 
   /** A question that is under way; null: none is. For tests. */
@@ -213,6 +228,7 @@ final class HomeKeeper {
     if (key != null) {
       request.setOutstanding(rows.outstanding(key)).putAllByRack(rows.counts(key, new HashSet<>(cluster.racks().values())));
     }
+    saysBlocks = key != null;
     answer = daemon.homes(request, settings);
   }
 
@@ -232,6 +248,7 @@ final class HomeKeeper {
       found.add(home.getRack());
     }
     racks = found;
+    knowsBlocks |= saysBlocks;
     shadow = told.getShadow();
     gathered = told.getGathered();
     reason = told.getReason();
