@@ -85,23 +85,33 @@ struct Chosen {
     lies: Option<BlockPlaces>,
 }
 
-/// Where blocks lie, or what one task each reads.
+/// Where blocks lie; a task that reads one stands for it.
 #[derive(Debug, Clone)]
 struct BlockPlaces {
     blocks: u32,
-    /// Those with a replica there.
-    by_rack: BTreeMap<RackPath, u32>,
+    /// Those with a replica there, of racks that are known.
+    by_rack: Vec<(RackPath, u32)>,
 }
 
 impl BlockPlaces {
-    fn of(tasks: &InputTasks) -> Option<Self> {
-        (tasks.outstanding > 0).then(|| Self { blocks: tasks.outstanding, by_rack: tasks.by_rack.clone() })
+    fn of(tasks: &InputTasks, snapshot: &Snapshot) -> Option<Self> {
+        let known = |(rack, &blocks): (&RackPath, &u32)| {
+            let (rack, _) = snapshot.statics.by_rack.get_key_value(rack)?;
+            Some((rack.clone(), blocks))
+        };
+        let by_rack = || tasks.by_rack.iter().filter_map(known).collect();
+        (tasks.outstanding > 0).then(|| Self { blocks: tasks.outstanding, by_rack: by_rack() })
     }
 
     /// By the snapshot's racks.
     fn counts(&self, snapshot: &Snapshot) -> Vec<u64> {
-        let racks = snapshot.statics.racks.iter();
-        racks.map(|rack| self.by_rack.get(rack).map_or(0, |&blocks| blocks.into())).collect()
+        let mut counts = vec![0; snapshot.statics.racks.len()];
+        for (rack, blocks) in &self.by_rack {
+            if let Some(rack) = snapshot.statics.by_rack.get(rack) {
+                counts[rack.at()] = u64::from(*blocks);
+            }
+        }
+        counts
     }
 }
 
@@ -205,14 +215,14 @@ impl DataHomes {
         places: &dyn PlaceData,
         now: Timestamp,
     ) -> Option<Vec<RackPath>> {
-        let lies = BlockPlaces::of(tasks);
+        let lies = BlockPlaces::of(tasks, &generation.snapshot);
         // Who was told at its registration that it is not gathered has not waited for more.
         let settled = |chosen: &&mut Chosen| lies.is_none() || chosen.lies.is_some() || chosen.racks.is_empty();
         if let Some(chosen) = self.gathered.get_mut(&attempt).filter(settled) {
             chosen.asked = chosen.asked.max(now);
             return Some(chosen.racks.clone()).filter(|racks| !racks.is_empty());
         }
-        self.gathered.remove(&attempt); // what it would have done there is none of the racks' work
+        self.gathered.remove(&attempt); // what was chosen before is no load
         let run = generation.history.get(key).and_then(|job| earlier_run(key, job))?;
         self.gathered.retain(|_, chosen| now.since(chosen.at) < AGE_MAX);
         let racks = self.room(generation, container_mb(generation, key), now);
@@ -224,6 +234,7 @@ impl DataHomes {
         };
         let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, input });
         let racks: Vec<RackPath> = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
+        let lies = lies.filter(|_| !racks.is_empty()); // else nobody looks at it
         self.gathered.insert(attempt, Chosen { run, racks: racks.clone(), at: now, asked: now, lies });
         if self.gathered.len() > READERS_MAX {
             let oldest = self.gathered.iter().min_by_key(|(_, chosen)| chosen.asked).map(|(attempt, _)| *attempt);

@@ -7,8 +7,9 @@
 //!
 //! Input that is written already lies everywhere: HDFS puts the replicas of a block in two racks. The job may still be
 //! gathered in few: blocks of which no replica is there are read over the uplinks, once, where each byte of its shuffle
-//! would have crossed them. How many blocks each rack has the job's own ask says, by rack. That is for jobs that shuffle at least what they read, and for the sake of no more others than run
-//! beside it: a job that is alone is gathered only where it ends sooner itself.
+//! would have crossed them. That is for jobs that shuffle at least what they read, and for the sake of no more others than run
+//! beside it: a job that is alone is gathered only where it ends sooner itself. How many blocks each rack has the job's own
+//! ask says.
 
 use crate::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, InputState, Lies, ReplicaAdvice};
 use crate::terms::link_time::LinkRates;
@@ -24,6 +25,12 @@ const OTHERS: u32 = 3;
 const OWN_END_MAX: f64 = 3.0;
 /// Bytes of shuffle for each byte of input from which on a job is gathered: else it would read more than it keeps off the uplinks.
 const GATHERED_FROM: f64 = 1.0;
+/// HDFS puts the replicas of a block in so many racks.
+const REPLICA_RACKS: f64 = 2.0;
+/// See [`looked_at`].
+const LOOKED_AT_EACH: usize = 8;
+/// Of wider sets only the first of the order is looked at: next to every block lies in one of so many racks.
+const LOOKED_AT_WIDTH: usize = 64;
 
 /// A rack, its rates and what is to be done there.
 #[derive(Debug, Clone, Copy)]
@@ -35,11 +42,6 @@ pub(super) struct Home {
     /// Bytes a second: all its access links together, towards the nodes.
     into_rate: f64,
 }
-
-/// See [`looked_at`].
-const LOOKED_AT_EACH: usize = 8;
-/// HDFS puts the replicas of a block in so many racks.
-const REPLICA_RACKS: f64 = 2.0;
 
 /// What the job takes of each of its racks.
 #[derive(Debug, Clone, Copy)]
@@ -67,8 +69,8 @@ impl Part {
     }
 }
 
-/// How much of written input lies in none of some racks: what does as if each block's racks were drawn, times what each of
-/// these racks has fewer of than a drawn one. Exact for one rack.
+/// The share of written input that lies in none of a set of racks: what it were if the set was drawn, times, for each of its
+/// racks, the share that is not there ÷ the share that is not in a drawn rack. Exact for one rack.
 #[derive(Debug, Clone, Copy)]
 struct Far<'a> {
     racks: usize,
@@ -118,10 +120,10 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn of(problem: &HomesProblem<'a>, homes: &[Home]) -> Self {
+    pub(super) fn of(problem: &HomesProblem<'a>) -> Self {
         let (far, others) = match problem.input {
             InputState::Unwritten => (None, OTHERS),
-            InputState::Written { others, lies } => (Some(Far::of(homes.len(), lies)), others.min(OTHERS)),
+            InputState::Written { others, lies } => (Some(Far::of(problem.racks.len(), lies)), others.min(OTHERS)),
         };
         Self { run: problem.run, far, others: others.into() }
     }
@@ -150,7 +152,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Seconds until the job is done in those racks.
-    fn last(&self, homes: &[Home]) -> f64 {
+    pub(super) fn last(&self, homes: &[Home]) -> f64 {
         let part = self.part(homes);
         homes.iter().map(|home| self.end(home, homes.len(), &part)).fold(0.0, f64::max)
     }
@@ -161,9 +163,9 @@ impl<'a> Reader<'a> {
         self.last(homes) + self.others * (part.up + part.read) * homes.len() as f64 / uplinks
     }
 
-    /// Whether the job itself does not end much later there than in all racks.
-    pub(super) fn bearable(&self, homes: &[Home], all: &[Home]) -> bool {
-        homes.len() == all.len() || self.last(homes) <= OWN_END_MAX * self.last(all)
+    /// Whether the job itself does not end much later there than in all racks: so many, where it ends by then.
+    pub(super) fn bearable(&self, homes: &[Home], (all, end): (usize, f64)) -> bool {
+        homes.len() == all || self.last(homes) <= OWN_END_MAX * end
     }
 }
 
@@ -175,23 +177,23 @@ fn loads(run: &EarlierRun, uplinks: f64) -> bool {
 /// The racks, ascending; empty: all of them, wherever HDFS puts the blocks.
 pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
     let homes = homes(problem);
-    let (uplinks, reader) = (uplinks(&homes), Reader::of(problem, &homes));
+    let (uplinks, reader) = (uplinks(&homes), Reader::of(problem));
     if !reader.is_heavy(uplinks) {
         return Vec::new();
     }
     let sets = |width| sets_of_width(problem, &reader, &homes, width);
-    let cost = |racks: &Vec<Home>| reader.cost(racks, uplinks);
+    let all = (homes.len(), reader.last(&homes));
+    let bearable = (1..=homes.len()).flat_map(sets).filter(|racks| reader.bearable(racks, all));
     // Of equal costs the fewest racks.
-    let bearable = |racks: &Vec<Home>| reader.bearable(racks, &homes);
-    let chosen = (1..=homes.len()).flat_map(sets).filter(bearable).min_by(|a, b| cost(a).total_cmp(&cost(b)));
-    let mut racks: Vec<RackIdx> = chosen.unwrap_or_default().iter().map(|home| home.rack).collect();
+    let chosen = bearable.map(|racks| (reader.cost(&racks, uplinks), racks)).min_by(|a, b| a.0.total_cmp(&b.0));
+    let mut racks: Vec<RackIdx> = chosen.into_iter().flat_map(|(_, racks)| racks).map(|home| home.rack).collect();
     racks.sort_unstable();
     if racks.len() == homes.len() { Vec::new() } else { racks }
 }
 
-/// Sets of so many racks, the best of them among these. The cost of a set is that of its last and of what lies in none of them.
-/// Where blocks lie nobody knows, the first of an order are the best. Else the set takes, of those that are done first, the
-/// ones with the most blocks, the more of them the later the last may be.
+/// Sets of so many racks that are looked at. The cost of a set is that of its last and of what lies in none of them. Where
+/// blocks lie nobody knows, the racks that are done first are the best set. Else of so many racks that are done first those
+/// with the most blocks are one, of a few more another: the best is among these for up to nine racks alike in room and rates.
 fn sets_of_width(problem: &HomesProblem<'_>, reader: &Reader<'_>, homes: &[Home], width: usize) -> Vec<Vec<Home>> {
     // What is written already takes no disk.
     let input = if reader.far.is_some() { 0.0 } else { reader.run.input.as_f64() / width as f64 };
@@ -219,6 +221,7 @@ fn sets_of_width(problem: &HomesProblem<'_>, reader: &Reader<'_>, homes: &[Home]
 
 /// How many of the racks that are done first a set is taken from: one by one at first, then twice as many each time.
 fn looked_at(width: usize, racks: usize) -> impl Iterator<Item = usize> {
+    let racks = if width <= LOOKED_AT_WIDTH { racks } else { width };
     let one_by_one = (width..racks).take(LOOKED_AT_EACH);
     let doubled = std::iter::successors(Some(width + LOOKED_AT_EACH), |first| Some(first * 2));
     one_by_one.chain(doubled.take_while(move |&first| first < racks)).chain([racks])

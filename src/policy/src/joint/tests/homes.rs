@@ -34,8 +34,9 @@ fn least_cost(problem: &HomesProblem<'_>) -> f64 {
         problem.input != InputState::Unwritten
             || set.iter().all(|home| part <= problem.racks[home.rack.at()].disk.as_f64())
     };
-    let reader = Reader::of(problem, &all);
-    let bearable = |set: &Vec<Home>| reader.bearable(set, &all);
+    let reader = Reader::of(problem);
+    let all = (all.len(), reader.last(&all));
+    let bearable = |set: &Vec<Home>| reader.bearable(set, all);
     let costs = sets.filter(has_room).filter(bearable).map(|set| reader.cost(&set, uplinks));
     costs.fold(f64::INFINITY, f64::min)
 }
@@ -63,24 +64,26 @@ proptest! {
         prop_assert!(chosen.is_sorted_by(|a, b| a < b));
         let all = homes::homes(&problem);
         let uplinks = homes::uplinks(&all);
-        let (least, reader) = (least_cost(&problem), Reader::of(&problem, &all));
+        let (least, reader) = (least_cost(&problem), Reader::of(&problem));
+        // Where blocks lie and racks differ in room, the last to end is not known before the set is: no best is promised.
+        let exact = !written || lies.is_none() || alike;
         if run.shuffle.as_f64() < 0.01 * uplinks || written && shuffle < input {
             prop_assert_eq!(&chosen, &[], "not worth waiting for a rack");
         } else if chosen.is_empty() {
             // All of them, or none that could: HDFS places as ever.
             let all = if all.is_empty() { f64::INFINITY } else { reader.cost(&all, uplinks) };
-            prop_assert!(all <= least * (1.0 + 1e-9) || least.is_infinite(), "{} above {}", all, least);
+            prop_assert!(!exact || all <= least * (1.0 + 1e-9) || least.is_infinite(), "{} above {}", all, least);
         } else {
             let taken: Vec<Home> = all.into_iter().filter(|home| chosen.contains(&home.rack)).collect();
             prop_assert_eq!(taken.len(), chosen.len(), "a rack without containers");
             let part = run.input.as_f64() / chosen.len() as f64;
             let fits = written || chosen.iter().all(|rack| part <= racks[rack.at()].disk.as_f64());
             prop_assert!(fits, "no room for its part");
-            prop_assert!(reader.bearable(&taken, &homes::homes(&problem)), "its own end is too late");
+            let all = homes::homes(&problem);
+            prop_assert!(reader.bearable(&taken, (all.len(), reader.last(&all))), "its own end is too late");
             let cost = reader.cost(&taken, uplinks);
-            // Where blocks lie and racks differ in room, the last to end is not known before the set is.
-            let most = if written && lies.is_some() && !alike { 2.0 } else { 1.0 + 1e-9 };
-            prop_assert!(cost <= most * least, "{} above {}", cost, least);
+            prop_assert!(!exact || cost <= least * (1.0 + 1e-9), "{} above {}", cost, least);
+            prop_assert!(!written || cost <= reader.cost(&all, uplinks) * (1.0 + 1e-9), "worse than in all racks");
         }
     }
 
@@ -247,6 +250,15 @@ fn a_job_is_gathered_where_most_of_its_blocks_lie_unless_much_is_to_be_done_ther
         assert_eq!(choose(&busy, &[3, 4, 3, 6], seed), [RackIdx(1)], "seed {seed}");
         busy[3].up = 90e6;
         assert_eq!(choose(&busy, &[3, 4, 3, 6], seed), [RackIdx(3)], "seed {seed}");
+    }
+    // Blocks also lie in a rack that has no containers.
+    let sample_of_three = small(3, 8);
+    let slots = |slots| HomeRack { slots, ..racks[0] };
+    for seed in 0..20 {
+        let input = InputState::Written { others: 3, lies: Some(Lies { blocks: 8, by_rack: &[4, 8, 4] }) };
+        let racks = [slots(16), slots(16), slots(0)];
+        let problem = HomesProblem { snapshot: &sample_of_three.snapshot, run: &run, racks: &racks, seed, input };
+        assert_eq!(homes::choose(&problem), [RackIdx(1)], "seed {seed}");
     }
     let drawn: std::collections::BTreeSet<_> = (0..100).map(|seed| choose(&racks, &[4; 4], seed)).collect();
     assert_eq!(drawn.len(), 4, "equals are drawn by the seed");

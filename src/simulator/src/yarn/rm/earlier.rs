@@ -8,7 +8,7 @@
 //! - A path is written once, before the trace begins, where the policy says for the first recurring job that reads it.
 //!   For what the policy knows of others, jobs are taken in the order in which they come.
 //! - Where no data is placed each job is gathered where the policy says when it comes: its input lies where HDFS put it.
-//!   The policy hears how many other recurring jobs with a heavy shuffle run then.
+//!   The policy hears how many of its blocks each rack has, and how many other recurring jobs with a heavy shuffle run then.
 
 use super::super::shares::{Kind, Shares};
 use super::Sim;

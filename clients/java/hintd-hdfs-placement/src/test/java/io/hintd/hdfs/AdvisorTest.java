@@ -22,6 +22,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import org.apache.hadoop.net.NetworkTopology;
 import org.apache.hadoop.test.GenericTestUtils.LogCapturer;
@@ -66,18 +68,18 @@ class AdvisorTest {
   void ofHandlersThatFailTogetherOneSaysIt() throws Exception {
     LogCapturer log = LogCapturer.captureLogs(LoggerFactory.getLogger(Advisor.class));
     int kinds = 500;
+    ExecutorService threads = Executors.newFixedThreadPool(4);
     try {
       CyclicBarrier together = new CyclicBarrier(4);
       List<CompletableFuture<Void>> handlers = new ArrayList<>();
-      ExecutorService threads = Executors.newFixedThreadPool(4);
       for (int handler = 0; handler < 4; handler++) {
         handlers.add(
             CompletableFuture.runAsync(
                 () -> {
                   for (int kind = 0; kind < kinds; kind++) {
                     try {
-                      together.await();
-                    } catch (InterruptedException | BrokenBarrierException broken) {
+                      together.await(FOR_ALL, TimeUnit.SECONDS);
+                    } catch (InterruptedException | BrokenBarrierException | TimeoutException broken) {
                       throw new IllegalStateException(broken);
                     }
                     advisor.say("kind-" + kind, "said of {}", kind);
@@ -85,9 +87,9 @@ class AdvisorTest {
                 },
                 threads));
       }
-      CompletableFuture.allOf(handlers.toArray(new CompletableFuture<?>[0])).get();
-      threads.shutdown();
+      CompletableFuture.allOf(handlers.toArray(new CompletableFuture<?>[0])).get(60, TimeUnit.SECONDS);
     } finally {
+      threads.shutdownNow();
       log.stopCapturing();
     }
     assertEquals(kinds, log.getOutput().split("said of ", -1).length - 1);

@@ -132,7 +132,7 @@ final class Hinted {
     if (mode == Mode.OFF) {
       table.forgetAll("off");
     } else if (want(wanted) | waitForHomes) {
-      waited[0] = waitForAnswers();
+      waited[0] = waitForAnswers(waitForHomes);
     }
     homes.decide(table.blacklisted(), mode, settings, nowMs());
     table.promised().stream().filter(homes::keeps).forEach(key -> table.forget(key, "at_home"));
@@ -245,10 +245,10 @@ final class Hinted {
   }
 
   /** Returns nanoseconds waited. */
-  private long waitForAnswers() {
+  private long waitForAnswers(boolean forHomes) {
     List<CompletableFuture<?>> answers = new ArrayList<>();
     asked.forEach(ask -> answers.add(ask.answer));
-    if (homes.pending() != null) {
+    if (forHomes && homes.pending() != null) {
       answers.add(homes.pending());
     }
     boolean all = true;

@@ -174,9 +174,14 @@ final class HomeKeeper {
 
   /** {@code reads}: maps that are outstanding; null: none are. {@code fresh}: they are asked for the first time. */
   private void askAgain(Key reads, boolean fresh, Settings settings, long now) {
-    if (fresh && reads != null && !saysBlocks && settings.gathers) {
-      answer = null; // where a job is gathered depends on its blocks: what was asked without them came too early
-      again = now;
+    if (answer != null && !saysBlocks && fresh && reads != null && settings.gathers && !app.recurringKey().isEmpty()) {
+      CompletableFuture<InputHomesResponse> without = answer;
+      ask(reads, settings); // where a job is gathered depends on its blocks: what was asked without them came too early
+      again = now + AGAIN_MS;
+      if (answer == null) {
+        answer = without;
+        saysBlocks = false;
+      }
     }
     boolean blocks = reads != null && byBlocks(settings);
     if (answer == null && (racks == null || !racks.isEmpty() || reads == null || blocks) && now >= again) {

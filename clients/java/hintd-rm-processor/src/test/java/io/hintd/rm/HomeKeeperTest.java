@@ -511,6 +511,7 @@ class HomeKeeperTest {
     keeper.pending().get(PATIENCE_S, TimeUnit.SECONDS);
     assertEquals(atHome(MAPS, 3, 3, 3, "*=3! ", away(), 0, host(0, false), 0), allocate(rows));
     assertEquals(rack(), gatheredIn(application), "for good");
+    assertFalse(keeper.came(Arrays.asList(rows), Mode.ON, settings, now), "nobody waits again");
     assertEquals(3, count("gathered"));
     keeper.delivered(MAPS, host(1, true), rack(), now);
     assertEquals(1, count("at_home"));
@@ -521,6 +522,7 @@ class HomeKeeperTest {
     assertEquals(1, count("ended_waited"));
     use("gathers=false");
     register();
+    assertFalse(keeper.came(Arrays.asList(rows), Mode.ON, settings, now), "nobody waits who may not be gathered");
     assertTrue(allocate(rows).contains(away() + "=1"), "its rows stay as they came");
     assertEquals(3, count("blocks"), "and are waited for");
   }
