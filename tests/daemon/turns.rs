@@ -83,6 +83,23 @@ async fn elsewhere_nobody_is_held() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_queue_that_hints_nobody_holds_nobody() {
+    for mode in ["mode = \"shadow\"", "mode = \"off\""] {
+        let world = World::with(&[
+            ("queues.\"*\"", "hold = true"),
+            ("queues.\"other\"", mode),
+            ("queues.\"other\"", "hold = true"),
+        ])
+        .await;
+        drop(world.cluster(2, 2, 8_192).await);
+        for application in 1..5 {
+            let wish = v1::ShuffleTurnRequest { queue: "other".to_owned(), ..wish(application, 30) };
+            assert_eq!(turn(&world, wish).await, (None, 0, "queue_off".to_owned()), "{mode}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn wishes_that_make_no_sense_are_refused_by_field_and_strangers_by_their_nonce() {
     let world = world("hold = true").await;
     let bad = [

@@ -217,6 +217,18 @@ pub struct EarlierRun {
     pub reduces: (u32, Micros),
 }
 
+impl EarlierRun {
+    /// A run with more than so many times as many maps is another job's, or of other data.
+    const LIKE: u64 = 2;
+
+    /// Whether a run that reads so many blocks may be like it: stages of one script may share a key.
+    #[must_use]
+    pub fn is_like(&self, blocks: u64) -> bool {
+        let maps = u64::from(self.maps.0);
+        maps == 0 || blocks <= Self::LIKE * maps
+    }
+}
+
 /// Which racks the input of a recurring job should be written to, or, where it is written, its tasks be gathered in.
 #[derive(Debug, Clone)]
 pub struct HomesProblem<'a> {

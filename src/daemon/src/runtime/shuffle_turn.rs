@@ -10,7 +10,7 @@ use hintd_model::units::{Bytes, QueueName};
 /// What a wish comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShuffleAdvice {
-    /// The queue does not hold.
+    /// The queue does not hold, or hints nobody.
     QueueOff,
     /// The application gets no advice: it may ask.
     Withheld(WithheldReason),
@@ -34,14 +34,14 @@ impl Daemon {
     ) -> Result<ShuffleAdvice, Refusal> {
         let settings = self.settings();
         let (mode, holds) = settings.mode_and_hold(queue)?;
-        if !holds {
-            return Ok(ShuffleAdvice::QueueOff);
+        if !holds || mode != Mode::On {
+            return Ok(ShuffleAdvice::QueueOff); // to hold is to change something, which shadow does not
         }
         let attempt = wish.attempt;
         let application = (attempt.application, queue.as_str());
         let stopped = &self.generation().stopped;
         let participation = settings.engine.worth.participation(application, wish.recurring_key.as_ref(), stopped);
-        if let Some(reason) = participation.withheld().filter(|_| mode == Mode::On) {
+        if let Some(reason) = participation.withheld() {
             return Ok(ShuffleAdvice::Withheld(reason));
         }
         let progress = self.shuffle_progress();

@@ -3,9 +3,9 @@
 //! The reader is the job whose earlier runs read that path or a folder above it, dates and numbers in both left out. Its
 //! homes are [`PlaceData::homes`] of its last run, from the room of racks now, what runs there and what readers homed before
 //! still have to do. They hold for all of the reader's paths, so that files of one directory, and blocks of one file, are
-//! together; they end when nobody asks for an hour, after a day, or when none of them has a usable node.
+//! together; they end when nobody asks for an hour, after a day, or when none of them has a usable node without labels.
 //!
-//! Where data of a recurring job was sent nowhere, each attempt may be gathered in a few racks ([`DataHomes::gather`]).
+//! Where data of a recurring job was sent nowhere, each application may be gathered in a few racks ([`DataHomes::gather`]).
 
 use super::input_homes::InputTasks;
 use super::replicas::{Replica, ReplicaPlan, ReplicaRequest, Why, named, of_block, replicas, usable};
@@ -15,7 +15,7 @@ use crate::placer::seed_of;
 use crate::prediction::{key_paths, steady_path};
 use crate::refusal::Refusal;
 use hintd_model::cluster::Snapshot;
-use hintd_model::units::{AttemptId, Bytes, Micros, RackIdx, RackPath, Timestamp};
+use hintd_model::units::{ApplicationId, AttemptId, Bytes, Micros, NodeIdx, RackIdx, RackPath, Timestamp};
 use hintd_policy::Policy;
 use hintd_policy::advise::{DataProblem, EarlierRun, HomeRack, HomesProblem, InputState, Lies, PlaceData};
 use hintd_policy::joint::HomeBook;
@@ -42,8 +42,8 @@ pub struct DataHomes {
     readers: ReaderIndex,
     /// Where each reader's data was last said to go, and when; whether it was written is not known.
     given: BTreeMap<Arc<str>, (Vec<RackPath>, Timestamp)>,
-    /// Where attempts are gathered whose input lies everywhere.
-    gathered: BTreeMap<AttemptId, Chosen>,
+    /// Where applications are gathered whose input lies everywhere: what one attempt's maps wrote is there for the next.
+    gathered: BTreeMap<ApplicationId, Chosen>,
 }
 
 /// As a policy says that needs no reader.
@@ -73,7 +73,7 @@ fn by_machines(
     Ok(ReplicaPlan { plan: None, reader: ask.reader.clone(), job: None, racks, blocks, reason })
 }
 
-/// What was chosen for one reader, or one attempt.
+/// What was chosen for one reader, or one application.
 #[derive(Debug, Clone)]
 struct Chosen {
     run: EarlierRun,
@@ -81,7 +81,7 @@ struct Chosen {
     racks: Vec<RackPath>,
     at: Timestamp,
     asked: Timestamp,
-    /// Where the blocks of a gathered attempt's input lie, once it has said so.
+    /// Where the blocks of a gathered application's input lie, once it has said so.
     lies: Option<BlockPlaces>,
 }
 
@@ -103,15 +103,26 @@ impl BlockPlaces {
         (tasks.outstanding > 0).then(|| Self { blocks: tasks.outstanding, by_rack: by_rack() })
     }
 
-    /// By the snapshot's racks.
-    fn counts(&self, snapshot: &Snapshot) -> Vec<u64> {
-        let mut counts = vec![0; snapshot.statics.racks.len()];
+    fn counted(&self, snapshot: &Snapshot) -> CountedBlocks {
+        let mut by_rack = vec![0; snapshot.statics.racks.len()];
         for (rack, blocks) in &self.by_rack {
             if let Some(rack) = snapshot.statics.by_rack.get(rack) {
-                counts[rack.at()] = u64::from(*blocks);
+                by_rack[rack.at()] = u64::from(*blocks);
             }
         }
-        counts
+        CountedBlocks { blocks: u64::from(self.blocks), by_rack }
+    }
+}
+
+/// [`BlockPlaces`] by the racks of one snapshot.
+struct CountedBlocks {
+    blocks: u64,
+    by_rack: Vec<u64>,
+}
+
+impl CountedBlocks {
+    fn lies(&self) -> Lies<'_> {
+        Lies { blocks: self.blocks, by_rack: &self.by_rack }
     }
 }
 
@@ -206,8 +217,8 @@ impl DataHomes {
     }
 
     /// Racks in which an attempt of a recurring job is best gathered, which has input wherever HDFS put it: those that were
-    /// chosen when it first said where that is; until then, those that were chosen without. `None`: its job's earlier runs say
-    /// nothing, or it was best where YARN puts it when it first asked.
+    /// chosen when its application first said where that is; until then, those that were chosen without. `None`: its job's
+    /// earlier runs say nothing, or it was best where YARN puts it when it first asked, or it is too large to be like the last run.
     pub fn gather(
         &mut self,
         generation: &Generation,
@@ -215,30 +226,35 @@ impl DataHomes {
         places: &dyn PlaceData,
         now: Timestamp,
     ) -> Option<Vec<RackPath>> {
+        let application = attempt.application;
         let lies = BlockPlaces::of(tasks, &generation.snapshot);
         // Who was told at its registration that it is not gathered has not waited for more.
         let settled = |chosen: &&mut Chosen| lies.is_none() || chosen.lies.is_some() || chosen.racks.is_empty();
-        if let Some(chosen) = self.gathered.get_mut(&attempt).filter(settled) {
+        if let Some(chosen) = self.gathered.get_mut(&application).filter(settled) {
             chosen.asked = chosen.asked.max(now);
+            if !chosen.run.is_like(tasks.outstanding.into()) {
+                chosen.racks.clear(); // its first ask was a part of it
+            }
             return Some(chosen.racks.clone()).filter(|racks| !racks.is_empty());
         }
-        self.gathered.remove(&attempt); // what was chosen before is no load
+        self.gathered.remove(&application); // what was chosen before is no load
         let run = generation.history.get(key).and_then(|job| earlier_run(key, job))?;
         self.gathered.retain(|_, chosen| now.since(chosen.at) < AGE_MAX);
         let racks = self.room(generation, container_mb(generation, key), now);
-        let (snapshot, seed) = (&*generation.snapshot, seed_of(&attempt.to_string()));
-        let counts = lies.as_ref().map(|lies| (u64::from(lies.blocks), lies.counts(snapshot)));
+        let (snapshot, seed) = (&*generation.snapshot, seed_of(&application.to_string()));
+        let counted = lies.as_ref().map(|lies| lies.counted(snapshot));
         let input = InputState::Written {
             others: self.others(snapshot, &racks, now),
-            lies: counts.as_ref().map(|(blocks, by_rack)| Lies { blocks: *blocks, by_rack }),
+            lies: counted.as_ref().map(CountedBlocks::lies),
         };
         let homes = places.homes(&HomesProblem { snapshot, run: &run, racks: &racks, seed, input });
         let racks: Vec<RackPath> = homes.iter().map(|rack| snapshot.statics.racks[rack.at()].clone()).collect();
         let lies = lies.filter(|_| !racks.is_empty()); // else nobody looks at it
-        self.gathered.insert(attempt, Chosen { run, racks: racks.clone(), at: now, asked: now, lies });
+        self.gathered.insert(application, Chosen { run, racks: racks.clone(), at: now, asked: now, lies });
         if self.gathered.len() > READERS_MAX {
-            let oldest = self.gathered.iter().min_by_key(|(_, chosen)| chosen.asked).map(|(attempt, _)| *attempt);
-            oldest.map(|attempt| self.gathered.remove(&attempt));
+            let oldest =
+                self.gathered.iter().min_by_key(|(_, chosen)| chosen.asked).map(|(application, _)| *application);
+            oldest.map(|application| self.gathered.remove(&application));
         }
         Some(racks).filter(|racks| !racks.is_empty())
     }
@@ -319,8 +335,8 @@ impl DataHomes {
         let snapshot = &*generation.snapshot;
         let containers = |mb: u64| mb / container_mb.max(1);
         let slots = |(rack, _): (usize, _)| {
-            let total = |node: hintd_model::units::NodeIdx| snapshot.statics.total[node.at()].memory_mb();
-            usable(snapshot, RackIdx::new(rack)).map(|node| containers(total(node))).sum::<u64>()
+            let total = |node: NodeIdx| snapshot.statics.total[node.at()].memory_mb();
+            open(snapshot, RackIdx::new(rack)).map(|node| containers(total(node))).sum::<u64>()
         };
         let racks = snapshot.statics.members.iter().enumerate().map(slots);
         let racks = racks.map(|slots| (u32::try_from(slots).unwrap_or(u32::MAX), Bytes(u64::MAX)));
@@ -331,8 +347,8 @@ impl DataHomes {
         for (chosen, written) in before {
             let there = still_there(chosen, snapshot);
             book.racks(chosen.at);
-            let counts = chosen.lies.as_ref().map(|lies| (u64::from(lies.blocks), lies.counts(snapshot)));
-            let lies = counts.as_ref().map(|(blocks, by_rack)| Lies { blocks: *blocks, by_rack });
+            let counted = chosen.lies.as_ref().map(|lies| lies.counted(snapshot));
+            let lies = counted.as_ref().map(CountedBlocks::lies);
             let input = if written { InputState::Written { others: 0, lies } } else { InputState::Unwritten };
             book.add(&there, &chosen.run, input);
         }
@@ -348,10 +364,15 @@ impl DataHomes {
     }
 }
 
-/// Racks of it that have a usable node, ascending.
+/// Usable nodes without a label: readers ask for none, and nodes that have one are theirs only while nobody else wants them.
+fn open(snapshot: &Snapshot, rack: RackIdx) -> impl Iterator<Item = NodeIdx> + '_ {
+    usable(snapshot, rack).filter(|node| snapshot.statics.labels[node.at()].0 == 0)
+}
+
+/// Racks of it that have an open node, ascending.
 fn still_there(chosen: &Chosen, snapshot: &Snapshot) -> Vec<RackIdx> {
     let racks = chosen.racks.iter().filter_map(|rack| snapshot.statics.by_rack.get(rack).copied());
-    let mut racks: Vec<_> = racks.filter(|&rack| usable(snapshot, rack).next().is_some()).collect();
+    let mut racks: Vec<_> = racks.filter(|&rack| open(snapshot, rack).next().is_some()).collect();
     racks.sort_unstable();
     racks
 }

@@ -246,6 +246,64 @@ fn an_attempt_is_gathered_anew_once_it_says_where_its_blocks_lie_and_then_for_go
 }
 
 #[test]
+fn a_second_attempt_goes_where_the_first_ones_maps_ran_and_a_job_of_another_size_nowhere() {
+    let (mut harness, mut homes) = (cluster(), DataHomes::default());
+    let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();
+    let learned = run(1, &[], 20_000);
+    let whole = learned.whole.map(|whole| Run { input: Bytes(200 * MB), ..whole });
+    told(&mut harness, "sort", &LearnedRun { whole, ..learned });
+    let generation = harness.engine.generation();
+    let racks: Vec<RackPath> = generation.snapshot.statics.racks.clone();
+    let mut asks = |(number, attempt_number): (u32, u32), most: usize, blocks: u32| {
+        let count = |at: usize| if at == most { blocks } else { blocks / 4 };
+        let by_rack = racks.iter().enumerate().map(|(at, rack)| (rack.clone(), count(at))).collect();
+        let tasks = InputTasks { outstanding: blocks, by_rack, ..Default::default() };
+        let asked = (attempt(number, attempt_number), &"sort".into(), &tasks);
+        homes.gather(&generation, asked, joint.as_place_data().unwrap(), harness.now)
+    };
+    for beside in 7..=9 {
+        asks((beside, 1), 0, 8);
+    }
+    let there = asks((1, 1), 2, 8);
+    let elsewhere = racks.iter().position(|rack| !there.iter().flatten().any(|home| home == rack)).unwrap();
+    assert!(there.is_some());
+    assert_eq!(
+        asks((1, 2), elsewhere, 2),
+        there,
+        "what is left of its blocks lies elsewhere, what its maps wrote does not"
+    );
+    // The last run had eight maps.
+    assert_eq!(asks((2, 1), 2, 17), None);
+    assert!(asks((3, 1), 2, 16).is_some());
+    assert_eq!(asks((3, 1), 2, 17), None, "what it asked for first was a part");
+    assert_eq!(asks((3, 1), 2, 4), None, "for good");
+}
+
+#[test]
+fn nobody_is_gathered_on_nodes_with_labels() {
+    let (mut harness, mut homes) = (EngineHarness::new(), DataHomes::default());
+    for node in 0..8 {
+        let mut of = registration(&format!("h{node}"), &format!("/rack{}", node / 2), 8_192);
+        of.labels = if node < 4 { vec!["gpu".into()] } else { Vec::new() };
+        harness.change(Change::Register(of));
+        harness.beat(&format!("h{node}"), 0, Some(&[]));
+    }
+    harness.publish();
+    let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();
+    let learned = run(1, &[], 20_000);
+    let whole = learned.whole.map(|whole| Run { input: Bytes(200 * MB), ..whole });
+    told(&mut harness, "sort", &LearnedRun { whole, ..learned });
+    let generation = harness.engine.generation();
+    for number in 1..=8 {
+        let asked = (attempt(number, 1), &"sort".into(), &InputTasks::default());
+        let found = homes.gather(&generation, asked, joint.as_place_data().unwrap(), harness.now);
+        let open = |rack: &RackPath| ["/rack2", "/rack3"].contains(&rack.as_str());
+        assert!(found.iter().flatten().all(open), "{found:?}");
+        assert!(number < 5 || found.is_some(), "beside others it is gathered");
+    }
+}
+
+#[test]
 fn an_attempt_is_gathered_for_the_sake_of_those_that_run_beside_it() {
     let (mut harness, mut homes) = (cluster(), DataHomes::default());
     let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();

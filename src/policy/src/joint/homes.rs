@@ -178,7 +178,9 @@ fn loads(run: &EarlierRun, uplinks: f64) -> bool {
 pub(super) fn choose(problem: &HomesProblem<'_>) -> Vec<RackIdx> {
     let homes = homes(problem);
     let (uplinks, reader) = (uplinks(&homes), Reader::of(problem));
-    if !reader.is_heavy(uplinks) {
+    let unlike =
+        matches!(problem.input, InputState::Written { lies: Some(lies), .. } if !problem.run.is_like(lies.blocks));
+    if unlike || !reader.is_heavy(uplinks) {
         return Vec::new();
     }
     let sets = |width| sets_of_width(problem, &reader, &homes, width);

@@ -13,7 +13,8 @@
 //!   that maps left there has to leave over these, which takes a large job longer than it would have taken anywhere.
 //! - Every node of the homes has a row for all that is outstanding once a job has asked for maps for `HOSTS_FOR`, and once the
 //!   first places of its reduces are gone. Rows of racks alone would not do: while `*` does not relax YARN never serves them.
-//! - Of a job that is gathered every node of its homes has a row from the first ask on, whatever the job's own rows name.
+//! - Of a job that is gathered every node of its homes has a row from the first ask on, whatever the job's own rows name: for
+//!   `HOSTS_FOR` as many for each ([`Homed::even`]), or the first nodes that report would read over their cables alone.
 //! - All of this only ever delays an ask; docs/policies.md says what the ResourceManager's processor in clients/java does otherwise.
 
 use super::HOSTS_FOR;
@@ -58,6 +59,15 @@ impl Homed {
     /// Whether most of its maps ran at home. What others wrote goes into the homes over their uplinks, which hints spread better.
     fn keeps(&self) -> bool {
         self.maps.values().sum::<u32>() > self.away
+    }
+
+    /// For so many more maps, how many each node of the homes gets so that all have as many of the job's.
+    fn even(&self, waiting: u32, racks: &[RackIdx]) -> Vec<(NodeIdx, u32)> {
+        let nodes: Vec<_> = self.nodes(racks).collect();
+        let came = |node: &NodeIdx| self.maps.get(node).copied().unwrap_or(0);
+        let all: u32 = nodes.iter().map(came).sum::<u32>() + waiting;
+        let each = all.div_ceil((nodes.len() as u32).max(1));
+        nodes.into_iter().map(|node| (node, each.saturating_sub(came(&node)).min(waiting))).collect()
     }
 
     /// Its nodes, of a cluster whose nodes are in those racks.
@@ -160,10 +170,16 @@ impl HomeRows {
             return false;
         }
         let first = *job.first.get_or_insert(now);
-        if job.gathered || now.since(first) >= HOSTS_FOR {
+        if now.since(first) >= HOSTS_FOR {
             for node in job.nodes(&snapshot.statics.rack) {
                 rows.insert(Place::Host(node), waiting);
                 rows.insert(Place::Rack(snapshot.rack(node)), waiting);
+            }
+        } else if job.gathered {
+            rows.iter_mut().filter(|(place, _)| **place != Place::Any).for_each(|(_, count)| *count = 0);
+            for (node, count) in job.even(waiting, &snapshot.statics.rack) {
+                rows.insert(Place::Host(node), count);
+                *rows.entry(Place::Rack(snapshot.rack(node))).or_default() += count;
             }
         }
         true
@@ -240,6 +256,29 @@ mod tests {
         };
         assert!(!asks(0, 0) && asks(2, 2) && !asks(0, 0) && asks(1, 1), "until its maps have theirs");
         assert!(!asks(2, 1), "one of them has no block at home: they go anywhere");
+    }
+
+    #[test]
+    fn maps_of_a_gathered_job_are_asked_for_evenly_at_first_and_then_wherever_there_is_room() {
+        let (mut homes, snapshot) = (HomeRows::default(), snapshot());
+        let racks = &snapshot.statics.rack;
+        let nodes: Vec<NodeIdx> =
+            (0..racks.len()).map(NodeIdx::new).filter(|node| snapshot.rack(*node) == RackIdx(0)).collect();
+        assert_eq!(nodes.len(), 5);
+        homes.has_homes(JOB, (&[RackIdx(0)], true), Bytes(1), &snapshot);
+        let mut asks = |homes: &mut HomeRows, waiting, now| {
+            let far = Place::Host(NodeIdx::new(racks.len() - 1));
+            let mut rows = BTreeMap::from([(Place::Any, waiting), (Place::Host(nodes[1]), 9), (far, 4)]);
+            assert!(homes.narrow(JOB, &mut rows, &snapshot, now) && rows[&far] == 0);
+            let hosts =
+                nodes.iter().map(|node| rows.get(&Place::Host(*node)).copied().unwrap_or(0)).collect::<Vec<_>>();
+            (hosts, rows[&Place::Rack(RackIdx(0))])
+        };
+        assert_eq!(asks(&mut homes, 12, Timestamp(0)), (vec![3; 5], 15));
+        (0..3).for_each(|_| homes.map_at(JOB, (nodes[0], RackIdx(0))));
+        homes.map_at(JOB, (nodes[4], RackIdx(0)));
+        assert_eq!(asks(&mut homes, 8, Timestamp(0).plus(Micros::from_secs(1))), (vec![0, 3, 3, 3, 2], 11));
+        assert_eq!(asks(&mut homes, 8, Timestamp(0).plus(HOSTS_FOR)), (vec![8; 5], 8), "whoever has room");
     }
 
     proptest! {

@@ -251,6 +251,12 @@ fn a_job_is_gathered_where_most_of_its_blocks_lie_unless_much_is_to_be_done_ther
         busy[3].up = 90e6;
         assert_eq!(choose(&busy, &[3, 4, 3, 6], seed), [RackIdx(3)], "seed {seed}");
     }
+    // A run of far more maps is another stage's, or of other data.
+    let of_many = |blocks| {
+        let input = InputState::Written { others: 3, lies: Some(Lies { blocks, by_rack: &[0, 0, 0, blocks] }) };
+        homes::choose(&HomesProblem { snapshot: &sample.snapshot, run: &run, racks: &racks, seed: 1, input })
+    };
+    assert_eq!((of_many(16), of_many(17)), (vec![RackIdx(3)], Vec::new()));
     // Blocks also lie in a rack that has no containers.
     let sample_of_three = small(3, 8);
     let slots = |slots| HomeRack { slots, ..racks[0] };

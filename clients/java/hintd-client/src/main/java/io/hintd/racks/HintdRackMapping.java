@@ -3,6 +3,7 @@ package io.hintd.racks;
 import io.hintd.client.HintdClient;
 import io.hintd.client.Secret;
 import io.hintd.plugin.Breaker;
+import io.hintd.plugin.SaidOnce;
 import io.hintd.v1.ResolveRacksRequest;
 import io.hintd.v1.ResolveRacksResponse;
 import java.net.InetAddress;
@@ -16,7 +17,6 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -65,8 +65,6 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
   private static final int MESSAGE_BYTES = 4 << 20;
   private static final int NAME_BYTES = 255;
   private static final int SAID_CHARS = 300;
-  /** A kind of failure is in the log once in so long. */
-  private static final long SAID_MS = 600_000;
   private static final Pattern RACK = Pattern.compile("(/[^/\\s\\p{Cntrl}]+){1,16}");
   private static final Pattern ADDRESSES = Pattern.compile("[0-9.]+|[0-9a-fA-F:]*:[0-9a-fA-F:.]*");
 
@@ -87,7 +85,7 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
   /** What the script said last; it counts while the script is overdue. */
   private final Map<String, String> scripted = bounded();
 
-  private final Map<String, Long> said = new ConcurrentHashMap<>();
+  private final SaidOnce said = new SaidOnce();
   private final Breaker breaker = new Breaker();
   /** Asks hintd and names servers; no thread of Hadoop's waits for either without a bound. */
   private final ThreadPoolExecutor askers = threads("hintd racks", THREADS);
@@ -377,14 +375,7 @@ public class HintdRackMapping implements DNSToSwitchMapping, Configurable, AutoC
   }
 
   private void say(String kind, String message, Object... of) {
-    long now = nowMs();
-    boolean[] due = new boolean[1];
-    // Threads that fail together: one of them says it.
-    said.compute(kind, (same, before) -> {
-      due[0] = before == null || now - before >= SAID_MS;
-      return due[0] ? (Long) now : before;
-    });
-    if (due[0]) {
+    if (said.due(kind, nowMs())) {
       Object[] shown = new Object[of.length];
       for (int at = 0; at < of.length; at++) {
         shown[at] = printable(of[at]);

@@ -4,6 +4,7 @@ import io.hintd.client.HintdClient;
 import io.hintd.client.HintdException;
 import io.hintd.client.Secret;
 import io.hintd.plugin.Breaker;
+import io.hintd.plugin.SaidOnce;
 import io.hintd.v1.BlockAdvice;
 import io.hintd.v1.ReplicasRequest;
 import io.hintd.v1.ReplicasResponse;
@@ -29,8 +30,6 @@ import org.slf4j.LoggerFactory;
 /** Asks hintd once a file, waits for little, remembers the answer. Never throws for hintd's sake. */
 class Advisor implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Advisor.class);
-  /** A kind of failure is in the log once in so long. */
-  private static final long SAID_MS = 600_000;
   /** Questions that nobody waits for, so that the first real one does not run in the interpreter alone. */
   private static final int WARM_ASKS = 20;
   /** What of an answer may come into the NameNode's memory: whoever listens on the port may send anything. */
@@ -46,7 +45,7 @@ class Advisor implements AutoCloseable {
   private final Breaker breaker = new Breaker();
   /** Those whose question is under way now. */
   private final Set<File> asking = ConcurrentHashMap.newKeySet();
-  private final Map<String, Long> said = new ConcurrentHashMap<>();
+  private final SaidOnce said = new SaidOnce();
   private volatile int cacheMax = 1;
   private final Map<String, File> files =
       new LinkedHashMap<String, File>(16, 0.75f, true) {
@@ -289,14 +288,7 @@ class Advisor implements AutoCloseable {
 
   /** Says it where that kind was not said lately. */
   void say(String kind, String message, Object... of) {
-    long now = nowMs();
-    boolean[] due = new boolean[1];
-    // Handlers that fail together: one of them says it.
-    said.compute(kind, (same, before) -> {
-      due[0] = before == null || now - before >= SAID_MS;
-      return due[0] ? (Long) now : before;
-    });
-    if (due[0]) {
+    if (said.due(kind, nowMs())) {
       LOG.warn("hintd: " + message, Arrays.stream(of).map(Advisor::printable).toArray());
     }
   }

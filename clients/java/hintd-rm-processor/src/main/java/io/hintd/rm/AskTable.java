@@ -27,7 +27,8 @@ import org.apache.hadoop.yarn.api.records.ResourceRequest;
  *   <li>A row with count 0 stays in YARN's table, and as a place asked for it makes {@code *} wait. All rows of a key
  *       go when its {@code *} is put to 0, so that is how a key that got all its containers is cleaned.
  *   <li>Containers delivered with the answer to a {@code *} were given before it was put, so YARN may have more
- *       outstanding than the application believes. That is the application's affair, and must not be cancelled here.
+ *       outstanding than the application believes. That is the application's affair, and must not be cancelled here;
+ *       where receivers are held {@link Turns} takes care of it.
  *   <li>YARN keeps and changes the very objects that it is given: rows are made anew each time, and none is kept.
  * </ul>
  */

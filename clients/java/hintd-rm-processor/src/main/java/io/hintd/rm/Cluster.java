@@ -66,6 +66,11 @@ interface Cluster {
   /** Null: unknown. */
   App app(ApplicationAttemptId attempt);
 
+  /** Whether it has ended, and whoever serves it is to end too. */
+  default boolean over() {
+    return false;
+  }
+
   /** Whether this attempt is its application's present one, and not over. */
   boolean alive(ApplicationAttemptId attempt);
 

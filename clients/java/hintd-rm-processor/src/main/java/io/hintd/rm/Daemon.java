@@ -9,6 +9,7 @@ import io.hintd.client.HintdClient;
 import io.hintd.client.HintdException;
 import io.hintd.client.Secret;
 import io.hintd.plugin.Breaker;
+import io.hintd.plugin.SaidOnce;
 import io.hintd.v1.EventItem;
 import io.hintd.v1.FeedHello;
 import io.hintd.v1.InputHomesRequest;
@@ -34,6 +35,8 @@ final class Daemon implements AutoCloseable {
 
   private final Counters counters;
   private final Breaker breaker = new Breaker();
+  /** Refusals that the log has. */
+  private final SaidOnce said = new SaidOnce();
   private volatile String address = "";
   private final Secret own = Secret.random();
   /** Both are null until {@link #use} has made them. */
@@ -66,7 +69,7 @@ final class Daemon implements AutoCloseable {
                 // Who was not waited for after many vain waits is again, once it is as fast as that.
                 breaker.cameLate(nowMs() - began <= settings.waitMs);
               }
-              heard(request.attempt().toString(), error, settings);
+              heard(request.attempt().applicationId(), error, settings);
             });
   }
 
@@ -112,7 +115,10 @@ final class Daemon implements AutoCloseable {
       // It works, and says no.
       answered();
       counters.refused.increment();
-      LOG.warn("hintd gives no hints for {}: {}", asker, error.getMessage());
+      // Each application asks for turns and homes once a second for as long as it runs.
+      if (said.due(asker + ' ' + ((HintdException.Refused) error).reason(), nowMs())) {
+        LOG.warn("hintd gives no hints for {}: {}", asker, error.getMessage());
+      }
     } else {
       counters.failed.increment();
       if (breaker.failed(settings.breaker, nowMs())) {

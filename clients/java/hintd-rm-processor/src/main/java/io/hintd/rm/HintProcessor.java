@@ -46,7 +46,7 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
   private final Recurring recurring = new Recurring();
   private final Map<ApplicationAttemptId, Hinted> attempts = new ConcurrentHashMap<>();
   private ApplicationMasterServiceProcessor next;
-  private Cluster cluster;
+  private volatile Cluster cluster;
   private SettingsFile<Settings> settings;
   private Daemon daemon;
   private Semaphore waiting;
@@ -87,6 +87,11 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
             });
     Runnable look =
         () -> {
+          if (nodes.over()) {
+            LOG.info("hintd: this ResourceManager is no longer active, the processor of its services ends");
+            stop(); // nobody else does: YARN has made another, with other services
+            return;
+          }
           settings.look();
           daemon.use(settings.now());
         };
@@ -104,8 +109,10 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
   }
 
   void stop() {
-    upkeep.shutdownNow();
+    cluster = null; // whoever comes yet passes
+    upkeep.shutdown();
     daemon.close();
+    attempts.clear();
   }
 
   @Override
@@ -114,10 +121,11 @@ public class HintProcessor implements ApplicationMasterServiceProcessor {
       throws IOException, YarnException {
     next.registerApplicationMaster(id, request, response);
     try {
-      Cluster.App app = cluster == null ? null : cluster.app(id);
+      Cluster of = cluster;
+      Cluster.App app = of == null ? null : of.app(id);
       if (app != null) {
         Attempt attempt = new Attempt(id.getApplicationId().toString(), id.getAttemptId());
-        Hinted hinted = new Hinted(attempt, app, cluster, daemon, counters, recurring, waiting, settings.now());
+        Hinted hinted = new Hinted(attempt, app, of, daemon, counters, recurring, waiting, settings.now());
         attempts.put(id, hinted);
         synchronized (hinted) {
           hinted.registered();

@@ -37,7 +37,8 @@ import org.slf4j.LoggerFactory;
  * elsewhere for good, reduces until all that were asked for have come. That homes are full is no reason.
  *
  * <p>A job that hintd gathers has input everywhere: all usable hosts of its homes have rows for its maps from the beginning,
- * and that its own rows name other places is no reason against it. What lies elsewhere is read over the network.
+ * for as many each until {@code hosts-for-ms} are over, and that its own rows name other places is no reason against it. What
+ * lies elsewhere is read over the network.
  *
  * <p>Maps of a job whose input was sent nowhere or lies elsewhere, and that is not gathered, stay by their blocks: their own
  * rows are left as they are, and {@code *} is strict. YARN relaxes {@code *} of a small job after a heartbeat or two. Once none
@@ -64,6 +65,8 @@ final class HomeKeeper {
     /** When it was narrowed. */
     long began;
     boolean narrowed;
+    /** Hosts of the homes that could take them when it was narrowed, or other homes were told; 0: not counted yet. */
+    int hosts;
     /** And not only counted, in shadow. */
     boolean kept;
     boolean over;
@@ -252,6 +255,12 @@ final class HomeKeeper {
     for (RackHosts home : told.getHomesList()) {
       found.add(home.getRack());
     }
+    if (gathered && told.getGathered() && !found.isEmpty() && mostMapsAtHome()) {
+      found = racks; // hintd forgot what it chose: what the maps wrote lies where they ran
+    }
+    if (!found.equals(racks)) {
+      stays.values().forEach(stay -> stay.hosts = 0);
+    }
     racks = found;
     knowsBlocks |= saysBlocks;
     shadow = told.getShadow();
@@ -342,11 +351,16 @@ final class HomeKeeper {
       return; // all of it was given, and is on its way to the application
     }
     TreeMap<String, String> hosts = homes.usable(blacklisted, rows.last(key).getCapability());
-    if (why != null || late || hosts.isEmpty() && !stay.blocks) {
-      end(key, stay, why != null ? why : late ? "waited" : "no_nodes");
+    if (why == null && !late && !stay.blocks) {
+      // One container after the other from what is left of a rack that is being drained would keep it there for ever.
+      why = hosts.isEmpty() ? "no_nodes" : hosts.size() * 2 < stay.hosts ? "few_nodes" : null;
+    }
+    if (why != null || late) {
+      end(key, stay, why != null ? why : "waited");
     } else {
       HomeRows.Target target =
           stay.blocks ? nearBlocks(key, stay, blacklisted, settings, now) : target(key, stay, hosts, settings, now);
+      stay.hosts = stay.narrowed && stay.hosts > 0 ? stay.hosts : hosts.size();
       stay(key, stay, target, mode == Mode.ON && !shadow, settings, now);
     }
   }
@@ -441,15 +455,17 @@ final class HomeKeeper {
   private HomeRows.Target target(Key key, Stay stay, TreeMap<String, String> hosts, Settings settings, long now) {
     // Hosts of its blocks alone may never have room, whatever is set for hints.
     boolean early = !stay.narrowed || now - stay.began < Math.min(settings.hostsForMs, HOSTS_FOR_MAX_MS);
-    early &= !(stay.maps && gathered); // few of a gathered job's blocks have hosts at home
     TreeMap<String, Integer> added = new TreeMap<>();
     if (stay.held) {
       return new HomeRows.Target(new HashSet<>(), added); // beside a strict one for any node YARN gives none
     }
-    if (early && !stay.maps) {
-      shares(rows.outstanding(key), stay.came, hosts).forEach((host, count) -> {
-        added.put(host, count);
-        added.merge(hosts.get(host), count, Integer::sum);
+    // A gathered job's own rows name few hosts at home, or none.
+    boolean even = stay.maps && gathered;
+    if (early && (even || !stay.maps)) {
+      int count = rows.outstanding(key);
+      (even ? evenly(count, stay.came, hosts.keySet()) : shares(count, stay.came, hosts)).forEach((host, share) -> {
+        added.put(host, share);
+        added.merge(hosts.get(host), share, Integer::sum);
       });
     }
     if (!early || !stay.maps && added.isEmpty()) { // of reduces: no host where a map ran is usable
@@ -458,7 +474,27 @@ final class HomeKeeper {
         added.put(rack, HomeRows.ALL);
       });
     }
-    return new HomeRows.Target(stay.maps ? homes.names() : new HashSet<>(), added);
+    return new HomeRows.Target(stay.maps && !(even && early) ? homes.names() : new HashSet<>(), added);
+  }
+
+  /**
+   * Of {@code count} containers beside those that came, how many go to each host so that all have as many. One heartbeat of a
+   * node would take all that it has room for, and what they read would come over its cable alone.
+   */
+  private static TreeMap<String, Integer> evenly(int count, Map<String, Integer> came, Set<String> hosts) {
+    long total = count;
+    for (String host : hosts) {
+      total += came.getOrDefault(host, 0);
+    }
+    long each = (total + hosts.size() - 1) / hosts.size();
+    TreeMap<String, Integer> shares = new TreeMap<>();
+    for (String host : hosts) {
+      long share = each - came.getOrDefault(host, 0);
+      if (share > 0) {
+        shares.put(host, (int) Math.min(share, count));
+      }
+    }
+    return shares;
   }
 
   /** Of {@code count} containers beside those that came, how many go to each host: in all, in proportion to its maps. */

@@ -66,10 +66,12 @@ final class TurnKeeper {
   /** What goes on in place of {@code came}. */
   List<ResourceRequest> before(List<ResourceRequest> came, boolean holds, Settings settings, long now) {
     turns.came(came, key -> holds && Roles.reads(app.framework(), key.priority));
+    List<Key> open = turns.open();
     if (holds && turns.none()) {
       announce(settings, now);
     }
-    for (Key key : turns.open()) {
+    rest(open);
+    for (Key key : open) {
       Asked of = asked.computeIfAbsent(key, none -> new Asked());
       if (!holds || of.heldMs >= settings.holdMaxMs) {
         let(key, of);
@@ -81,6 +83,18 @@ final class TurnKeeper {
       }
     }
     return count(turns.pass(came));
+  }
+
+  /** Keys whose receivers were taken back, as MapReduce does for maps that need their room: they begin anew with the next ask. */
+  private void rest(List<Key> open) {
+    asked.forEach((key, of) -> {
+      if (!open.contains(key)) {
+        of.answer = null;
+        of.again = Long.MIN_VALUE;
+        of.first = true;
+        of.held = false;
+      }
+    });
   }
 
   private void announce(Settings settings, long now) {

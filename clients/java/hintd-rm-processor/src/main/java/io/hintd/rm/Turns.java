@@ -14,7 +14,8 @@ import org.apache.hadoop.yarn.api.records.ResourceRequest;
  *
  * <ul>
  *   <li>YARN is never asked for more than the application asked for, nor for less than it was asked for already: what
- *       stands there may be reserved for.
+ *       stands there may be reserved for. Only where nothing of that is left, by what was delivered, an ask of the
+ *       application's for more says 0, for YARN may have counted twice what was on its way at the ask before.
  *   <li>Keys with rows of hosts or racks, strict, labelled and opportunistic ones pass as they come, for good.
  *   <li>Counts are absolute, in YARN's rows as here.
  * </ul>
@@ -26,8 +27,10 @@ final class Turns {
   private static final class State {
     /** Outstanding, as the application has it: its last count less what was delivered since. */
     int wish;
-    /** Outstanding, as YARN has it. */
+    /** Outstanding, as YARN has it, but for what was on its way when {@code *} was put last. */
     int passed;
+    /** YARN has a row of it. */
+    boolean stands;
     int running;
     int done;
     /** Containers that receivers may hold and ask for. */
@@ -35,6 +38,12 @@ final class Turns {
     boolean leftAlone;
     /** The application's last row for any node. */
     ResourceRequest last;
+
+    /** YARN is asked for so many. */
+    void put(int count) {
+      passed = count;
+      stands = count > 0;
+    }
 
     /** What YARN should be asked for. */
     int target() {
@@ -79,9 +88,9 @@ final class Turns {
     return open;
   }
 
-  /** Whether no containers of receivers were asked for so far. */
+  /** Whether no receivers stand and none ended: none were asked for so far, or all were taken back. */
   boolean none() {
-    return states.isEmpty();
+    return states.values().stream().noneMatch(state -> state.leftAlone || state.wish > 0 || state.running > 0 || state.done > 0);
   }
 
   /** The key's receivers may hold and ask for so many containers from now on. */
@@ -106,19 +115,21 @@ final class Turns {
         continue;
       }
       State state = states.get(key);
-      boolean nothing = target == 0 && state.passed == 0 && state.wish > 0; // YARN knows nothing of it yet
+      // YARN knows nothing of it yet. Where it does, it may have more than the application believes: what was on its way
+      // when the row before came is for this one to take off.
+      boolean nothing = target == 0 && !state.stands && state.wish > 0;
       if (!nothing) {
         rows.add(target == row.getNumContainers() ? row : counted(row, target));
       }
       same &= !nothing && target == row.getNumContainers();
-      state.passed = target;
+      state.put(target);
     }
     for (Map.Entry<Key, State> entry : states.entrySet()) {
       State state = entry.getValue();
       int target = targets.get(entry.getKey());
       if (target != state.passed) {
         rows.add(counted(state.last, target));
-        state.passed = target;
+        state.put(target);
         same = false;
       }
     }
@@ -137,7 +148,7 @@ final class Turns {
       if (state.wish > 0 && !said.contains(key)) {
         rows.add(counted(state.last, state.wish));
       }
-      state.passed = state.wish;
+      state.put(state.wish);
     });
     return rows;
   }

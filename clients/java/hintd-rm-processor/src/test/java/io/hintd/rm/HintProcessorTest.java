@@ -32,6 +32,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import org.apache.hadoop.yarn.ams.ApplicationMasterServiceContext;
 import org.apache.hadoop.yarn.ams.ApplicationMasterServiceProcessor;
 import org.apache.hadoop.yarn.api.protocolrecords.AllocateRequest;
@@ -112,6 +113,27 @@ class HintProcessorTest {
     assertEquals("*=3", yarn.told(allocate(app, any(3))));
     assertEquals("*=2", yarn.told(allocate(app, any(2))));
     assertTrue(processor.counters().errors.sum() > 0);
+  }
+
+  @Test
+  void theProcessorOfAResourceManagerThatIsActiveNoLongerEndsAndKeepsNobody() throws Exception {
+    Set<Thread> before = upkeep();
+    start("127.0.0.1:1", "mode=on");
+    ApplicationAttemptId app = register();
+    Set<Thread> ours = upkeep();
+    ours.removeAll(before);
+    assertEquals(1, ours.size());
+    yarn.over = true; // as after a failover, when YARN has made another and tells nobody
+    Thread thread = ours.iterator().next();
+    thread.join(60_000);
+    assertFalse(thread.isAlive());
+    assertEquals(0L, processor.counters().getCounts().get("attempts"));
+    passes(app);
+    passes(register());
+  }
+
+  private static Set<Thread> upkeep() {
+    return Thread.getAllStackTraces().keySet().stream().filter(thread -> thread.getName().equals("hintd-upkeep")).collect(Collectors.toSet());
   }
 
   @Test
@@ -541,6 +563,7 @@ class HintProcessorTest {
     private final List<ContainerId> running = new ArrayList<>();
     List<ResourceRequest> last;
     boolean racksFail;
+    volatile boolean over;
     boolean refuseHosts;
     boolean refuseAll;
     boolean nodesGone;
@@ -634,6 +657,11 @@ class HintProcessorTest {
     @Override
     public String nodeName(NodeId node) {
       return node.getHost();
+    }
+
+    @Override
+    public boolean over() {
+      return over;
     }
 
     @Override

@@ -30,6 +30,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
+import java.util.stream.IntStream;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.NodeId;
 import org.apache.hadoop.yarn.api.records.Resource;
@@ -54,6 +55,8 @@ class HomeKeeperTest {
   private TestDaemon.Nodes nodes;
   private Settings settings;
   private int home;
+  /** The rack of a job that is gathered beside others. */
+  private String busy;
   private int applications = 1;
   private HomeKeeper keeper;
   private long now = 1_000;
@@ -473,6 +476,41 @@ class HomeKeeperTest {
     assertTrue(pass(1).contains(host(1, true) + "=3"));
   }
 
+  @Test
+  void nobodyStaysForWhatIsLeftOfAHomeThatIsBeingDrained() throws Exception {
+    List<String> more = Arrays.asList("more-1", "more-2", "more-3");
+    more.forEach(host -> cluster.racks.put(host, rack()));
+    register();
+    allocate(maps(3));
+    cluster.unusable.addAll(more.subList(0, 2));
+    pass(5);
+    assertEquals(0, count("ended_few_nodes"), "most of its five hosts are there");
+    cluster.unusable.addAll(more);
+    assertTrue(pass(1).contains("*=3 "));
+    assertEquals(1, count("ended_few_nodes"));
+  }
+
+  @Test
+  void aJobStaysWhereMostOfItsMapsRanThoughHintdHasForgottenWhereThatIs() throws Exception {
+    gathering();
+    register();
+    home = Integer.parseInt(gatheredIn("application_1700000000000_000" + applications).substring("/rack".length()));
+    List<ResourceRequest> rows = Arrays.asList(Yarn.row(MAPS, "*", 3), Yarn.row(MAPS, rack(), 3), Yarn.row(MAPS, host(0, true), 3));
+    keeper.came(rows, Mode.ON, settings, now);
+    keeper.pending().get(PATIENCE_S, TimeUnit.SECONDS);
+    allocate();
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    keeper.delivered(MAPS, host(1, true), rack(), now);
+    gathering();
+    String other = IntStream.range(0, 3).mapToObj(rack -> "/rack" + rack).filter(rack -> !Arrays.asList(rack(), busy).contains(rack)).findFirst().get();
+    ResourceRequest[] left = {Yarn.row(MAPS, "*", 1), Yarn.row(MAPS, rack(), 0), Yarn.row(MAPS, other, 1)};
+    allocate(left);
+    String sent = pass(5);
+    assertEquals(other, gatheredIn("application_1700000000000_000" + applications), "by the block that is left");
+    assertFalse(sent.contains(other + "=1") || sent.contains("*=1 "), sent);
+    assertEquals(Collections.singleton(rack()), new TreeSet<>(keeper.askedIn(REDUCES)));
+  }
+
   /** A daemon whose policy gathers jobs, and that knows a run which shuffled sixteen times what it read. */
   private void gathering() throws Exception {
     stop();
@@ -484,7 +522,7 @@ class HomeKeeperTest {
     use("mode=on", "gathers=true");
     run(client, nodes, app.recurringKey(), "application_1700000000000_0001", 64L << 30);
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
-    while (gatheredIn("application_1700000000000_9999").isEmpty()) {
+    while ((busy = gatheredIn("application_1700000000000_9999")).isEmpty()) {
       assertTrue(System.nanoTime() < end, "the run is known");
       Thread.sleep(20);
     }
@@ -503,19 +541,23 @@ class HomeKeeperTest {
     gathering();
     register();
     String application = "application_1700000000000_000" + applications;
-    home = (Integer.parseInt(gatheredIn(application).substring("/rack".length())) + 1) % 3;
+    // Neither where it would be without its blocks, nor where another has much to do.
+    String drawn = gatheredIn(application);
+    home = IntStream.range(0, 3).filter(rack -> !Arrays.asList(drawn, busy).contains("/rack" + rack)).findFirst().getAsInt();
     ResourceRequest[] rows = {
       Yarn.row(MAPS, "*", 3), Yarn.row(MAPS, rack(), 2), Yarn.row(MAPS, host(1, true), 2), Yarn.row(MAPS, away(), 1), Yarn.row(MAPS, host(0, false), 1)
     };
     assertTrue(keeper.came(Arrays.asList(rows), Mode.ON, settings, now), "where it is gathered depends on its blocks");
     keeper.pending().get(PATIENCE_S, TimeUnit.SECONDS);
-    assertEquals(atHome(MAPS, 3, 3, 3, "*=3! ", away(), 0, host(0, false), 0), allocate(rows));
+    assertEquals(atHome(MAPS, 3, 2, 2, "*=3! ", away(), 0, host(0, false), 0), allocate(rows), "as many on each host");
     assertEquals(rack(), gatheredIn(application), "for good");
     assertFalse(keeper.came(Arrays.asList(rows), Mode.ON, settings, now), "nobody waits again");
     assertEquals(3, count("gathered"));
     keeper.delivered(MAPS, host(1, true), rack(), now);
     assertEquals(1, count("at_home"));
-    assertEquals("", pass(60));
+    assertEquals(told(Arrays.asList(Yarn.row(MAPS, rack(), 2), Yarn.row(MAPS, host(1, true), 1))), pass(2), "with the one that came");
+    assertEquals(atHome(MAPS, 2, 2, 2, ""), pass(1), "wherever there is room");
+    assertEquals("", pass(57));
     assertEquals(0, count("ended_not_at_home"));
     // 64 GiB over an uplink of 500 MB a second, which nodes without a network are taken to have, take 137 s.
     assertTrue(pass(80).contains("*=2 "), "none came for so long");
@@ -687,7 +729,7 @@ class HomeKeeperTest {
     return runReader(client, nodes, recurringKey, 10L << 30);
   }
 
-  private static void run(HintdClient client, TestDaemon.Nodes nodes, String recurringKey, String id, long bytes) throws Exception {
+  static void run(HintdClient client, TestDaemon.Nodes nodes, String recurringKey, String id, long bytes) throws Exception {
     nodes.beat();
     HintRequest request = new HintRequest(new Attempt(id, 1)).recurringJobKey(recurringKey);
     request.group(new Group("p20", 4, 1_024, 1).role("map").priority(20).inputPaths(Collections.singletonList("/in")));

@@ -8,6 +8,9 @@ import io.hintd.client.Attempt;
 import io.hintd.client.HintdClient;
 import io.hintd.client.TestDaemon;
 import io.hintd.rm.Settings.Mode;
+import io.hintd.v1.InputHomesRequest;
+import io.hintd.v1.InputHomesResponse;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -21,6 +24,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Collectors;
 import org.apache.hadoop.yarn.api.records.ApplicationAttemptId;
 import org.apache.hadoop.yarn.api.records.ApplicationId;
 import org.apache.hadoop.yarn.api.records.Container;
@@ -65,10 +69,15 @@ class HomesOnYarnTest {
     home = Integer.parseInt(rack.substring("/rack".length()));
     settings = Settings.of(settings("mode", "on"));
     daemon.use(settings);
-    yarn = new RealYarn();
+    yarn = yarn();
+  }
+
+  private static RealYarn yarn() throws Exception {
+    RealYarn yarn = new RealYarn();
     for (int i = 0; i < NODES; i++) {
       yarn.node(TestDaemon.Nodes.host(i), TestDaemon.Nodes.rack(i), ROOM);
     }
+    return yarn;
   }
 
   @AfterEach
@@ -190,7 +199,9 @@ class HomesOnYarnTest {
       if (keeper.asking() != null) {
         keeper.asking().get(PATIENCE_S, TimeUnit.SECONDS);
       }
-      keeper.came(asks, Mode.ON, settings, now);
+      if (keeper.came(asks, Mode.ON, settings, now)) {
+        keeper.pending().get(PATIENCE_S, TimeUnit.SECONDS);
+      }
       keeper.decide(Collections.emptyList(), Mode.ON, settings, now);
       for (Container given : yarn.allocate(id, keeper.rewrite(asks), over)) {
         take(given);
@@ -308,6 +319,51 @@ class HomesOnYarnTest {
     assertEquals(6, count("blocks"), job::say);
     assertEquals(0, count("narrowed") + count("reduces"), job::say);
     assertTrue(job.atHome(job.reducesAt) < 2 * ROOM, job::say);
+  }
+
+  @Test
+  void mapsOfAGatheredJobAreAsManyOnEachHostOfItsRack() throws Exception {
+    gathering();
+    Job job = new Job(8, 1024, 0).maps(2, host(0), away()).maps(2, host(1), third());
+    assertTrue(run(100, this::allDone) < 30, job::say);
+    assertEquals(4, count("gathered"), job::say);
+    // A node's heartbeat would take three.
+    assertEquals(Arrays.asList(host(0), host(0), host(1), host(1)), job.mapsAt.stream().sorted().collect(Collectors.toList()), job::say);
+  }
+
+  /** A daemon whose policy gathers jobs, and that knows a run which shuffled sixteen times what it read. */
+  private void gathering() throws Exception {
+    stop();
+    hintd = new TestDaemon("on");
+    hintd.configure("on", "joint");
+    hintd.start();
+    client = HintdClient.to(hintd.address());
+    nodes = hintd.nodes(client, NODES);
+    settings = Settings.of(settings("gathers", "true"));
+    daemon.use(settings);
+    yarn = yarn();
+    HomeKeeperTest.run(client, nodes, app.recurringKey(), "application_1700000000000_0001", 64L << 30);
+    long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
+    InputHomesRequest.Builder asked = InputHomesRequest.newBuilder().setApplicationId("application_1700000000000_9999").setAttempt(1);
+    asked.setQueue(app.queue).setRecurringJobKey(app.recurringKey()).setGroup("p20").setMayGather(true);
+    InputHomesResponse told;
+    while (!(told = client.inputHomes(asked, Duration.ofSeconds(20)).join()).getGathered()) {
+      assertTrue(System.nanoTime() < end, "the run is known");
+      Thread.sleep(20);
+    }
+    home = (Integer.parseInt(told.getHomes(0).getRack().substring("/rack".length())) + 1) % 3; // nothing is to be done there
+  }
+
+  @Test
+  void whoTakesItsReducesBackWaitsForATurnAnew() throws Exception {
+    TurnKeeper turns = new TurnKeeper(new Attempt("application_1700000000000_0098", 1), app, daemon, counters, key -> Collections.emptySet());
+    List<ResourceRequest> asks = Arrays.asList(Yarn.row(REDUCES, "*", 20));
+    assertEquals(12, standing(turns, asks, 0));
+    List<ResourceRequest> back = Arrays.asList(Yarn.row(REDUCES, "*", 0));
+    assertEquals(0, turns.before(back, true, settings, now).get(0).getNumContainers());
+    long asked = counters.turnsAsked.sum();
+    assertEquals(12, standing(turns, asks, 0));
+    assertTrue(counters.turnsAsked.sum() > asked, "what was said before is old");
   }
 
   @Test

@@ -60,6 +60,22 @@ class TurnsTest {
   }
 
   @Test
+  void whatWasOnItsWayWhenTheApplicationAskedAgainIsNotGivenTwice() {
+    turns.came(Collections.singletonList(row(10, "*", 9)), key -> true);
+    turns.most(REDUCES, 4);
+    assertEquals("10:*=4", told(turns.pass(Collections.singletonList(row(10, "*", 9)))));
+    turns.delivered(REDUCES);
+    turns.delivered(REDUCES);
+    // YARN gave all four before it was told of two more.
+    assertEquals("10:*=2", send(row(10, "*", 7)));
+    turns.delivered(REDUCES);
+    turns.delivered(REDUCES);
+    assertEquals("10:*=0", send(row(10, "*", 5)), "so it has two that nobody is to get now");
+    assertEquals("", send(row(10, "*", 5)), "and knows it");
+    assertEquals(5, turns.held());
+  }
+
+  @Test
   void anApplicationThatCancelsIsObeyed() {
     send(row(10, "*", 9));
     turns.most(REDUCES, 4);
