@@ -6,10 +6,13 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 PREFIX = "mini-hadoop-"
 SWITCHES = f"{PREFIX}switches"
 MULTIPLES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+TCP = "cubic"
+SYSTEM = Path("/proc/sys/net/ipv4")
 PACKAGES = {"ip": "iproute2", "tc": "iproute2", "ethtool": "ethtool"}
 
 
@@ -45,3 +48,17 @@ def limited(space: str, device: str, rate: str, way: str = "add") -> None:
     """What leaves the device has the rate. A bucket of 4 ms, at least 32 KB: less, and the kernel's timer is what limits."""
     burst = max(32_000, bits(rate) // 8 // 250)
     told("tc", "-n", space, "qdisc", way, "dev", device, "root", "tbf", "rate", rate, "burst", f"{burst}b", "latency", "60ms")
+
+
+def tcp(space: str) -> str:
+    """Has the namespace's TCP be Linux's usual one, where it may: which it is. A machine's own may be bbr, of whose flows
+    some starve where queues are as short as these are. That namespaces may have it stays so."""
+    allowed = SYSTEM / "tcp_allowed_congestion_control"
+    try:
+        names = allowed.read_text().split()
+        if TCP not in names:
+            allowed.write_text(" ".join([*names, TCP]))  # else no other namespace may have it
+    except OSError:
+        pass  # then the next says no
+    subprocess.run([tool("ip"), "netns", "exec", space, "sh", "-c", f"echo {TCP} > {SYSTEM}/tcp_congestion_control"], capture_output=True)
+    return told("ip", "netns", "exec", space, "cat", str(SYSTEM / "tcp_congestion_control")).strip()

@@ -21,7 +21,7 @@ from types import ModuleType
 import bridges
 import machines
 import ovs
-from cables import PREFIX, SWITCHES, Trouble, bits, limited, told, tool
+from cables import PREFIX, SWITCHES, Trouble, bits, limited, tcp, told, tool
 
 KINDS: dict[str, ModuleType] = {"bridges": bridges, "ovs": ovs}
 CABLE = "mini-hadoop"  # this machine's end of the masters' cable
@@ -143,6 +143,7 @@ def lay_cables(planned: dict, kind: ModuleType) -> None:
     for name, node in planned["nodes"].items():
         space = f"{PREFIX}{name}"
         told("ip", "netns", "add", space)
+        planned["tcp"] = tcp(space)
         told("ip", "-n", SWITCHES, "link", "add", "name", name, "type", "veth", "peer", "name", "eth0", "netns", space)
         kind.plug(name, node["rack"][1:])
         kind.host(space, "eth0", node["address"])

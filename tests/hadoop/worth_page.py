@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections import Counter
 from pathlib import Path
@@ -11,6 +12,7 @@ import kinds
 from worth_jobs import HINTED
 
 STARVED = 0.5  # two cores run what some two hundred threads of six nodes want: they wait for each other in any case
+STUDENT = (4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201)  # 97.5 % quantiles for 2, 3, ... degrees of freedom; beyond, the last
 FIRST, LAST = "<!-- figures: written by tests/hadoop/worth -->", "<!-- end of figures -->"
 SAID = {"off": "off", "on": "on", "hold": "on, held in turns", "data": "on, data placed", "both": "on, held, data placed", "plain": "on, gathers=false",
         "fixed": "off, nobody reroutes", "forwarding": "off, os-ken reroutes", "hinted": "on, os-ken reroutes", "routes": "off, hintd reroutes",
@@ -38,7 +40,17 @@ def seconds(row: dict) -> float:
 
 
 def shuffle(row: dict) -> float:
-    return statistics.mean(job["shuffle_seconds"] for job in row["jobs"] if job["shuffle_seconds"] is not None)
+    """Mean over jobs that have one; the history says 0 of those that only write."""
+    return statistics.mean(job["shuffle_seconds"] for job in row["jobs"] if job["reduces_on"] and job["shuffle_seconds"] is not None)
+
+
+def interval(ratios: list[float]) -> str:
+    """Geometric mean and its 95 % interval by Student's t; nothing of fewer than three."""
+    if len(ratios) < 3:
+        return ""
+    logs = [math.log(ratio) for ratio in ratios]
+    mean, half = statistics.mean(logs), STUDENT[min(len(logs) - 3, len(STUDENT) - 1)] * statistics.stdev(logs) / math.sqrt(len(logs))
+    return f"; {math.exp(mean):.2f} ({math.exp(mean - half):.2f}–{math.exp(mean + half):.2f})"
 
 
 def of_jobs(row: dict, name: str) -> str:
@@ -98,8 +110,9 @@ def best(row: dict, megabytes: int) -> float | None:
 def hinted(rows: list[dict]) -> str:
     count = Counter()
     for row in rows:
-        count.update({key: row["counts"].get(key, 0) for key in ("on_hinted", "on_on_host", "on_in_rack")})
-    return f"{count['on_hinted']}: {count['on_on_host']}, {count['on_in_rack']}" if count["on_hinted"] else "0"
+        count.update({key: row["counts"].get(key, 0) for key in ("on_hinted", "on_on_host", "on_in_rack", "homes_reduces", "homes_reduces_at_home")})
+    home = f"; {count['homes_reduces_at_home']} of {count['homes_reduces']} at home" if count["homes_reduces"] else ""
+    return (f"{count['on_hinted']}: {count['on_on_host']}, {count['on_in_rack']}" if count["on_hinted"] else "0") + home
 
 
 def decided(row: dict) -> str:
@@ -118,9 +131,10 @@ def groups(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> dict[tuple[st
 
 
 def ratios(rows: list[dict], test: str, arm: str, pair: int | None = None) -> list[float]:
-    """Mean seconds a job by the ones of the same pair's run of the base arm; of one pair, or of all."""
-    off = {row["pair"]: seconds(row) for row in rows if row["test"] == test and row["arm"] in BASES}
-    return [seconds(row) / off[row["pair"]] for row in rows if (row["test"], row["arm"]) == (test, arm) and row["pair"] in off and pair in (None, row["pair"])]
+    """Mean seconds a job by the ones of the same pair's run of the base arm on the same cluster; of one pair, or of all."""
+    off = {(row["cluster"], row["pair"]): seconds(row) for row in rows if row["test"] == test and row["arm"] in BASES}
+    found = [(row["cluster"], row["pair"], seconds(row)) for row in rows if (row["test"], row["arm"]) == (test, arm) and pair in (None, row["pair"])]
+    return [took / off[cluster, number] for cluster, number, took in found if (cluster, number) in off]
 
 
 def divisor(rows: list[dict]) -> str:
@@ -129,10 +143,11 @@ def divisor(rows: list[dict]) -> str:
 
 
 def table(rows: list[dict], tests: dict[str, tuple[str, ...]]) -> list[str]:
-    lines = [f"| test | hints | runs | s a job | ÷ {divisor(rows)}, pair by pair, median | s until all ended | shuffle, s | MB over uplinks | MB over the busiest | "
-             "hinted: on the host, in its rack | waited for a core, of the time they ran |", "|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines = [f"| test | hints | runs | s a job | ÷ {divisor(rows)}, pair by pair, median; geometric mean, its 95 % interval | s until all ended | shuffle, s | MB over uplinks | MB over the busiest | "
+             "hinted: on the host, in its rack; reduces to stay in home racks | waited for a core, of the time they ran |", "|---|---|---|---|---|---|---|---|---|---|---|"]
     for (test, arm), found in groups(rows, tests).items():
-        ratio = spread(ratios(rows, test, arm), 2) if arm not in BASES else ""
+        by_pair = [] if arm in BASES else ratios(rows, test, arm)
+        ratio = spread(by_pair, 2) + interval(by_pair) if by_pair else ""
         shuffled = spread([shuffle(row) for row in found]) if reduces(found[0]) else "–"
         lines.append(f"| {test} | {SAID[arm]} | {len(found)} | {spread([seconds(row) for row in found])} | {ratio} | "
                      f"{spread([row['wall_seconds'] for row in found])} | {shuffled} | {spread([row['uplink_bytes'] / 1e6 for row in found])} | "
@@ -198,7 +213,7 @@ def figures(rows: list[dict], settings: dict, tests: dict[str, tuple[str, ...]],
     return "\n".join([
         FIRST, "", f"{settings['racks']} racks of {settings['nodes_per_rack']} nodes, {settings['node_rate']} a node, {settings['uplink_rate']} a rack's "
         f"uplink{both}, each way{big}; Hadoop {settings['version']}; {settings['mb']} MB a job, {settings['reduces']} reduces, `wait-ms={settings['wait_ms']}`, policy `{settings.get('policy', 'container')}`. "
-        f"{len(rows)} run{'s' * (len(rows) > 1)} on {clusters} cluster{'s' * (clusters > 1)}; the machine's load was "
+        + (f"TCP {', '.join(sorted({row['tcp'] for row in rows}))}. " if all("tcp" in row for row in rows) else "") + f"{len(rows)} run{'s' * (len(rows) > 1)} on {clusters} cluster{'s' * (clusters > 1)}; the machine's load was "
         f"{min(loads):.0f} to {max(loads):.0f}; idle, the uplinks carried {max(row['idle_bytes_per_s'] for row in rows) / 1e3:.1f} KB a second. "
         "Median, lowest–highest.", *([
             "", f"**The machine was busy**: threads of cluster and jobs waited {waited(rows):.0%} of the time they ran for a core. Seconds are those of "
