@@ -18,7 +18,8 @@ async fn emulate(world: &World, jobs: &[SwimJob]) -> Emulation {
         Cluster::build(ClusterShape { nodes: 20, racks: 5, host_bits_per_s, ..ClusterShape::default() }).unwrap();
     let mut namespace = Namespace::new(1);
     let workload = Workload::new(jobs, &cluster, &mut namespace, Duration::from_secs(2), 0.3).unwrap();
-    let behaviour = Behavior { foreign_per_s: 2.0, limit: PATIENCE, ..Behavior::default() };
+    // On a machine that halts for a second an answer takes one.
+    let behaviour = Behavior { foreign_per_s: 2.0, limit: PATIENCE, deadline_ms: 30_000, ..Behavior::default() };
     let started = Emulation::start(world.client.clone(), cluster, workload, namespace, behaviour, Vec::new(), 1);
     started.await.unwrap().0
 }

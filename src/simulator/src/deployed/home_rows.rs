@@ -266,7 +266,7 @@ mod tests {
             (0..racks.len()).map(NodeIdx::new).filter(|node| snapshot.rack(*node) == RackIdx(0)).collect();
         assert_eq!(nodes.len(), 5);
         homes.has_homes(JOB, (&[RackIdx(0)], true), Bytes(1), &snapshot);
-        let mut asks = |homes: &mut HomeRows, waiting, now| {
+        let asks = |homes: &mut HomeRows, waiting, now| {
             let far = Place::Host(NodeIdx::new(racks.len() - 1));
             let mut rows = BTreeMap::from([(Place::Any, waiting), (Place::Host(nodes[1]), 9), (far, 4)]);
             assert!(homes.narrow(JOB, &mut rows, &snapshot, now) && rows[&far] == 0);
