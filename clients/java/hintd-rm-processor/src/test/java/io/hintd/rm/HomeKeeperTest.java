@@ -514,9 +514,7 @@ class HomeKeeperTest {
   /** A daemon whose policy gathers jobs, and that knows a run which shuffled sixteen times what it read. */
   private void gathering() throws Exception {
     stop();
-    hintd = new TestDaemon("on");
-    hintd.configure("on", "joint");
-    hintd.start();
+    hintd = jointDaemon();
     client = HintdClient.to(hintd.address());
     nodes = hintd.nodes(client, NODES);
     use("mode=on", "gathers=true");
@@ -526,6 +524,14 @@ class HomeKeeperTest {
       assertTrue(System.nanoTime() < end, "the run is known");
       Thread.sleep(20);
     }
+  }
+
+  /** A daemon whose policy gathers jobs. */
+  static TestDaemon jointDaemon() throws Exception {
+    TestDaemon hintd = new TestDaemon("on");
+    hintd.configure("on", "joint");
+    hintd.start();
+    return hintd;
   }
 
   private String gatheredIn(String application) throws Exception {

@@ -334,9 +334,7 @@ class HomesOnYarnTest {
   /** A daemon whose policy gathers jobs, and that knows a run which shuffled sixteen times what it read. */
   private void gathering() throws Exception {
     stop();
-    hintd = new TestDaemon("on");
-    hintd.configure("on", "joint");
-    hintd.start();
+    hintd = HomeKeeperTest.jointDaemon();
     client = HintdClient.to(hintd.address());
     nodes = hintd.nodes(client, NODES);
     settings = Settings.of(settings("gathers", "true"));
