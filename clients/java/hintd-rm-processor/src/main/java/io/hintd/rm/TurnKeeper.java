@@ -18,7 +18,7 @@ import org.slf4j.LoggerFactory;
  * Holds back one attempt's asks for receivers of a heavy shuffle until hintd says that it is their turn, in queues that
  * hold. One thread at a time.
  *
- * <p>Before the first ask for receivers hintd is told now and then that they will come: it finds out meanwhile how much
+ * <p>Before the first ask for receivers, and while all are taken back, hintd is told now and then that they will come: it finds out how much
  * the job shuffles, which nothing else tells of a job that never ran before.
  *
  * <p>Whatever goes wrong, nothing is held: hintd refuses, is silent for its deadline, or the breaker is open; the queue is
