@@ -151,7 +151,8 @@ export async function links({ page, step, go, see, readable, until, down }) {
 
   await step('which way traffic goes is drawn; the hosts behind a link, and the way to their rack', async () => {
     const part = (id) => page.locator(`.map [data-part="link ${id}"]`);
-    assert.equal(await page.locator('.map path.arrow').count(), 18, 'nine links are up');
+    // Nine links are up.
+    await until(async () => (await page.locator('.map path.arrow').count()) === 18);
     // It is told by its ends, a below b: up, then down; each is to the right of where it goes.
     const arrows = await part('edge-05--core-2').locator('path.arrow').evaluateAll((all) => all.map((one) => one.getAttribute('transform').match(/[-\d.]+/g).map(Number)));
     const [[upX, , upwards], [downX, , downwards]] = arrows;

@@ -30,6 +30,8 @@ export async function ownViews({ browser, step, tab, see, go, readable, until, p
       await go(page, 'Plans');
       await page.getByRole('row', { name: /^tonight active/ }).getByRole('link').click();
       await page.getByRole('heading', { name: 'Plan tonight' }).waitFor();
+      // The heading stands while the daemon is still asked for the plan.
+      await page.locator('.gantt rect.slice').first().waitFor();
       assert.equal(await page.locator('.gantt rect.slice').count(), 6, 'maps and reduces of three jobs');
       assert.equal(await page.locator('.gantt rect.slice.missed').count(), 2);
       await page.locator('.gantt rect.launched').first().waitFor({ state: 'attached' });
