@@ -91,4 +91,12 @@ interface Cluster {
 
   /** Containers of a key that the scheduler has outstanding now; -1: it doesn't say. */
   int outstanding(Attempt attempt, Key key);
+
+  /**
+   * What the queue asks for may stand that long, ms, until the scheduler takes containers of other queues away for it, on
+   * whatever node; {@link Long#MAX_VALUE}: it does not.
+   */
+  default long preemptsAfterMs(String queue) {
+    return Long.MAX_VALUE;
+  }
 }

@@ -33,8 +33,9 @@ import org.slf4j.LoggerFactory;
  *
  * <p>They are asked for as the application asks again once none came for as long as hintd says, {@code homes-wait-ms} at
  * most; at once where of maps that stayed not all that are outstanding have a row at home any more, no node of the homes can
- * take them, hintd refuses or is silent or says that there are no homes any more, or the queue is switched off. Maps then go
- * elsewhere for good, reduces until all that were asked for have come. That homes are full is no reason.
+ * take them, hintd refuses or is silent or says that there are no homes any more, the queue is switched off, or YARN is about
+ * to take containers of other queues away for them. Maps then go elsewhere for good, reduces until all that were asked for
+ * have come. That homes are full is no reason.
  *
  * <p>A job that hintd gathers has input everywhere: all usable hosts of its homes have rows for its maps from the beginning,
  * for as many each until {@code hosts-for-ms} are over, and that its own rows name other places is no reason against it. What
@@ -113,6 +114,8 @@ final class HomeKeeper {
   private long holdsUntil;
   /** Tasks go without a container at home for so long, as told last with homes; unsigned, 0: not told. */
   private int patienceMs;
+  /** When nothing was kept last that YARN preempts for. */
+  private long lacking;
   /** Something was to stay at the last allocate. */
   private boolean went;
   private final Homes homes;
@@ -290,10 +293,11 @@ final class HomeKeeper {
   /** Looks at who stays; before {@link #rewrite}. */
   void decide(Collection<String> blacklisted, Mode mode, Settings settings, long now) {
     take(now);
+    boolean yields = yields(now);
     for (Key key : rows.open()) {
       Stay stay = stays.get(key);
       if (!stay.over) {
-        decide(key, stay, blacklisted, mode, settings, now);
+        decide(key, stay, blacklisted, mode, settings, yields, now);
       }
       if (!stay.maps) {
         askedIn.put(key, stay.kept ? homes.racks() : new TreeSet<>());
@@ -315,6 +319,17 @@ final class HomeKeeper {
     return mostMapsAtHome() ? homes.racks() : new TreeSet<>();
   }
 
+  /**
+   * Whether YARN would take containers of other queues away for what is kept here: it would, for it counts what is outstanding
+   * and not where that may go, and what it frees elsewhere is of no use to a strict ask.
+   */
+  private boolean yields(long now) {
+    boolean kept = stays.values().stream().anyMatch(stay -> stay.kept && !stay.idle);
+    long limit = kept ? cluster.preemptsAfterMs(app.queue) : Long.MAX_VALUE;
+    lacking = limit == Long.MAX_VALUE ? now : lacking;
+    return now - lacking >= limit;
+  }
+
   private static boolean staysAtHome(Stay stay) {
     return stay.maps && stay.kept && !stay.blocks;
   }
@@ -334,7 +349,8 @@ final class HomeKeeper {
     stay.counted &= holds;
   }
 
-  private void decide(Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, long now) {
+  private void decide(
+      Key key, Stay stay, Collection<String> blacklisted, Mode mode, Settings settings, boolean yields, long now) {
     String why = stay.maps ? notMaps(key, stay, blacklisted, settings) : notReduces(key, stay);
     hold(key, stay, why == null, now);
     boolean late = now - stay.since >= staysForMs(stay, settings);
@@ -347,6 +363,7 @@ final class HomeKeeper {
     if (why == null && (now >= holdsUntil || daemon.breaker().isOpen())) {
       why = "silent";
     }
+    why = why == null && yields ? "preemption" : why;
     if (why == null && !rows.fresh(key) && outstanding(key) == 0) {
       return; // all of it was given, and is on its way to the application
     }

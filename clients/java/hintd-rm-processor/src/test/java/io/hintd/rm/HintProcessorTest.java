@@ -391,7 +391,7 @@ class HintProcessorTest {
 
   private ApplicationAttemptId withHomes() throws Exception {
     startWithDaemon("mode=on", "wait-ms=1000", "deadline-ms=20000");
-    assertFalse(HomeKeeperTest.runReader(client, nodes, yarn.app(null).recurringKey(), 1_000L << 30).isEmpty());
+    assertFalse(HomeKeeperFixture.runReader(client, nodes, yarn.app(null).recurringKey(), 1_000L << 30).isEmpty());
     ApplicationAttemptId app = register();
     until(() -> processor.counters().getCounts().getOrDefault("homes_answered", 0L) > 0);
     return app;

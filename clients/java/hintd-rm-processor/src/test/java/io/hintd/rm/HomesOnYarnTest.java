@@ -64,7 +64,7 @@ class HomesOnYarnTest {
     hintd = new TestDaemon("on").start();
     client = HintdClient.to(hintd.address());
     nodes = hintd.nodes(client, NODES);
-    String rack = HomeKeeperTest.runReader(client, nodes, app.recurringKey());
+    String rack = HomeKeeperFixture.runReader(client, nodes, app.recurringKey());
     assertFalse(rack.isEmpty());
     home = Integer.parseInt(rack.substring("/rack".length()));
     settings = Settings.of(settings("mode", "on"));
@@ -334,13 +334,13 @@ class HomesOnYarnTest {
   /** A daemon whose policy gathers jobs, and that knows a run which shuffled sixteen times what it read. */
   private void gathering() throws Exception {
     stop();
-    hintd = HomeKeeperTest.jointDaemon();
+    hintd = HomeKeeperFixture.jointDaemon();
     client = HintdClient.to(hintd.address());
     nodes = hintd.nodes(client, NODES);
     settings = Settings.of(settings("gathers", "true"));
     daemon.use(settings);
     yarn = yarn();
-    HomeKeeperTest.run(client, nodes, app.recurringKey(), "application_1700000000000_0001", 64L << 30);
+    HomeKeeperFixture.run(client, nodes, app.recurringKey(), "application_1700000000000_0001", 64L << 30);
     long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_S);
     InputHomesRequest.Builder asked = InputHomesRequest.newBuilder().setApplicationId("application_1700000000000_9999").setAttempt(1);
     asked.setQueue(app.queue).setRecurringJobKey(app.recurringKey()).setGroup("p20").setMayGather(true);

@@ -131,6 +131,24 @@ class PreemptionTest {
     assertEquals(0, processor.counters().errors.sum() + processor.counters().resentPlain.sum());
   }
 
+  /** YARN counts what is outstanding, not where it may go: what it takes back on other nodes is of no use to who stays by its blocks. */
+  @Test
+  void whoStaysByItsBlocksGoesElsewhereWhereYarnTakesContainersBackForIt() throws Exception {
+    process("homes=true", "blocks-for-ms=60000");
+    Job first = new Job("b");
+    first.ask(MAPS, NODES * ROOM);
+    steps(() -> first.running(MAPS) == NODES * ROOM);
+    assertEquals(Long.MAX_VALUE, yarn.cluster.preemptsAfterMs("b"), "it has more than its capacity");
+    assertEquals(0, yarn.cluster.preemptsAfterMs("a"), "as soon as it asks");
+    Job second = new Job("a");
+    second.askNear(MAPS, 6, TestDaemon.Nodes.host(0), TestDaemon.Nodes.rack(0));
+    steps(() -> second.running(MAPS) == 6);
+    assertTrue(second.at.stream().anyMatch(host -> !host.equals(TestDaemon.Nodes.host(0))), this::say);
+    Map<String, Long> counts = processor.counters().getCounts();
+    assertEquals(1, counts.getOrDefault("homes_blocks_ended_preemption", 0L), this::say);
+    assertEquals(0, processor.counters().errors.sum());
+  }
+
   /** hintd knows what a run of the jobs shuffles. */
   private void ranBefore() throws Exception {
     HintRequest before = new HintRequest(new Attempt("application_1600000000000_0001", 1)).recurringJobKey(app("a").recurringKey());
@@ -228,6 +246,8 @@ class PreemptionTest {
     final ApplicationAttemptId id;
     private final TreeMap<Key, Integer> wish = new TreeMap<>();
     private final TreeSet<Key> changed = new TreeSet<>();
+    /** Where what they read lies. */
+    private final Map<Key, List<String>> near = new HashMap<>();
     private final TreeMap<ContainerId, Key> running = new TreeMap<>();
     private final Map<Key, Integer> done = new HashMap<>();
     /** Where containers came. */
@@ -247,6 +267,12 @@ class PreemptionTest {
     void ask(Key key, int more) {
       wish.merge(key, more, Integer::sum);
       changed.add(key);
+    }
+
+    /** For more containers of a key that read on a host. */
+    void askNear(Key key, int more, String host, String rack) {
+      ask(key, more);
+      near.put(key, Arrays.asList(host, rack));
     }
 
     int wish(Key key) {
@@ -280,7 +306,10 @@ class PreemptionTest {
 
     void heartbeat() throws Exception {
       List<ResourceRequest> asks = new ArrayList<>();
-      changed.forEach(key -> asks.add(Yarn.row(key, "*", wish(key))));
+      for (Key key : changed) {
+        asks.add(Yarn.row(key, "*", wish(key)));
+        near.getOrDefault(key, Collections.emptyList()).forEach(name -> asks.add(Yarn.row(key, name, wish(key))));
+      }
       changed.clear();
       AllocateRequest request = AllocateRequest.newInstance(0, 0, asks, new ArrayList<>(), null);
       AllocateResponse response = Records.newRecord(AllocateResponse.class);
@@ -371,6 +400,11 @@ class PreemptionTest {
     @Override
     public int outstanding(Attempt attempt, Key key) {
       return yarn.cluster.outstanding(attempt, key);
+    }
+
+    @Override
+    public long preemptsAfterMs(String queue) {
+      return yarn.cluster.preemptsAfterMs(queue);
     }
   }
 }

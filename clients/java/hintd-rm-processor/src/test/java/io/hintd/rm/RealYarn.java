@@ -140,6 +140,7 @@ final class RealYarn implements AutoCloseable {
     scheduler.init(conf);
     scheduler.start();
     preemption.init(conf, context, scheduler);
+    scheduler.getConfiguration().set(YarnConfiguration.RM_SCHEDULER_MONITOR_POLICIES, preemption.getClass().getName());
     cluster = new RmCluster(context, conf);
   }
 
