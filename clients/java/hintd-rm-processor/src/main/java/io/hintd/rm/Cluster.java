@@ -93,10 +93,10 @@ interface Cluster {
   int outstanding(Attempt attempt, Key key);
 
   /**
-   * What the queue asks for may stand that long, ms, until the scheduler takes containers of other queues away for it, on
-   * whatever node; {@link Long#MAX_VALUE}: it does not.
+   * Whether the scheduler is about to kill containers of other queues for what the attempt's queue has outstanding, on whatever
+   * node they are.
    */
-  default long preemptsAfterMs(String queue) {
-    return Long.MAX_VALUE;
+  default boolean preemptsFor(Attempt attempt) {
+    return false;
   }
 }

@@ -114,8 +114,6 @@ final class HomeKeeper {
   private long holdsUntil;
   /** Tasks go without a container at home for so long, as told last with homes; unsigned, 0: not told. */
   private int patienceMs;
-  /** When nothing was kept last that YARN preempts for. */
-  private long lacking;
   /** Something was to stay at the last allocate. */
   private boolean went;
   private final Homes homes;
@@ -293,7 +291,7 @@ final class HomeKeeper {
   /** Looks at who stays; before {@link #rewrite}. */
   void decide(Collection<String> blacklisted, Mode mode, Settings settings, long now) {
     take(now);
-    boolean yields = yields(now);
+    boolean yields = yields();
     for (Key key : rows.open()) {
       Stay stay = stays.get(key);
       if (!stay.over) {
@@ -320,14 +318,15 @@ final class HomeKeeper {
   }
 
   /**
-   * Whether YARN would take containers of other queues away for what is kept here: it would, for it counts what is outstanding
-   * and not where that may go, and what it frees elsewhere is of no use to a strict ask.
+   * Whether YARN takes containers of other queues away for what is kept here: it counts what is outstanding and not where that
+   * may go, and what it frees elsewhere is of no use to a strict ask.
    */
-  private boolean yields(long now) {
-    boolean kept = stays.values().stream().anyMatch(stay -> stay.kept && !stay.idle);
-    long limit = kept ? cluster.preemptsAfterMs(app.queue) : Long.MAX_VALUE;
-    lacking = limit == Long.MAX_VALUE ? now : lacking;
-    return now - lacking >= limit;
+  private boolean yields() {
+    try {
+      return stays.values().stream().anyMatch(stay -> stay.kept && !stay.idle) && cluster.preemptsFor(attempt);
+    } catch (RuntimeException unknown) {
+      return false;
+    }
   }
 
   private static boolean staysAtHome(Stay stay) {
@@ -363,10 +362,11 @@ final class HomeKeeper {
     if (why == null && (now >= holdsUntil || daemon.breaker().isOpen())) {
       why = "silent";
     }
-    why = why == null && yields ? "preemption" : why;
     if (why == null && !rows.fresh(key) && outstanding(key) == 0) {
       return; // all of it was given, and is on its way to the application
     }
+    // What is freed is the maps' first: YARN serves reduces before them.
+    why = why == null && yields && stay.kept && !stay.held ? "preemption" : why;
     TreeMap<String, String> hosts = homes.usable(blacklisted, rows.last(key).getCapability());
     if (why == null && !late && !stay.blocks) {
       // One container after the other from what is left of a rack that is being drained would keep it there for ever.

@@ -1,24 +1,12 @@
 package io.hintd.rm;
 
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.DEFAULT_INTRAQUEUE_PREEMPTION_ENABLED;
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.DEFAULT_PREEMPTION_MONITORING_INTERVAL;
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.DEFAULT_PREEMPTION_OBSERVE_ONLY;
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.DEFAULT_PREEMPTION_TO_BALANCE_QUEUES_BEYOND_GUARANTEED;
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.DEFAULT_PREEMPTION_WAIT_TIME_BEFORE_KILL;
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.INTRAQUEUE_PREEMPTION_ENABLED;
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.PREEMPTION_MONITORING_INTERVAL;
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.PREEMPTION_OBSERVE_ONLY;
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.PREEMPTION_TO_BALANCE_QUEUES_BEYOND_GUARANTEED;
-import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.PREEMPTION_WAIT_TIME_BEFORE_KILL;
-
 import io.hintd.client.Attempt;
 import java.io.IOException;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.service.Service;
@@ -32,11 +20,11 @@ import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
 import org.apache.hadoop.yarn.server.resourcemanager.ApplicationMasterService;
 import org.apache.hadoop.yarn.server.resourcemanager.RMContext;
-import org.apache.hadoop.yarn.server.resourcemanager.monitor.capacity.ProportionalCapacityPreemptionPolicy;
 import org.apache.hadoop.yarn.server.resourcemanager.rmapp.RMApp;
 import org.apache.hadoop.yarn.server.resourcemanager.rmapp.attempt.RMAppAttempt;
 import org.apache.hadoop.yarn.server.resourcemanager.rmnode.RMNode;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.AbstractYarnScheduler;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.Queue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.SchedulerApplicationAttempt;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.YarnScheduler;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CSQueue;
@@ -47,16 +35,20 @@ import org.apache.hadoop.yarn.util.resource.Resources;
 
 /** The ResourceManager that the processor runs in. */
 final class RmCluster implements Cluster {
-  private static final String PREEMPTION = ProportionalCapacityPreemptionPolicy.class.getName();
-
   private final RMContext rm;
   private final boolean withPort;
+  private final Preemption preemption;
   private volatile Map<String, String> racks = new HashMap<>();
   /** Of nodes that take containers without a label: what they have in all. */
   private volatile Map<String, Resource> usable = new HashMap<>();
 
   RmCluster(RMContext rm, Configuration conf) {
+    this(rm, conf, new Preemption());
+  }
+
+  RmCluster(RMContext rm, Configuration conf, Preemption preemption) {
     this.rm = rm;
+    this.preemption = preemption;
     this.withPort =
         conf.getBoolean(
             YarnConfiguration.RM_SCHEDULER_INCLUDE_PORT_IN_NODE_NAME,
@@ -141,50 +133,15 @@ final class RmCluster implements Cluster {
     return known == null ? -1 : known.getOutstandingAsksCount(key.atScheduler());
   }
 
-  /**
-   * A CapacityScheduler with {@link ProportionalCapacityPreemptionPolicy} does while the queue, or one above it, has less than
-   * its capacity and another one more, or always where it also balances queues beyond theirs, or users and priorities within
-   * one: it looks each {@code monitoring_interval}, and kills what it chose {@code max_wait_before_kill} before. A lazy one
-   * kills nothing in vain: only on nodes of which it then gives to the queue.
-   */
   @Override
-  public long preemptsAfterMs(String queue) {
-    if (!(rm.getScheduler() instanceof CapacityScheduler)) {
-      return Long.MAX_VALUE;
-    }
-    CapacityScheduler scheduler = (CapacityScheduler) rm.getScheduler();
-    CapacitySchedulerConfiguration conf = scheduler.getConfiguration(); // another one after each -refreshQueues
-    boolean preempts =
-        conf.getBoolean(YarnConfiguration.RM_SCHEDULER_ENABLE_MONITORS, YarnConfiguration.DEFAULT_RM_SCHEDULER_ENABLE_MONITORS)
-            && Arrays.asList(conf.getTrimmedStrings(YarnConfiguration.RM_SCHEDULER_MONITOR_POLICIES, PREEMPTION))
-                .contains(PREEMPTION)
-            && !conf.getBoolean(PREEMPTION_OBSERVE_ONLY, DEFAULT_PREEMPTION_OBSERVE_ONLY)
-            && !conf.getLazyPreemptionEnabled();
-    boolean always =
-        conf.getBoolean(INTRAQUEUE_PREEMPTION_ENABLED, DEFAULT_INTRAQUEUE_PREEMPTION_ENABLED)
-            || conf.getBoolean(
-                PREEMPTION_TO_BALANCE_QUEUES_BEYOND_GUARANTEED, DEFAULT_PREEMPTION_TO_BALANCE_QUEUES_BEYOND_GUARANTEED);
-    if (!preempts || !always && !(lacksCapacity(scheduler.getQueue(queue)) && someHaveMore(scheduler.getRootQueue()))) {
-      return Long.MAX_VALUE;
-    }
-    long wait = conf.getLong(PREEMPTION_WAIT_TIME_BEFORE_KILL, DEFAULT_PREEMPTION_WAIT_TIME_BEFORE_KILL);
-    return Math.max(0, wait - conf.getLong(PREEMPTION_MONITORING_INTERVAL, DEFAULT_PREEMPTION_MONITORING_INTERVAL));
+  public boolean preemptsFor(Attempt attempt) {
+    SchedulerApplicationAttempt known = scheduled(attempt);
+    Queue queue = known == null ? null : known.getQueue();
+    return queue instanceof CSQueue && preemption.isNear((CSQueue) queue, monotonicMs());
   }
 
-  private static boolean lacksCapacity(CSQueue queue) {
-    for (CSQueue at = queue; at != null && at.getParent() != null; at = at.getParent()) {
-      if (at.getAbsoluteUsedCapacity() < at.getAbsoluteCapacity()) {
-        return true;
-      }
-    }
-    return false;
-  }
-
-  private static boolean someHaveMore(CSQueue queue) {
-    List<CSQueue> below = queue.getChildQueues();
-    return below == null || below.isEmpty()
-        ? queue.getAbsoluteUsedCapacity() > queue.getAbsoluteCapacity()
-        : below.stream().anyMatch(RmCluster::someHaveMore);
+  private static long monotonicMs() {
+    return TimeUnit.NANOSECONDS.toMillis(System.nanoTime());
   }
 
   /** Null: the scheduler doesn't have it, or doesn't say. */
@@ -209,8 +166,15 @@ final class RmCluster implements Cluster {
     return delays;
   }
 
-  /** Takes the nodes in; now and then. */
+  /** Takes in nodes, and how queues stand; now and then. */
   void refresh() {
+    lookAtNodes();
+    if (rm.getScheduler() instanceof CapacityScheduler) {
+      preemption.look((CapacityScheduler) rm.getScheduler(), monotonicMs());
+    }
+  }
+
+  private void lookAtNodes() {
     Map<String, String> found = new HashMap<>();
     Map<String, Resource> running = new HashMap<>();
     for (RMNode node : rm.getRMNodes().values()) {

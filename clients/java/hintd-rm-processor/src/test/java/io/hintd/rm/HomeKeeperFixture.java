@@ -223,7 +223,7 @@ abstract class HomeKeeperFixture {
     final Set<String> unusable = new HashSet<>();
     int outstanding = -1;
     int roomMb = 8_192;
-    long preemptsAfterMs = Long.MAX_VALUE;
+    boolean preempts;
     final Map<String, String> racks = new HashMap<>();
 
     Nodes() {
@@ -268,8 +268,8 @@ abstract class HomeKeeperFixture {
     }
 
     @Override
-    public long preemptsAfterMs(String queue) {
-      return queue.equals("root.q") ? preemptsAfterMs : Long.MAX_VALUE;
+    public boolean preemptsFor(Attempt attempt) {
+      return preempts;
     }
   }
 }

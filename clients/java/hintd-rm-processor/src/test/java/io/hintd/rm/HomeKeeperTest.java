@@ -263,29 +263,29 @@ class HomeKeeperTest extends HomeKeeperFixture {
   }
 
   @Test
-  void whatYarnWouldPreemptForGoesElsewhereBeforeItDoesHoweverManyCome() throws Exception {
+  void whatYarnPreemptsForGoesElsewhereMapsFirst() throws Exception {
     register();
     assertEquals(rows(3, 0, "*=3!"), allocate(maps(3)));
-    assertFalse(pass(15).contains("*"), "YARN does not");
-    cluster.preemptsAfterMs = 12_000;
-    assertEquals("", pass(11));
-    keeper.delivered(MAPS, host(0, true), rack(), now);
-    assertTrue(pass(1).contains("*=2 "), "that one came makes the rest wait no less");
+    pass(4);
+    cluster.outstanding = 0;
+    cluster.preempts = true;
+    assertEquals("", pass(1), "all were given, and are on their way");
+    cluster.outstanding = -1;
+    assertTrue(pass(1).contains("*=3 "));
     assertEquals(1, count("ended_preemption"));
-    assertEquals(0, count("ended_waited"));
     register();
+    cluster.preempts = false;
     allocate(maps(4));
     keeper.delivered(MAPS, host(0, true), rack(), now);
-    assertEquals("*=2!", allocate(Yarn.row(REDUCES, "*", 2)), "YARN counts them, though it may give them nowhere");
-    assertEquals("", pass(2));
-    pass(8);
-    for (int i = 0; i < 3; i++) {
-      keeper.delivered(MAPS, host(0, true), rack(), now);
-    }
-    allocate(maps(0));
-    assertTrue(pass(2).contains("*=2 "), "since the first of them was asked for");
+    assertEquals("*=2!", allocate(Yarn.row(REDUCES, "*", 2)));
+    cluster.preempts = true;
+    String sent = allocate();
+    assertTrue(sent.contains("*=3 ") && !sent.contains("*=2"), sent);
+    assertEquals(2, count("ended_preemption"));
+    assertEquals(0, count("reduces_ended_preemption"), "what is freed is the maps' first");
+    assertEquals("*=2", allocate(), "and then theirs");
     assertEquals(1, count("reduces_ended_preemption"));
-    cluster.preemptsAfterMs = Long.MAX_VALUE; // the queue has its capacity
+    cluster.preempts = false;
     allocate(Yarn.row(REDUCES, "*", 0));
     assertTrue(allocate(Yarn.row(REDUCES, "*", 2)).contains("*=2!"), "the next stay as ever");
     assertFalse(pass(25).contains("*"));

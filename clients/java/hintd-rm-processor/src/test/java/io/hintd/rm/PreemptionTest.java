@@ -43,6 +43,8 @@ import org.apache.hadoop.yarn.api.records.NodeId;
 import org.apache.hadoop.yarn.api.records.NodeState;
 import org.apache.hadoop.yarn.api.records.Resource;
 import org.apache.hadoop.yarn.api.records.ResourceRequest;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CSQueue;
+import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration;
 import org.apache.hadoop.yarn.util.Records;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -134,19 +136,76 @@ class PreemptionTest {
   /** YARN counts what is outstanding, not where it may go: what it takes back on other nodes is of no use to who stays by its blocks. */
   @Test
   void whoStaysByItsBlocksGoesElsewhereWhereYarnTakesContainersBackForIt() throws Exception {
-    process("homes=true", "blocks-for-ms=60000");
+    process("homes=true", "blocks-for-ms=60000", "wait-ms=1000");
     Job first = new Job("b");
     first.ask(MAPS, NODES * ROOM);
     steps(() -> first.running(MAPS) == NODES * ROOM);
-    assertEquals(Long.MAX_VALUE, yarn.cluster.preemptsAfterMs("b"), "it has more than its capacity");
-    assertEquals(0, yarn.cluster.preemptsAfterMs("a"), "as soon as it asks");
     Job second = new Job("a");
     second.askNear(MAPS, 6, TestDaemon.Nodes.host(0), TestDaemon.Nodes.rack(0));
     steps(() -> second.running(MAPS) == 6);
-    assertTrue(second.at.stream().anyMatch(host -> !host.equals(TestDaemon.Nodes.host(0))), this::say);
     Map<String, Long> counts = processor.counters().getCounts();
     assertEquals(1, counts.getOrDefault("homes_blocks_ended_preemption", 0L), this::say);
     assertEquals(0, processor.counters().errors.sum());
+  }
+
+  /** The processor asks for nothing strict any more one look before YARN kills, and not where YARN would not kill. */
+  @Test
+  void whomYarnKillsForIsKnownOneLookBefore() throws Exception {
+    process("mode=off");
+    CapacitySchedulerConfiguration conf = yarn.scheduler.getConfiguration();
+    conf.set(CapacitySchedulerConfiguration.PREEMPTION_WAIT_TIME_BEFORE_KILL, "15000");
+    Job first = new Job("b");
+    Job second = new Job("a");
+    first.ask(MAPS, NODES * ROOM);
+    awaitRunning(first, NODES * ROOM);
+    Preemption preemption = new Preemption(any -> true);
+    Near near = (job, now) -> {
+      preemption.look(yarn.scheduler, now);
+      return preemption.isNear((CSQueue) yarn.scheduler.getApplicationAttempt(job.id).getQueue(), now);
+    };
+    assertFalse(near.at(second, 0), "it asks for nothing");
+    second.ask(MAPS, 3);
+    second.heartbeat();
+    assertFalse(near.at(second, 1_000));
+    assertFalse(near.at(second, 12_999));
+    assertTrue(near.at(second, 13_000), "12 s, for YARN looks each 3 s and kills after 15");
+    assertFalse(near.at(first, 13_000), "it has more than its capacity");
+    for (String way : new String[] {CapacitySchedulerConfiguration.PREEMPTION_OBSERVE_ONLY, CapacitySchedulerConfiguration.LAZY_PREEMPTION_ENABLED}) {
+      conf.setBoolean(way, true);
+      assertFalse(near.at(second, 14_000), way);
+      conf.setBoolean(way, false);
+    }
+    second.ask(MAPS, -3);
+    second.heartbeat();
+    assertFalse(near.at(second, 20_000));
+    second.ask(MAPS, 3);
+    second.heartbeat();
+    assertTrue(near.at(second, 43_000), "YARN remembers whom it chose for 30 s");
+    second.ask(MAPS, -3);
+    second.heartbeat();
+    assertFalse(near.at(second, 74_000));
+    second.ask(MAPS, 3);
+    second.heartbeat();
+    assertFalse(near.at(second, 75_000), "and no longer");
+    assertTrue(near.at(second, 88_000));
+    yarn.node("node-6", "/rack3", ROOM);
+    assertFalse(near.at(second, 89_000), "there is room for all of them");
+    second.ask(MAPS, 1);
+    second.heartbeat();
+    assertTrue(near.at(second, 90_000), "but not for these");
+    assertFalse(new Preemption(any -> false).isNear((CSQueue) yarn.scheduler.getApplicationAttempt(second.id).getQueue(), 90_000));
+  }
+
+  private interface Near {
+    boolean at(Job job, long now) throws Exception;
+  }
+
+  private void awaitRunning(Job job, int containers) throws Exception {
+    until(() -> {
+      job.heartbeat();
+      yarn.beat();
+      return job.running(MAPS) == containers;
+    });
   }
 
   /** hintd knows what a run of the jobs shuffles. */
@@ -232,6 +291,7 @@ class PreemptionTest {
         job.heartbeat();
       }
       yarn.beat();
+      yarn.cluster.refresh();
       yarn.preempt();
       return check.holds();
     });
@@ -403,8 +463,8 @@ class PreemptionTest {
     }
 
     @Override
-    public long preemptsAfterMs(String queue) {
-      return yarn.cluster.preemptsAfterMs(queue);
+    public boolean preemptsFor(Attempt attempt) {
+      return yarn.cluster.preemptsFor(attempt);
     }
   }
 }

@@ -68,7 +68,7 @@ final class RealYarn implements AutoCloseable {
   private static final int PORT = 8041;
 
   private final RMContextImpl context;
-  private final CapacityScheduler scheduler = new CapacityScheduler();
+  final CapacityScheduler scheduler = new CapacityScheduler();
   private final ProportionalCapacityPreemptionPolicy preemption = new ProportionalCapacityPreemptionPolicy();
   /** What the scheduler and its containers tell others of; these hear of it when a call is over. */
   private final Queue<Event<?>> events = new ConcurrentLinkedQueue<>();
@@ -140,8 +140,7 @@ final class RealYarn implements AutoCloseable {
     scheduler.init(conf);
     scheduler.start();
     preemption.init(conf, context, scheduler);
-    scheduler.getConfiguration().set(YarnConfiguration.RM_SCHEDULER_MONITOR_POLICIES, preemption.getClass().getName());
-    cluster = new RmCluster(context, conf);
+    cluster = new RmCluster(context, conf, new Preemption(any -> true)); // whoever runs the test is the monitor
   }
 
   /** A node with room for so many containers of 1 GB. */
