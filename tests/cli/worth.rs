@@ -224,6 +224,14 @@ fn what_can_not_be_compared_is_refused_by_name() {
         &["--recurring is for levers with history (history, history-when, data, data-when)"],
     );
     refused(&["--history-error", "3"], &["--history-error is for levers with history"]);
+    refused(&["--learn", "2"], &["--learn is for levers with history"]);
+    let learning = ["--policy", "joint", "--levers", "history", "--learn"];
+    refused(&[&learning[..], &["100000"]].concat(), &["--learn 100000: ", " has no more jobs than that"]);
+    refused(
+        &[&learning[..], &["2"]].concat(),
+        &["--learn 2: of the ", " none reads a path that one of the 2 before them read"],
+    );
+    refused(&[&learning[..], &["2", "--recurring", "1"]].concat(), &["--learn", "--recurring"]);
     refused(&["--levers", "data"], &["--levers data: policy \"container\" does not say where data goes", "joint"]);
     refused(&["--shard", "3/2", "--keep", "x"], &["--shard", "no part 3 of 2"]);
     refused(&["--shard", "1/2"], &["--keep"]);
@@ -316,6 +324,37 @@ fn lies_have_a_row_under_each_lever_with_history_and_say_what_they_cost() {
     }
     let lied = "\n| places by joint, data placed, receivers held, times-x5 | ";
     assert_eq!(page.matches(lied).count(), 2, "the table of all and the cell's, and no goals for lies");
+}
+
+/// Twenty jobs with heavy shuffles, four to a path.
+fn with_paths(files: &Files) -> String {
+    let row = |at: u64| {
+        let (submit, bytes) = (10 * at, (20 + 7 * at) << 30);
+        format!("job{at}\t{submit}\t10\t{bytes}\t{bytes}\t1\tinputPath{}\t\t\n", at % 5)
+    };
+    files.write("paths.tsv", &(0..20).map(row).collect::<String>())
+}
+
+#[test]
+fn earlier_runs_are_learnt_from_the_jobs_before_those_that_are_run() {
+    let files = Files::new();
+    let (trace, shape) = (with_paths(&files), shape(&files, "slow.toml", 1));
+    let page = text_of(&files.path("page.md"));
+    let args =
+        ["worth", "--trace", &trace, "--cluster", &shape, "--policy", "joint", "--loads", "0.01", "--seeds", "2"];
+    let asked = ["--levers", "where,history", "--learn", "3", "--markdown", &page];
+    let worth = document(&[&args[..], &asked].concat());
+    let cell = &worth["cells"][0];
+    assert_eq!((&worth["learn"], &cell["jobs"]), (&3.into(), &17.into()));
+    assert_eq!(cell["known"], 9, "of 17 jobs those of three of the five paths: {cell}");
+    assert!(worth.get("recurring").is_none() && worth.get("history_error").is_none());
+    let by_seed = |at: usize| cell["hinted"][at]["mean_by_seed"].clone();
+    assert_ne!(by_seed(0), by_seed(1), "nobody was told anything");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(" --learn 3 ") && !page.contains("--recurring"), "{page}");
+    let drawn = document(&[&args[..], &["--levers", "where,history"]].concat());
+    assert_eq!(drawn["cells"][0]["jobs"], 20);
+    assert!(drawn.get("learn").is_none() && drawn["cells"][0].get("known").is_none());
 }
 
 #[test]

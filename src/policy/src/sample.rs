@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Clusters with middleboxes, requests under chains, and what placements of them cost and break.
 pub mod chains {
-    pub use crate::chained::cases::{Draw, gap, spread};
+    pub use crate::chained::cases::{Draw, gap, gap_to_arrived, spread};
     pub use crate::chained::sample::{UNIT, World, networks};
     pub use crate::chained::{Breaches, Steered, Steering, steered};
 }

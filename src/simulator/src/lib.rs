@@ -44,7 +44,7 @@ pub use scale::{ScaleError, TraceScale};
 pub use settings::{Authority, Background, FlowGrain, HistoryLie, Part, Scripted, ScriptedEvent, SimSettings};
 pub use shape::{ClusterShape, Core, SHAPE_FORMAT, Shipped, shipped};
 pub use trace::generate::{TraceShape, generate, write_swim};
-pub use trace::job::TraceJob;
+pub use trace::job::{Earlier, TraceJob};
 pub use trace::json::write_json;
 pub use trace::reader::{TraceFacts, TraceFormat, TraceOptions, TraceReader};
 pub use trace::swim::{SwimJob, SwimReader};

@@ -143,7 +143,7 @@ impl TraceArgs {
     #[must_use]
     pub fn options(&self) -> TraceOptions {
         let jobs = self.jobs.map(NonZeroU64::get);
-        TraceOptions { jobs, scale_bytes: self.scale_bytes, speed: self.speed, skip_bad: self.skip_bad }
+        TraceOptions { jobs, learn: None, scale_bytes: self.scale_bytes, speed: self.speed, skip_bad: self.skip_bad }
     }
 }
 

@@ -15,6 +15,7 @@ use hintd_simulator::worth::{RunFigures, without_bottlenecks};
 use hintd_simulator::yarn::SimCluster;
 use hintd_simulator::{Authority, JobModel, Shipped, SimSettings, TraceOptions};
 use serde_json::{Value, json};
+use std::num::NonZeroU64;
 use std::path::Path;
 
 /// All that is run.
@@ -233,6 +234,11 @@ impl Matrix {
         self.levers.iter().any(|lever| lever.history).then_some(self.lever_settings.recurring)
     }
 
+    /// Jobs at the beginning of each trace that are learnt from, in place of that.
+    pub(super) fn learn(&self) -> Option<u64> {
+        self.cells.first().and_then(|cell| cell.trace.options.learn)
+    }
+
     /// How receivers are held; none if no lever holds them.
     pub(super) fn hold(&self) -> Option<HoldSettings> {
         self.levers.iter().any(|lever| lever.holds).then_some(self.lever_settings.hold)
@@ -318,6 +324,7 @@ fn have_a_use(args: &WorthArgs, levers: &[&Lever], policies: &[Chosen]) -> Resul
     let given = [
         ("--recurring", args.recurring.is_some()),
         ("--history-error", args.history_error.is_some()),
+        ("--learn", args.learn.is_some()),
         ("--lies", !args.lies.is_empty()),
     ];
     if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !levers.iter().any(|lever| lever.history))
@@ -353,8 +360,10 @@ fn cells(args: &WorthArgs, model: &JobModel, places: &[ClusterCase], output: Out
         for (place, at) in places.iter().enumerate() {
             for (&load, first) in args.loads.iter().zip(0..) {
                 let (jobs, skip_bad) = (Some(args.jobs.get()), args.skip_bad);
-                let options = TraceOptions { jobs, scale_bytes: load, speed: args.speed, skip_bad };
+                let learn = args.learn.map(NonZeroU64::get);
+                let options = TraceOptions { jobs, learn, scale_bytes: load, speed: args.speed, skip_bad };
                 let trace = Trace::open(path, options, model).map_err(of_trace)?;
+                check_learnt(args, &trace)?;
                 if let Some(warning) = trace.warning().filter(|_| first == 0 && place == 0) {
                     output.progress(&warning);
                 }
@@ -365,6 +374,21 @@ fn cells(args: &WorthArgs, model: &JobModel, places: &[ClusterCase], output: Out
         }
     }
     Ok(cells)
+}
+
+/// That there is something left to be run, and something known of it.
+fn check_learnt(args: &WorthArgs, trace: &Trace) -> Result<(), Failure> {
+    let Some(learn) = args.learn else { return Ok(()) };
+    let (path, jobs) = (trace.path.display(), trace.facts.jobs);
+    let message = match (jobs, trace.facts.known) {
+        (0, _) => format!("--learn {learn}: {path} has no more jobs than that, so that none is left to be run"),
+        (_, 0) => format!(
+            "--learn {learn}: of the {jobs} jobs of {path} that are to be run none reads a path that one of the {learn} \
+             before them read, so that no earlier run is known"
+        ),
+        _ => return Ok(()),
+    };
+    Err(Failure::Input(message))
 }
 
 fn unique(option: &str, values: impl Iterator<Item = String>) -> Result<(), Failure> {

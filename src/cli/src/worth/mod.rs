@@ -80,13 +80,17 @@ pub struct WorthArgs {
     /// history [default: 2]
     #[arg(long, value_name = "X", value_parser = history_error)]
     history_error: Option<f64>,
+    /// Do not run the trace's first N jobs, but learn from them: the last that read a path is the earlier run of each job that
+    /// reads it, and other jobs have none; in place of --recurring and --history-error
+    #[arg(long, value_name = "N", conflicts_with_all = ["recurring", "history_error"])]
+    learn: Option<NonZeroU64>,
     /// A parameter of a policy, as in its [policies.NAME] of the configuration; repeatable
     #[arg(long = "param", value_name = "POLICY.KEY=VALUE")]
     params: Vec<String>,
     /// Factors on all bytes of jobs, a cell each
     #[arg(long, value_name = "X,...", value_delimiter = ',', default_value = "0.1,0.3,1", value_parser = factor)]
     loads: Vec<f64>,
-    /// Only the first N jobs
+    /// Only the first N jobs, after those of --learn
     #[arg(long, value_name = "N", default_value = "600")]
     jobs: NonZeroU64,
     /// Submit jobs X times as fast
@@ -147,8 +151,11 @@ impl WorthArgs {
         self.commit.is_some()
     }
 
-    /// The share of recurring jobs, and how far earlier runs are off.
+    /// The share of recurring jobs, and how far earlier runs are off. Those that the trace tells are not drawn.
     fn recurring(&self) -> (f64, f64) {
+        if self.learn.is_some() {
+            return (1.0, 1.0);
+        }
         (self.recurring.unwrap_or(0.7), self.history_error.unwrap_or(2.0))
     }
 }

@@ -31,6 +31,9 @@ pub(super) struct Outcome<'a> {
     recurring: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history_error: Option<f64>,
+    /// In place of both, where the trace tells earlier runs: jobs at its beginning that were learnt from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learn: Option<u64>,
     /// How receivers are held, where a lever holds them.
     #[serde(skip_serializing_if = "Option::is_none")]
     hold: Option<HoldView>,
@@ -73,6 +76,9 @@ pub(super) struct CellView<'a> {
     cluster: &'a str,
     pub(super) load: f64,
     pub(super) jobs: u64,
+    /// Of them those of which the trace tells an earlier run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    known: Option<u64>,
     input_bytes: u64,
     shuffle_bytes: u64,
     pub(super) alone_mean_s: Option<Spread>,
@@ -118,6 +124,8 @@ impl<'a> Outcome<'a> {
         let (parts, lies) = without::parts(&overall, &worth).into_iter().partition(|part| part.lie.is_none());
         let other_phases = Overall::of(&worth, &counted, |cell| cell.phases.as_ref());
         let answer = answer(matrix, runs, &worth);
+        let learn = matrix.learn();
+        let drawn = matrix.history().filter(|_| learn.is_none());
         let (all, missing) = runs.counts();
         Ok(Self {
             format: "hintd.worth/1",
@@ -129,8 +137,9 @@ impl<'a> Outcome<'a> {
             job_model: ModelView::of(&matrix.model),
             loads: &matrix.loads,
             seeds: matrix.seeds.len(),
-            recurring: matrix.history().map(|(share, _)| share),
-            history_error: matrix.history().map(|(_, error)| error),
+            recurring: drawn.map(|(share, _)| share),
+            history_error: drawn.map(|(_, error)| error),
+            learn,
             hold: matrix.hold().as_ref().map(HoldView::of),
             policies: matrix.policies.iter().map(|policy| (policy.name, policy.params.as_str())).collect(),
             cells: worth.into_iter().enumerate().map(|(at, cell)| CellView::of(matrix, at, cell, &hinted)).collect(),
@@ -215,13 +224,33 @@ fn assumptions(matrix: &Matrix) -> Vec<(&'static str, String)> {
         lines.push(("hold", describe_hold(&hold)));
     }
     if let Some((share, error)) = matrix.history() {
-        let known =
-            format!("{share} of the jobs recur; an earlier run is known but for factors of 1/{error} to {error}");
+        let known = match matrix.learn() {
+            Some(learn) => learnt(matrix, learn),
+            None => {
+                format!("{share} of the jobs recur; an earlier run is known but for factors of 1/{error} to {error}")
+            }
+        };
         lines.push(("history", known));
     }
     let model: Vec<String> = matrix.model.describe().iter().map(|(name, value)| format!("{name}: {value}")).collect();
     lines.push(("job model", model.join("; ")));
     lines
+}
+
+/// How much the jobs before those that are run tell of them; the same at each load.
+fn learnt(matrix: &Matrix, learn: u64) -> String {
+    let mut told: Vec<String> = Vec::new();
+    for cell in &matrix.cells {
+        let (facts, name) = (&cell.trace.facts, cell.trace.path.file_name().unwrap_or_default().to_string_lossy());
+        let of = format!("of {} jobs of {name} {} have one", facts.jobs, facts.known);
+        if !told.contains(&of) {
+            told.push(of);
+        }
+    }
+    format!(
+        "the {learn} jobs before those that are run: the last that read a path is the earlier run of jobs that read it; {}",
+        told.join(", ")
+    )
 }
 
 impl<'a> PlaceView<'a> {
@@ -241,6 +270,7 @@ impl<'a> CellView<'a> {
             cluster: &matrix.places[cell.place].cluster.name,
             load: cell.load,
             jobs: facts.jobs,
+            known: cell.trace.options.learn.map(|_| facts.known),
             input_bytes: facts.input_bytes,
             shuffle_bytes: facts.shuffle_bytes,
             alone_mean_s: worth.alone_mean_s,

@@ -176,7 +176,10 @@ fn command(args: &WorthArgs) -> String {
     }
     if variants::chosen(&args.levers).iter().any(|lever| lever.history) {
         let (recurring, error) = args.recurring();
-        words.push(format!("--recurring {recurring} --history-error {error}"));
+        words.push(match args.learn {
+            Some(learn) => format!("--learn {learn}"),
+            None => format!("--recurring {recurring} --history-error {error}"),
+        });
     }
     if !args.without.is_empty() {
         words.push(format!("--without {}", args.without.join(",")));

@@ -3,11 +3,13 @@
 
 use super::compiled::ChainedProblem;
 use super::exact::least_cost;
-use super::sample::{SETTINGS, World, networks};
+use super::sample::{SETTINGS, UNIT, World, networks};
 use super::{Breaches, breaches_of, breaches_unaware};
 use crate::baselines::pna::Pna;
+use crate::problem::ArrivedSenders;
 use crate::{Budget, Place, PlaceError, PlaceProblem, Placement, check};
-use hintd_model::units::{BitsPerSec, Bytes};
+use hintd_model::cluster::Way;
+use hintd_model::units::{BitsPerSec, Bytes, GroupIdx, NodeIdx};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -90,10 +92,34 @@ fn place(policy: &dyn Place, problem: &PlaceProblem<'_>) -> Result<Placement, Pl
 /// If the policy's cost is below the least: one of the two is wrong.
 pub fn gap(policy: &dyn Place, seed: u64) -> Result<f64, PlaceError> {
     let world = World::small(BitsPerSec(120 * MEGABIT), seed);
-    let problem = world.job(2, 2, Bytes(1 << 30), seed);
-    let Some(compiled) = ChainedProblem::compile(&problem, &SETTINGS)? else { return Ok(0.0) };
-    let placement = place(policy, &problem)?;
-    assert_eq!(placement.placed_all(), 4, "there is room for all");
+    gap_of(policy, &world.job(2, 2, Bytes(1 << 30), seed), seed)
+}
+
+/// The same for three tasks that get from, or send to, containers that are there already on three nodes.
+///
+/// # Errors
+/// As [`gap`].
+///
+/// # Panics
+/// As [`gap`].
+pub fn gap_to_arrived(policy: &dyn Place, seed: u64) -> Result<f64, PlaceError> {
+    let world = World::small(BitsPerSec(120 * MEGABIT), seed);
+    gap_of(policy, &later_wave(&world, 3, seed), seed)
+}
+
+/// Reduces whose maps came on three nodes, which sent one, two and four parts of seven; the way by the seed.
+pub(crate) fn later_wave(world: &World, reduces: u32, seed: u64) -> PlaceProblem<'_> {
+    let way = [Way::In, Way::Out, Way::Both][seed as usize % 3];
+    let from = (0..3).map(|nth| (NodeIdx(5 * nth + (seed / 3) as u32 % 5), Bytes(50_000_000 << nth))).collect();
+    let groups = vec![world.sample.group("reduce", reduces, UNIT)];
+    let senders = vec![ArrivedSenders { to: GroupIdx(0), from, way }];
+    PlaceProblem { seed, senders, ..world.sample.problem(groups, vec![], vec![]) }
+}
+
+fn gap_of(policy: &dyn Place, problem: &PlaceProblem<'_>, seed: u64) -> Result<f64, PlaceError> {
+    let Some(compiled) = ChainedProblem::compile(problem, &SETTINGS)? else { return Ok(0.0) };
+    let placement = place(policy, problem)?;
+    assert_eq!(placement.placed_all(), problem.containers(), "there is room for all");
     let found = placement.objective;
     let known = (found * 1e9 * 1.000_001) as u128 + 1;
     let least = least_cost(&compiled, known).expect("the policy's own state costs less") as f64 / 1e9;

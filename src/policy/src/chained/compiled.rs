@@ -5,11 +5,11 @@ use crate::Share;
 use crate::compiled::CompiledProblem;
 use crate::load::load_ppm;
 use crate::place::PlaceError;
-use crate::problem::{EdgeProblem, PlaceProblem};
-use hintd_model::cluster::{EdgePattern, Topology};
+use crate::problem::{ArrivedSenders, EdgeProblem, PlaceProblem};
+use hintd_model::cluster::{EdgePattern, Topology, Way};
 use hintd_model::network::Network;
 use hintd_model::network::chains::{BoxKind, Chains, FlowFacts, HopTable, Protocol, Sequence, WhenBroken};
-use hintd_model::units::{BoxIdx, ChainIdx, NodeIdx, VertexIdx};
+use hintd_model::units::{BoxIdx, Bytes, ChainIdx, NodeIdx, VertexIdx};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
@@ -17,6 +17,8 @@ use std::sync::{Arc, LazyLock};
 pub(crate) const NONE: u32 = u32::MAX;
 /// Hops where there is no way: more than any way has.
 pub(crate) const FAR: u32 = 1 << 16;
+/// Bits/s of the least flow where flows are only told apart by their share.
+const LEAST_RATE: f64 = 1_000.0;
 
 /// What a search may look at.
 #[derive(Debug, Clone, Copy)]
@@ -113,7 +115,7 @@ impl<'p> ChainedProblem<'p> {
     ) -> Result<Option<Self>, PlaceError> {
         let topology = &*problem.snapshot.topology;
         let Some(network) = topology.network.as_deref() else { return Ok(None) };
-        if problem.edges.is_empty() && problem.anchors.is_empty() {
+        if problem.edges.is_empty() && problem.senders.is_empty() && problem.anchors.is_empty() {
             return Ok(None);
         }
         let compiled = CompiledProblem::new(problem, &shortlist(problem, settings.shortlist, also));
@@ -296,7 +298,8 @@ impl Classes<'_> {
     }
 }
 
-/// Flows of the request's edges; of a request without edges, from every task to every container that runs.
+/// Flows of the request's edges, and between its tasks and containers that came before, as far as it is known what these send
+/// and get. Where nothing of that is known, from every task to every container that runs, whatever flows there (§5.2.2).
 struct Flows<'a, 'p> {
     compiled: &'a CompiledProblem<'p, ()>,
     topology: &'p Topology,
@@ -319,7 +322,19 @@ impl Flows<'_, '_> {
             let rate = (rate as u64).max(1);
             flows.extend(pairs.into_iter().map(|(a, b)| FlowOf { from: End::Task(a), to: End::Task(b), rate, class }));
         }
-        if problem.edges.is_empty() {
+        let per_byte = self.rate_of_byte();
+        for known in &problem.senders {
+            let ways = self.ways_of(known, classes);
+            let pairs = known.from.len() * self.tasks(known.to.0).len();
+            if flows.len() + pairs * ways.len() > self.settings.flows_max {
+                let class = ways.iter().map(|&(_, class)| class).find(|class| *class != NONE);
+                return self.too_many(classes, class.unwrap_or(NONE));
+            }
+            for (into, class) in ways {
+                self.join_arrived(known, (into, class), per_byte, points, &mut flows);
+            }
+        }
+        if problem.edges.is_empty() && problem.senders.is_empty() {
             for (at, group) in (0_u32..).zip(&problem.groups) {
                 let class = classes.of(&self.facts([&group.name, &group.role], ["", ""]));
                 let own = self.tasks(at);
@@ -336,6 +351,57 @@ impl Flows<'_, '_> {
             }
         }
         Ok(Some(flows).filter(|flows| !flows.is_empty()))
+    }
+
+    /// Directions in which containers that came and the group's tasks send, whether into the tasks, and what that is under:
+    /// nobody says what those that came are called.
+    fn ways_of(&self, known: &ArrivedSenders, classes: &mut Classes<'_>) -> Vec<(bool, u32)> {
+        let group = &self.compiled.problem.groups[known.to.at()];
+        let (named, others) = ([&*group.name, &*group.role], ["", ""]);
+        let mut ways = Vec::new();
+        if known.way != Way::Out {
+            ways.push((true, classes.of(&self.facts(others, named))));
+        }
+        if known.way != Way::In {
+            ways.push((false, classes.of(&self.facts(named, others))));
+        }
+        ways
+    }
+
+    /// Bits/s that stand for a byte which one task gets from, or sends to, containers that came. Beside edges it is theirs.
+    /// Alone these flows take nothing of boxes, for bytes may be told as one a sender, and nobody keeps track of their ways: the
+    /// least has [`LEAST_RATE`], so that all are in proportion.
+    fn rate_of_byte(&self) -> f64 {
+        let problem = self.compiled.problem;
+        if !problem.edges.is_empty() {
+            return 8.0 / self.settings.transfer_s;
+        }
+        let tasks = |known: &ArrivedSenders| self.tasks(known.to.0).len().max(1) as f64;
+        let least = |known: &ArrivedSenders| {
+            let sent = known.from.iter().map(|(_, bytes)| bytes.as_f64()).filter(|bytes| *bytes > 0.0);
+            sent.fold(f64::INFINITY, f64::min) / tasks(known)
+        };
+        LEAST_RATE / problem.senders.iter().map(least).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Each task gets an equal part of what each node sends, or sends it.
+    fn join_arrived(
+        &self,
+        known: &ArrivedSenders,
+        (into, class): (bool, u32),
+        rate_of_byte: f64,
+        points: &mut Points,
+        flows: &mut Vec<FlowOf>,
+    ) {
+        let tasks = self.tasks(known.to.0);
+        for &(node, bytes) in known.from.iter().filter(|(_, bytes)| *bytes > Bytes::ZERO) {
+            let fixed = End::Fixed { node, point: points.of_node(self.network, self.topology, node) };
+            let rate = ((bytes.as_f64() / tasks.len().max(1) as f64 * rate_of_byte).round() as u64).max(1);
+            for &task in &tasks {
+                let [from, to] = if into { [fixed, End::Task(task)] } else { [End::Task(task), fixed] };
+                flows.push(FlowOf { from, to, rate, class });
+            }
+        }
     }
 
     fn too_many(&self, classes: &Classes<'_>, class: u32) -> Result<Option<Vec<FlowOf>>, PlaceError> {

@@ -7,7 +7,8 @@
 //! Eq. 10 with the end switch chosen anew, a server the traffic that it would keep below its switch; preferences are
 //! frozen for the round. Gains are taken in the state left by the move before, so cost never rises: a matching that
 //! would make it rise is taken apart into the moves that gain. Later waves, whose other end runs already, are placed
-//! greedily, those that send most first (§5.2.2).
+//! greedily, those that send most first (§5.2.2): by what senders that came have for them, and receivers get, where it is
+//! known.
 //!
 //! "Switches" of a list are middleboxes: where no chain asks for any, the list is empty, and a flow goes by shortest
 //! paths. Without a network, or where nobody talks, `container` places.
@@ -29,6 +30,7 @@ use super::baselines::random::Random;
 use super::budget::Work;
 use super::chained::{ChainedProblem, End, List, NONE, SearchState, Settings, routes};
 use super::container::Container;
+use super::place::readable;
 use super::{Budget, Capabilities, Definition, Ended, Objective, Place, PlaceError, PlaceProblem, Placement};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
@@ -166,11 +168,15 @@ pub(crate) fn first_lists(
 /// What seating a task where it costs least takes: its flows on every slot, by all boxes of their types.
 fn seat_work(compiled: &ChainedProblem<'_>, task: u32) -> u64 {
     let flows = &compiled.own.flows_of[task as usize];
-    // Flows of a task are of few classes: the first stands for all.
-    let kinds = flows.first().map_or(&[][..], |&at| compiled.kinds(&compiled.own.flows[at as usize]));
     let boxes = |kind: &hintd_model::network::chains::BoxKind| compiled.own.chains.of_kind(*kind).len() as u64;
-    let steps: u64 = kinds.windows(2).map(|pair| boxes(&pair[0]) * boxes(&pair[1])).sum();
-    compiled.slots.len() as u64 * flows.len() as u64 * (1 + steps + kinds.iter().map(boxes).sum::<u64>())
+    let each = |&at: &u32| {
+        let kinds = compiled.kinds(&compiled.own.flows[at as usize]);
+        let steps: u64 = kinds.windows(2).map(|pair| boxes(&pair[0]) * boxes(&pair[1])).sum();
+        1 + steps + kinds.iter().map(boxes).sum::<u64>()
+    };
+    // Flows of a task are of few classes, told one after the other: what comes in, what goes out.
+    let most = flows.first().into_iter().chain(flows.last()).map(each).max().unwrap_or(1);
+    compiled.slots.len() as u64 * flows.len() as u64 * most
 }
 
 fn draw(search_state: &SearchState<'_, '_>, at: u32, random: &mut ChaCha8Rng) -> Option<List> {
@@ -225,7 +231,7 @@ pub(crate) fn objective_by(
     work: &dyn Work,
 ) -> Option<Objective> {
     let Some(compiled) = ChainedProblem::compile_for(problem, settings, &placement.groups).ok()? else {
-        return Container::default().objective(problem, placement);
+        return Container::default().objective(&readable(&Container::default(), problem), placement);
     };
     let mut search_state = SearchState::new(&compiled);
     search_state.place_as(&placement.groups);
@@ -238,7 +244,7 @@ pub(crate) fn objective_by(
 impl Place for Hit {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
         let Some(compiled) = ChainedProblem::compile(problem, &self.params.settings())? else {
-            return Container::default().place(problem, budget);
+            return Container::default().place(&readable(&Container::default(), problem), budget);
         };
         let fixed = |end: End| matches!(end, End::Fixed { .. });
         let search_state = if compiled.own.flows.iter().all(|flow| fixed(flow.from) || fixed(flow.to)) {
@@ -261,5 +267,9 @@ impl Place for Hit {
         work: &dyn Work,
     ) -> Option<Objective> {
         objective_by(problem, &self.params.settings(), placement, work)
+    }
+
+    fn knows_senders(&self) -> bool {
+        true
     }
 }

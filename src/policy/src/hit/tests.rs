@@ -3,12 +3,14 @@
 use super::round::{RoundPreferences, assign};
 use super::*;
 use crate::chained::Breaches;
-use crate::chained::cases::{Draw, gap, spread};
+use crate::chained::cases::{Draw, gap, gap_to_arrived, spread};
 use crate::chained::sample::{SETTINGS, UNIT, World, networks};
 use crate::check;
-use crate::problem::Anchor;
+use crate::pat::Pat;
+use crate::problem::{Anchor, ArrivedSenders};
+use hintd_model::cluster::Way;
 use hintd_model::solve::matching::blocking;
-use hintd_model::units::{BitsPerSec, BoxIdx, Bytes, NodeIdx};
+use hintd_model::units::{BitsPerSec, BoxIdx, Bytes, GroupIdx, NodeIdx};
 use proptest::prelude::*;
 
 const MEGABIT: u64 = 1_000_000;
@@ -154,6 +156,36 @@ fn a_later_wave_goes_to_where_its_receivers_run() {
     let problem = sample.problem(vec![group], vec![], vec![Anchor { node: receiver, count: 3 }]);
     let placement = place(&Hit::default(), &problem).unwrap();
     assert_eq!(placement.groups[0][0].node, receiver, "nothing asks for boxes, and there is room beside it");
+}
+
+#[test]
+fn a_later_wave_goes_by_bytes_and_not_by_who_else_is_there() {
+    for way in [Way::In, Way::Out, Way::Both] {
+        for policy in [&Hit::default() as &dyn Place, &Pat::default()] {
+            let world = World::new(&networks()[1], BitsPerSec(4_000 * MEGABIT), 3);
+            let group = world.sample.group("worker", 1, UNIT);
+            let [few, many, master] = [0, 1, 2].map(|nth| group.candidates[nth * group.candidates.len() / 3]);
+            // One byte a sender: nobody knows how many.
+            for from in [vec![(few, Bytes(2)), (many, Bytes(3))], vec![(few, Bytes(1 << 30)), (many, Bytes(3 << 30))]] {
+                let senders = vec![ArrivedSenders { to: GroupIdx(0), from, way }];
+                let anchors = vec![Anchor { node: master, count: 9 }];
+                let problem = PlaceProblem { senders, ..world.sample.problem(vec![group.clone()], vec![], anchors) };
+                let placement = place(policy, &problem).unwrap();
+                // `pat` looks at switches, and not at nodes below them.
+                let rack = |node| world.sample.snapshot.rack(node);
+                assert_eq!(rack(placement.groups[0][0].node), rack(many), "{way:?}");
+            }
+        }
+    }
+}
+
+/// Printed with `--nocapture`, as below, where the other ends of all flows are there already.
+#[test]
+fn small_later_waves_come_near_the_exact_best() {
+    let gaps: Vec<f64> = (0..24).map(|seed| gap_to_arrived(&Hit::default(), seed).unwrap()).collect();
+    let [median, p90, worst] = spread(gaps).map(|share| 100.0 * share);
+    println!("gap of hit to the exact best, 24 later waves: median {median:.1} %, p90 {p90:.1} %, worst {worst:.1} %");
+    assert!(median <= 5.0 && worst <= 60.0, "{median} {worst}");
 }
 
 #[test]

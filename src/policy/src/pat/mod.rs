@@ -31,6 +31,7 @@ use super::chained::{ChainedProblem, End, NONE, SearchState};
 use super::container::Container;
 use super::hit::{OBJECTIVE_WORK, finish, first_lists, objective_by};
 use super::load::kinds;
+use super::place::readable;
 use super::{Budget, Capabilities, Definition, Objective, Place, PlaceError, PlaceProblem, Placement};
 use field::{Field, InOrder, Mover, NO_WAY, Run};
 use hintd_model::cluster::resource::KINDS_MAX;
@@ -168,7 +169,7 @@ fn counted(snapshot: &Snapshot, resource: &Resource) -> [u64; KINDS_MAX] {
 impl Place for Pat {
     fn place(&self, problem: &PlaceProblem<'_>, budget: &mut Budget<'_>) -> Result<Placement, PlaceError> {
         let Some(compiled) = ChainedProblem::compile(problem, &self.params.settings())? else {
-            return Container::default().place(problem, budget);
+            return Container::default().place(&readable(&Container::default(), problem), budget);
         };
         // A start that was cut short would be none.
         let mut never = || false;
@@ -192,5 +193,9 @@ impl Place for Pat {
         work: &dyn Work,
     ) -> Option<Objective> {
         objective_by(problem, &self.params.settings(), placement, work)
+    }
+
+    fn knows_senders(&self) -> bool {
+        true
     }
 }

@@ -34,6 +34,7 @@ fn jobs(count: u32) -> Vec<TraceJob> {
         reduces: None,
         map_time: None,
         reduce_time: None,
+        earlier: crate::Earlier::Untold,
     };
     (0..count).map(job).collect()
 }

@@ -31,12 +31,39 @@ pub struct TraceJob {
     pub map_time: Option<Micros>,
     /// Time of each reduce beyond its shuffle.
     pub reduce_time: Option<Micros>,
+    /// Its earlier run.
+    pub earlier: Earlier,
+}
+
+/// What a trace tells of a job's earlier run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Earlier {
+    /// Nothing: whether it has one is drawn, and what that was like.
+    #[default]
+    Untold,
+    /// The last job of those learnt from that read the same path; none: none of them did.
+    Told(Option<Arc<TraceJob>>),
 }
 
 impl From<SwimJob> for TraceJob {
     fn from(job: SwimJob) -> Self {
         let SwimJob { name, submit, input, shuffle, output, input_path } = job;
         let (blocks, user, maps, reduces, map_time, reduce_time) = (None, None, None, None, None, None);
-        Self { name, submit, input, shuffle, output, input_path, blocks, user, maps, reduces, map_time, reduce_time }
+        let earlier = Earlier::Untold;
+        Self {
+            name,
+            submit,
+            input,
+            shuffle,
+            output,
+            input_path,
+            blocks,
+            user,
+            maps,
+            reduces,
+            map_time,
+            reduce_time,
+            earlier,
+        }
     }
 }

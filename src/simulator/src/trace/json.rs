@@ -3,7 +3,7 @@
 //! What SWIM's rows can't say stands here: a user, task counts, task times. docs/formats.md describes the fields.
 
 use super::TraceError;
-use super::job::TraceJob;
+use super::job::{Earlier, TraceJob};
 use super::lines::Rows;
 use super::swim::{MAX_BYTES, MAX_SUBMIT_S, intern, shown};
 use hintd_model::units::{Bytes, HostName, Micros};
@@ -93,6 +93,7 @@ impl Rows for JsonRows {
             reduces: at.count("reduces", read.reduces.as_ref(), MAX_REDUCES)?,
             map_time: read.map_s.as_ref().map(|s| at.seconds("map_s", s)).transpose()?,
             reduce_time: read.reduce_s.as_ref().map(|s| at.seconds("reduce_s", s)).transpose()?,
+            earlier: Earlier::Untold,
         };
         at.fits_together(&job)?;
         self.latest = submit;

@@ -1,14 +1,16 @@
 //! Traces of either format, told apart by their content, cut and scaled as a run asks.
 
 use super::TraceError;
-use super::job::TraceJob;
+use super::job::{Earlier, TraceJob};
 use super::json::JsonRows;
 use super::lines::{JobReader, Rows};
 use super::swim::{MAX_BYTES, SwimRows};
 use crate::job_model::JobModel;
 use hintd_model::units::{Bytes, Micros};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::sync::Arc;
 
 /// How a trace is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,8 +39,12 @@ impl TraceFormat {
 /// What a run takes of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TraceOptions {
-    /// The first N jobs.
+    /// The first N jobs of those that are run.
     pub jobs: Option<u64>,
+    /// The trace's first N jobs are not run: they ran before, and the last that read a path is the earlier run of jobs that read
+    /// it. Those that are run come as if the first of them came with the trace's beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learn: Option<u64>,
     /// Factor on input, shuffle and output; what was above 0 stays above 0.
     pub scale_bytes: f64,
     /// Jobs come so many times as fast.
@@ -49,7 +55,7 @@ pub struct TraceOptions {
 
 impl Default for TraceOptions {
     fn default() -> Self {
-        Self { jobs: None, scale_bytes: 1.0, speed: 1.0, skip_bad: false }
+        Self { jobs: None, learn: None, scale_bytes: 1.0, speed: 1.0, skip_bad: false }
     }
 }
 
@@ -59,6 +65,11 @@ pub struct TraceReader<R> {
     reader: JobReader<R, AnyRows>,
     options: TraceOptions,
     left: u64,
+    to_learn: u64,
+    /// By path: the last job learnt from that read it.
+    learnt: BTreeMap<Arc<str>, Arc<TraceJob>>,
+    /// When the first job came that is run, where others came before.
+    began: Option<Micros>,
 }
 
 impl<R: BufRead> TraceReader<R> {
@@ -68,7 +79,36 @@ impl<R: BufRead> TraceReader<R> {
         if options.skip_bad {
             reader = reader.skip_bad();
         }
-        Self { reader, options, left: options.jobs.unwrap_or(u64::MAX) }
+        let (left, to_learn) = (options.jobs.unwrap_or(u64::MAX), options.learn.unwrap_or(0));
+        Self { reader, options, left, to_learn, learnt: BTreeMap::new(), began: None }
+    }
+
+    /// Reads what is learnt from.
+    fn learn(&mut self) -> Result<(), TraceError> {
+        while self.to_learn > 0 {
+            let Some(job) = self.reader.next() else { break };
+            let job = job?;
+            self.to_learn -= 1;
+            if let Some(path) = &job.input_path {
+                self.learnt.insert(Arc::clone(path), Arc::new(job));
+            }
+        }
+        self.to_learn = 0;
+        Ok(())
+    }
+
+    /// A job as it is run.
+    fn told(&mut self, mut job: TraceJob) -> TraceJob {
+        if self.options.learn.is_some() {
+            let began = *self.began.get_or_insert(job.submit);
+            job.submit = job.submit.saturating_sub(began);
+            job.earlier = Earlier::Told(job.input_path.as_ref().and_then(|path| self.learnt.get(path).cloned()));
+        }
+        let speed = self.options.speed;
+        if speed.to_bits() != 1.0_f64.to_bits() {
+            job.submit = Micros((job.submit.as_f64() / speed).round() as u64);
+        }
+        job
     }
 
     /// Lines refused so far.
@@ -98,14 +138,11 @@ impl<R: BufRead> Iterator for TraceReader<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
-        let speed = self.options.speed;
-        let sooner = |mut job: TraceJob| {
-            if speed.to_bits() != 1.0_f64.to_bits() {
-                job.submit = Micros((job.submit.as_f64() / speed).round() as u64);
-            }
-            job
-        };
-        Some(self.reader.next()?.map(sooner))
+        if let Err(error) = self.learn() {
+            return Some(Err(error));
+        }
+        let job = self.reader.next()?;
+        Some(job.map(|job| self.told(job)))
     }
 }
 
@@ -135,6 +172,14 @@ pub struct TraceFacts {
     pub shuffle_bytes: u64,
     /// Reduce output of all jobs.
     pub output_bytes: u64,
+    /// Jobs of which the trace tells an earlier run.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub known: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl TraceFacts {
@@ -159,6 +204,7 @@ impl TraceFacts {
             self.first_submit_s = job.submit.as_secs_f64();
         }
         self.jobs += 1;
+        self.known += u64::from(matches!(job.earlier, Earlier::Told(Some(_))));
         self.last_submit_s = job.submit.as_secs_f64();
         self.maps += job.maps.unwrap_or_else(|| model.maps(job.input));
         self.reduces += job.reduces.unwrap_or_else(|| model.reduces(job.shuffle, job.output));
@@ -255,6 +301,28 @@ mod tests {
         let options = TraceOptions { scale_bytes: 1e15, ..TraceOptions::default() };
         let error = TraceReader::new(SWIM.as_bytes(), options).next().unwrap().unwrap_err().to_string();
         assert!(error.starts_with("line 1, input: 100000000000000000 bytes, scaled by "), "{error}");
+    }
+
+    #[test]
+    fn what_was_learnt_from_is_the_last_run_of_its_path_and_is_not_run() {
+        let row = |at: u64, bytes: u64, path: &str| format!("j{at}\t{at}\t1\t{bytes}\t{bytes}\t1\t{path}\t\t\n");
+        let text = [row(0, 5, "/a"), row(10, 7, "/a"), row(20, 9, "/b"), row(30, 11, "/a"), row(50, 13, "/c")].concat();
+        let options = TraceOptions { learn: Some(3), scale_bytes: 2.0, speed: 2.0, ..TraceOptions::default() };
+        let jobs = read(&text, options);
+        let told = |job: &TraceJob| match &job.earlier {
+            Earlier::Told(known) => known.as_ref().map(|known| (known.input, known.shuffle)),
+            Earlier::Untold => panic!("{job:?}"),
+        };
+        assert_eq!(jobs.iter().map(told).collect::<Vec<_>>(), [Some((Bytes(14), Bytes(14))), None]);
+        assert_eq!(jobs.iter().map(|job| job.submit.as_secs_f64()).collect::<Vec<_>>(), [0.0, 10.0]);
+        let facts = |options| TraceFacts::read(text.as_bytes(), options, &JobModel::default()).unwrap();
+        assert_eq!((facts(options).jobs, facts(options).known), (2, 1));
+        assert_eq!(facts(TraceOptions { jobs: Some(1), ..options }).jobs, 1);
+        assert_eq!(facts(TraceOptions { learn: Some(9), ..options }).jobs, 0, "all of them ran before");
+        assert!(read(&text, TraceOptions::default()).iter().all(|job| job.earlier == Earlier::Untold));
+        let bad = text.replacen("\t5\t5", "\t-5\t5", 1);
+        let error = TraceReader::new(bad.as_bytes(), options).next().unwrap().unwrap_err().to_string();
+        assert!(error.starts_with("line 1, column 4"), "{error}");
     }
 
     #[test]

@@ -205,6 +205,7 @@ fn simulated(phases: Option<u64>) -> Vec<f64> {
             reduces,
             map_time,
             reduce_time,
+            earlier: crate::Earlier::Untold,
         })
     });
     let settings = crate::SimSettings { seed: 7, phase_seed: phases, ..crate::SimSettings::default() };

@@ -172,6 +172,7 @@ mod tests {
             reduces,
             map_time,
             reduce_time,
+            earlier: crate::Earlier::Untold,
         }
     }
 

@@ -72,6 +72,7 @@ fn an_error_in_the_known_shuffle_reaches_the_queues_of_a_run() {
         reduces: None,
         map_time: None,
         reduce_time: None,
+        earlier: crate::Earlier::Untold,
     };
     // A factor between one to a million and a million; half of the seeds have the job run before.
     let error_percent = 99_999_900;

@@ -4,7 +4,7 @@
 //! - Whether a job recurs is drawn by the seed and its key: the path that it reads, where the trace has paths, else the
 //!   job itself. The earlier run is never this one: its input, shuffle and times of tasks are this one's times factors
 //!   drawn for each, log-uniformly between 1 ÷ `history_error` and `history_error`; where history lies, times
-//!   `history_lie` as well.
+//!   `history_lie` as well. Where the trace tells earlier runs ([`Earlier::Told`]), these are known and no others, as they were.
 //! - A path is written once, before the trace begins, where the policy says for the first recurring job that reads it.
 //!   For what the policy knows of others, jobs are taken in the order in which they come.
 //! - Where no data is placed each job is gathered where the policy says when it comes: its input lies where HDFS put it.
@@ -15,7 +15,7 @@ use super::Sim;
 use crate::job_model::JobModel;
 use crate::settings::{Part, SimSettings};
 use crate::streams::{EARLIER, EARLIER_PATHS, stream};
-use crate::trace::job::TraceJob;
+use crate::trace::job::{Earlier, TraceJob};
 use hintd_model::cluster::Snapshot;
 use hintd_model::units::{Bytes, Micros, NodeIdx, RackIdx, Timestamp};
 use hintd_policy::PlaceData;
@@ -171,6 +171,18 @@ pub(crate) fn known_shuffle(settings: &SimSettings, number: u64, job: &TraceJob,
     earlier_run(settings, number, job, &shares, model).map(|run| run.shuffle)
 }
 
+/// One that the trace tells, but for lies. Its tasks' times are drawn as those of any job, and not as this one's.
+fn told_run(
+    settings: &SimSettings,
+    number: u64,
+    (job, before): (&TraceJob, &TraceJob),
+    model: &JobModel,
+) -> Option<EarlierRun> {
+    let shares = Shares::new(!number, before, model)?;
+    let lie = settings.history_lie;
+    Some(run_of(key_name(number, job), &shares, [lie.bytes, lie.bytes, lie.times], model))
+}
+
 /// Which jobs have one is the seed's and the key's affair, whatever the share: more of them are those of fewer, and others.
 fn earlier_run(
     settings: &SimSettings,
@@ -179,14 +191,32 @@ fn earlier_run(
     shares: &Shares,
     model: &JobModel,
 ) -> Option<EarlierRun> {
+    if settings.recurring <= 0.0 {
+        return None;
+    }
+    if let Earlier::Told(before) = &job.earlier {
+        return told_run(settings, number, (job, before.as_deref()?), model);
+    }
     let [kind, key] = key_number(number, job);
-    if settings.recurring <= 0.0 || stream([settings.seed, key, kind, 0]).random::<f64>() >= settings.recurring {
+    if stream([settings.seed, key, kind, 0]).random::<f64>() >= settings.recurring {
         return None;
     }
     let mut draws = stream([settings.seed, number, EARLIER, 1]);
     let mut factor = || settings.history_error.powf(draws.random_range(-1.0..=1.0));
     let lie = settings.history_lie;
-    let (of_input, of_shuffle, of_times) = (factor() * lie.bytes, factor() * lie.bytes, factor() * lie.times);
+    let factors = [factor() * lie.bytes, factor() * lie.bytes, factor() * lie.times];
+    Some(run_of(key_name(number, job), shares, factors, model))
+}
+
+fn key_name(number: u64, job: &TraceJob) -> String {
+    match &job.input_path {
+        Some(path) => format!("path:{path}"),
+        None => format!("job:{number}"),
+    }
+}
+
+/// A job's run, its input, shuffle and tasks' times off by factors.
+fn run_of(key: String, shares: &Shares, [of_input, of_shuffle, of_times]: [f64; 3], model: &JobModel) -> EarlierRun {
     let bytes = |bytes: Bytes, factor: f64| Bytes((bytes.as_f64() * factor).round() as u64);
     let tasks = |count: u32, factor: f64| match count {
         0 => 0,
@@ -198,17 +228,13 @@ fn earlier_run(
         Micros((sum.checked_div(u64::from(looked_at)).unwrap_or(0) as f64 * of_times).round() as u64)
     };
     let (maps, reduces) = (shares.maps(), shares.reduces());
-    let key = match &job.input_path {
-        Some(path) => format!("path:{path}"),
-        None => format!("job:{number}"),
-    };
-    Some(EarlierRun {
+    EarlierRun {
         key: key.into(),
         input: bytes(shares.input(), of_input),
         shuffle: bytes(shares.shuffle(), of_shuffle),
         maps: (tasks(maps, of_input), time(Kind::Map, maps)),
         reduces: (tasks(reduces, of_shuffle), time(Kind::Reduce, reduces)),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -230,6 +256,7 @@ mod tests {
             reduces: None,
             map_time: None,
             reduce_time: None,
+            earlier: Earlier::Untold,
         }
     }
 
@@ -270,6 +297,24 @@ mod tests {
         let same = runs.iter().filter(|run| run.shuffle.0 * 2 == run.input.0).count();
         assert_eq!(same, 0, "input and shuffle are off independently");
         assert_eq!(earlier(&recurring(1.0, 2.0), 7, Some("/a")).unwrap(), runs[7], "by seed and job alone");
+    }
+
+    #[test]
+    fn what_the_trace_tells_of_earlier_runs_is_known_and_nothing_else() {
+        let before = TraceJob { input: Bytes(10 << 30), shuffle: Bytes(30 << 30), ..job(Some("/a")) };
+        let run = |settings: &SimSettings, told: Option<TraceJob>| {
+            let job = TraceJob { earlier: Earlier::Told(told.map(Arc::new)), ..job(Some("/a")) };
+            let model = JobModel::default();
+            earlier_run(settings, 7, &job, &Shares::new(7, &job, &model).unwrap(), &model)
+        };
+        let known = run(&recurring(1.0, 2.0), Some(before.clone())).unwrap();
+        assert_eq!((known.input, known.shuffle, &*known.key), (before.input, before.shuffle, "path:/a"), "as it was");
+        assert_eq!((known.maps.0, known.reduces.0), (80, 30));
+        assert_eq!(run(&recurring(1.0, 2.0), None), None, "nothing is drawn");
+        assert_eq!(run(&recurring(0.0, 2.0), Some(before.clone())), None, "levers without history know none");
+        let lie = HistoryLie { bytes: 10.0, ..HistoryLie::NONE };
+        let lied = run(&SimSettings { history_lie: lie, ..recurring(1.0, 2.0) }, Some(before)).unwrap();
+        assert_eq!(lied.input, Bytes(100 << 30));
     }
 
     #[test]

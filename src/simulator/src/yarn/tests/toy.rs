@@ -143,5 +143,6 @@ pub(super) fn job(number: usize, submit_s: f64, input: u64, shuffle: u64, output
         reduces,
         map_time,
         reduce_time,
+        earlier: crate::Earlier::Untold,
     }
 }
