@@ -5,7 +5,8 @@
 //! still have to do. They hold for all of the reader's paths, so that files of one directory, and blocks of one file, are
 //! together; they end when nobody asks for an hour, after a day, or when none of them has a usable node without labels.
 //!
-//! Where data of a recurring job was sent nowhere, each application may be gathered in a few racks ([`DataHomes::gather`]).
+//! Where data of a recurring job was sent nowhere, or an application's input is not where it was sent, each application may be
+//! gathered in a few racks ([`DataHomes::gather`]).
 
 use super::input_homes::InputTasks;
 use super::replicas::{Replica, ReplicaPlan, ReplicaRequest, Why, named, of_block, replicas, usable};
@@ -209,9 +210,13 @@ impl DataHomes {
         }
     }
 
-    /// Where the reader's data was last said to go; `None`: nowhere, or too long ago.
+    /// Where the reader's data was last said to go, for an application of its; `None`: nowhere, too long ago, or that one is
+    /// gathered by now, for its input was not there.
     #[must_use]
-    pub fn given(&self, reader: &str, now: Timestamp) -> Option<&[RackPath]> {
+    pub fn given(&self, application: ApplicationId, reader: &str, now: Timestamp) -> Option<&[RackPath]> {
+        if self.gathered.get(&application).is_some_and(|chosen| !chosen.racks.is_empty()) {
+            return None;
+        }
         let (racks, at) = self.given.get(reader)?;
         (now.since(*at) < GIVEN_MAX).then_some(racks)
     }

@@ -86,7 +86,7 @@ impl InputHomes {
     }
 
     /// The homes of the tasks' input. `given`: where data of a job was last said to go ([`super::homes::DataHomes::given`]);
-    /// `gathers`: where a job is gathered whose data was sent nowhere ([`super::homes::DataHomes::gather`]).
+    /// `gathers`: where a job is gathered whose input is not there, or was sent nowhere ([`super::homes::DataHomes::gather`]).
     #[must_use]
     pub fn of(
         tasks: &InputTasks,
@@ -96,30 +96,46 @@ impl InputHomes {
     ) -> Self {
         let snapshot = &*generation.snapshot;
         let Some(key) = &tasks.recurring_key else { return Self::NoKey };
-        let (racks, gathered) = match given(key) {
-            Some(racks) => (racks, false),
-            None => match tasks.may_gather.then(|| gathers(key)).flatten() {
-                Some(racks) => (racks, true),
-                None => return Self::NoneGiven,
-            },
+        let otherwise = match given(key).map(|racks| usable_homes(snapshot, &racks)) {
+            None => Self::NoneGiven,
+            Some(homes) if homes.is_empty() => Self::RacksGone,
+            Some(homes) if tasks.have_input_in(&homes) => return Self::homes((homes, false), key, generation),
+            Some(_) => Self::NotAtHome,
         };
-        let hosts = |rack: &RackPath| {
-            let index = *snapshot.statics.by_rack.get(rack)?;
-            let hosts: Vec<_> = usable(snapshot, index).map(|node| snapshot.host(node).clone()).collect();
-            (!hosts.is_empty()).then(|| (rack.clone(), hosts))
-        };
-        let homes: Vec<_> = racks.iter().filter_map(hosts).collect();
-        let there = homes.iter().filter_map(|(rack, _)| tasks.by_rack.get(rack)).map(|&count| u64::from(count));
-        match there.sum::<u64>() {
-            _ if homes.is_empty() => Self::RacksGone,
-            there if !gathered && there < u64::from(tasks.outstanding) => Self::NotAtHome,
-            _ => {
-                let last = generation.history.get(key).and_then(|job| job.last);
-                let shuffle = last.map_or(Bytes::ZERO, |run| run.shuffle);
-                let home = |(rack, _): &(RackPath, _)| snapshot.statics.by_rack.get(rack).copied();
-                let patience = patience(shuffle, generation.scans.fabric().up(snapshot, homes.iter().filter_map(home)));
-                Self::Homes { racks: homes, patience, gathered }
-            }
+        let Some(racks) = tasks.may_gather.then(|| gathers(key)).flatten() else { return otherwise };
+        match usable_homes(snapshot, &racks) {
+            homes if homes.is_empty() => Self::RacksGone,
+            homes => Self::homes((homes, true), key, generation),
         }
+    }
+
+    fn homes((racks, gathered): (Vec<UsableHome>, bool), key: &Arc<str>, generation: &Generation) -> Self {
+        let snapshot = &*generation.snapshot;
+        let last = generation.history.get(key).and_then(|job| job.last);
+        let shuffle = last.map_or(Bytes::ZERO, |run| run.shuffle);
+        let home = |(rack, _): &UsableHome| snapshot.statics.by_rack.get(rack).copied();
+        let patience = patience(shuffle, generation.scans.fabric().up(snapshot, racks.iter().filter_map(home)));
+        Self::Homes { racks, patience, gathered }
+    }
+}
+
+/// A rack and its usable nodes.
+type UsableHome = (RackPath, Vec<HostName>);
+
+/// Those of the racks that have any.
+fn usable_homes(snapshot: &Snapshot, racks: &[RackPath]) -> Vec<UsableHome> {
+    let home = |rack: &RackPath| {
+        let index = *snapshot.statics.by_rack.get(rack)?;
+        let hosts: Vec<_> = usable(snapshot, index).map(|node| snapshot.host(node).clone()).collect();
+        (!hosts.is_empty()).then(|| (rack.clone(), hosts))
+    };
+    racks.iter().filter_map(home).collect()
+}
+
+impl InputTasks {
+    /// Whether all that are outstanding are asked for in those racks.
+    fn have_input_in(&self, homes: &[UsableHome]) -> bool {
+        let there = homes.iter().filter_map(|(rack, _)| self.by_rack.get(rack)).map(|&count| u64::from(count));
+        there.sum::<u64>() >= u64::from(self.outstanding)
     }
 }

@@ -133,7 +133,8 @@ fn who_reads_data_that_was_sent_home_is_told_where_unless_its_blocks_lie_elsewhe
         InputTasks { recurring_key: Some("sort".into()), outstanding, by_rack, may_gather: true }
     };
     let of = |homes: &mut Mutex<DataHomes>, harness: &EngineHarness, tasks: &InputTasks| {
-        let given = |key: &str| homes.get_mut().unwrap().given(key, harness.now).map(<[_]>::to_vec);
+        let given =
+            |key: &str| homes.get_mut().unwrap().given(attempt(1, 1).application, key, harness.now).map(<[_]>::to_vec);
         InputHomes::of(tasks, given, |_| None, &harness.engine.generation())
     };
     assert_eq!(of(&mut homes, &harness, &tasks(0, &[])), InputHomes::NoneGiven);
@@ -156,6 +157,49 @@ fn who_reads_data_that_was_sent_home_is_told_where_unless_its_blocks_lie_elsewhe
     assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 4)])), at_home, "longer than new data would go there");
     harness.now = Timestamp(harness.now.0 + GIVEN_MAX.0);
     assert_eq!(of(&mut homes, &harness, &tasks(4, &[(&home, 4)])), InputHomes::NoneGiven);
+}
+
+#[test]
+fn whose_input_is_not_where_it_was_sent_is_gathered_like_any_and_stays_so() {
+    let (mut harness, mut homes) = (cluster(), Mutex::<DataHomes>::default());
+    let joint: Arc<dyn Policy> = registry::with_defaults("joint").unwrap().into();
+    let learned = run(1, &["/in"], 20_000);
+    let whole = learned.whole.map(|whole| Run { input: Bytes(200 * MB), ..whole });
+    told(&mut harness, "sort", &LearnedRun { whole, ..learned });
+    let home = advise(&mut homes, &harness, "/in/part-0").racks[0].0.clone();
+    let generation = harness.engine.generation();
+    let racks: Vec<RackPath> = generation.snapshot.statics.racks.clone();
+    let other = racks.iter().find(|rack| **rack != home).unwrap().clone();
+    let mut of = |number: u32, outstanding: u32, lies: &[(&RackPath, u32)], may_gather: bool| {
+        let by_rack = lies.iter().map(|&(rack, count)| (rack.clone(), count)).collect();
+        let tasks = InputTasks { recurring_key: Some("sort".into()), outstanding, by_rack, may_gather };
+        let attempt = attempt(number, 1);
+        let (homes, places) = (homes.get_mut().unwrap(), joint.as_place_data().unwrap());
+        let given = homes.given(attempt.application, "sort", harness.now).map(<[_]>::to_vec);
+        let gathers = |key: &Arc<str>| homes.gather(&generation, (attempt, key, &tasks), places, harness.now);
+        InputHomes::of(&tasks, |_| given, gathers, &generation)
+    };
+    let racks_of = |found: InputHomes| match found {
+        InputHomes::Homes { racks, gathered, .. } => {
+            (racks.into_iter().map(|(rack, _)| rack).collect::<Vec<_>>(), gathered)
+        }
+        other => panic!("{other:?}"),
+    };
+    // Others want the uplinks.
+    for beside in 7..=9 {
+        of(beside, 4, &[(&other, 4)], true);
+    }
+    assert_eq!(racks_of(of(1, 0, &[], true)), (vec![home.clone()], false), "nobody knows yet where its input lies");
+    assert_eq!(of(1, 4, &[(&home, 1), (&other, 3)], false), InputHomes::NotAtHome, "who asks can't keep it elsewhere");
+    let (first, gathered) = racks_of(of(1, 4, &[(&home, 1), (&other, 3)], true));
+    assert!(gathered && first.len() == 1, "{first:?}");
+    assert_eq!(racks_of(of(1, 1, &[(&home, 1)], true)), (first.clone(), true), "though what is left lies there");
+    assert_eq!(racks_of(of(1, 0, &[], true)), (first, true));
+    assert_eq!(
+        racks_of(of(2, 4, &[(&home, 4), (&other, 4)], true)),
+        (vec![home], false),
+        "whose input is there goes there"
+    );
 }
 
 #[test]

@@ -130,7 +130,7 @@ impl Daemon {
                 // Copied, so that whoever writes data waits for no walk of racks.
                 let given = |key: &str| {
                     let homes = self.0.data_homes.lock().unwrap_or_else(PoisonError::into_inner);
-                    homes.given(key, now).map(<[_]>::to_vec)
+                    homes.given(attempt.application, key, now).map(<[_]>::to_vec)
                 };
                 // What the queue's policy says: others place what is asked for, and gather nobody.
                 let places = policies(&settings, policy).0.as_place_data();

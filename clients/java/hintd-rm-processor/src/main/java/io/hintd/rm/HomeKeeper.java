@@ -70,6 +70,8 @@ final class HomeKeeper {
     int hosts;
     /** And not only counted, in shadow. */
     boolean kept;
+    /** It went elsewhere before YARN killed containers of other queues for it. */
+    boolean yielded;
     boolean over;
     /** All of it came. */
     boolean idle;
@@ -104,6 +106,8 @@ final class HomeKeeper {
   private boolean saysBlocks;
   /** hintd answered one that said so. */
   private boolean knowsBlocks;
+  /** The first ask for maps reads elsewhere than where hintd sent the input: it may gather the job. */
+  private boolean isElsewhere;
   private long again = Long.MIN_VALUE;
   /** Home racks, as told last; null: not told yet. Empty: there are none for maps. */
   private TreeSet<String> racks;
@@ -170,6 +174,9 @@ final class HomeKeeper {
       holdsUntil = Math.max(holdsUntil, now + settings.deadlineMs); // nobody asked meanwhile: by then hintd has answered
     }
     went = going;
+    isElsewhere =
+        reads != null && racks != null && !racks.isEmpty() && settings.gathers && !app.recurringKey().isEmpty()
+            && asked(reads, racks) < rows.outstanding(reads);
     if (going) {
       askAgain(reads, fresh, settings, now);
     }
@@ -216,7 +223,7 @@ final class HomeKeeper {
 
   /** What is waited for; null: nothing. */
   CompletableFuture<?> pending() {
-    return racks == null || gathered && !knowsBlocks ? answer : null;
+    return racks == null || (gathered || isElsewhere) && !knowsBlocks ? answer : null;
   }
 
   /** A question that is under way; null: none is. For tests. */
@@ -329,13 +336,14 @@ final class HomeKeeper {
     }
   }
 
-  private static boolean staysAtHome(Stay stay) {
-    return stay.maps && stay.kept && !stay.blocks;
+  /** Maps that wait at home, or for what YARN kills for them. */
+  private static boolean holdsReduces(Stay stay, int outstanding) {
+    return stay.maps && !stay.blocks && (stay.kept || stay.yielded && outstanding != 0);
   }
 
   /** Reduces leave maps of their job the room: YARN serves them first, and MapReduce takes them back after minutes only. */
   private void hold(Key key, Stay stay, boolean narrowed, long now) {
-    boolean holds = !stay.maps && rows.open().stream().anyMatch(other -> staysAtHome(stays.get(other)));
+    boolean holds = !stay.maps && rows.open().stream().anyMatch(other -> holdsReduces(stays.get(other), outstanding(other)));
     if (holds && narrowed && !stay.counted) {
       stay.counted = true;
       counters.homes("reduces_held", rows.outstanding(key));
@@ -366,7 +374,10 @@ final class HomeKeeper {
       return; // all of it was given, and is on its way to the application
     }
     // What is freed is the maps' first: YARN serves reduces before them.
-    why = why == null && yields && stay.kept && !stay.held ? "preemption" : why;
+    if (why == null && yields && stay.kept && !stay.held) {
+      stay.yielded = true;
+      why = "preemption";
+    }
     TreeMap<String, String> hosts = homes.usable(blacklisted, rows.last(key).getCapability());
     if (why == null && !late && !stay.blocks) {
       // One container after the other from what is left of a rack that is being drained would keep it there for ever.
@@ -392,6 +403,7 @@ final class HomeKeeper {
     }
     boolean elsewhere = !racks.isEmpty() && !gathered && asked(key, racks) < rows.outstanding(key);
     // hintd says it too where it is told in time: both ways lead to the same.
+    stay.blocks &= !gathered; // hintd said so too late for the first ask
     stay.blocks |= !stay.narrowed && (byBlocks(settings) || elsewhere && settings.blocksForMs > 0);
     if (stay.blocks) {
       // Homes that hintd found meanwhile are those of later runs.

@@ -21,6 +21,7 @@ import org.apache.hadoop.yarn.server.resourcemanager.nodelabels.RMNodeLabelsMana
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CSQueue;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler;
 import org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration;
+import org.apache.hadoop.yarn.util.resource.ResourceCalculator;
 import org.apache.hadoop.yarn.util.resource.Resources;
 
 /**
@@ -29,7 +30,8 @@ import org.apache.hadoop.yarn.util.resource.Resources;
  * <p>The policy gives a queue that has less than its capacity what it has pending, wherever that may go: first what is free, then
  * what queues hold beyond theirs. It looks each {@code monitoring_interval}, kills what it chose {@code max_wait_before_kill}
  * before, and remembers whom it chose for twice as long. A lazy one kills on nodes only of which it then gives to the queue.
- * Preemption within a queue, or beyond capacities to balance them, is not looked at.
+ * Preemption within a queue, or beyond capacities to balance them, is not looked at; nor are user limits, and what maximum
+ * capacities leave unused: where queues are nested it may be near though YARN kills nobody, and the reverse.
  */
 final class Preemption {
   private static final class Need {
@@ -62,14 +64,26 @@ final class Preemption {
     return monitor != null && monitor.getSchedulingEditPolicy() instanceof ProportionalCapacityPreemptionPolicy;
   }
 
-  /** Whether it kills before its next look but one for what the leaf queue has pending. */
+  /** Looks of ours and heartbeats of applications come within so long. */
+  private static final long LEAD_MS = 3_000;
+
+  /** Whether it kills for what the leaf queue has pending before that is asked for elsewhere, if it is not now. */
   boolean isNear(CSQueue leaf, long now) {
     Long begins = from.get(leaf.getQueuePath());
     return begins != null && now >= begins;
   }
 
-  /** Takes in how queues stand; now and then. */
+  /** Takes in how queues stand; now and then. Where it can't, nobody is near. */
   void look(CapacityScheduler scheduler, long now) {
+    Map<String, Long> begins = new HashMap<>();
+    try {
+      begins.putAll(begins(scheduler, now));
+    } finally {
+      from = begins;
+    }
+  }
+
+  private Map<String, Long> begins(CapacityScheduler scheduler, long now) {
     CapacitySchedulerConfiguration conf = scheduler.getConfiguration(); // another one after each -refreshQueues
     boolean kills =
         runs.test(scheduler)
@@ -81,23 +95,26 @@ final class Preemption {
     for (CSQueue leaf : kills ? needy(scheduler, conf) : new ArrayList<CSQueue>()) {
       Need need = needs.computeIfAbsent(leaf.getQueuePath(), none -> new Need(now));
       need.last = now;
-      begins.put(leaf.getQueuePath(), need.since + wait - interval);
+      begins.put(leaf.getQueuePath(), need.since + wait - Math.max(interval, LEAD_MS));
     }
     needs.values().removeIf(need -> now - need.last > 2 * wait);
-    from = begins;
+    return begins;
   }
 
   /** Leaf queues of which what is pending takes more than is free, while another one can be made to give. */
   private static List<CSQueue> needy(CapacityScheduler scheduler, CapacitySchedulerConfiguration conf) {
     double ignored = conf.getDouble(PREEMPTION_MAX_IGNORED_OVER_CAPACITY, DEFAULT_PREEMPTION_MAX_IGNORED_OVER_CAPACITY);
+    ResourceCalculator calculator = scheduler.getResourceCalculator();
+    CSQueue root = scheduler.getRootQueue();
+    Resource all = root.getEffectiveCapacity(RMNodeLabelsManager.NO_LABEL);
     List<CSQueue> leaves = new ArrayList<>();
-    leaves(scheduler.getRootQueue(), leaves);
+    leaves(root, leaves);
     List<CSQueue> needy = new ArrayList<>();
     List<CSQueue> giving = new ArrayList<>();
     Resource claimed = Resource.newInstance(0, 0);
     for (CSQueue leaf : leaves) {
-      Resource claim = claim(leaf);
-      if (!Resources.isNone(claim)) {
+      Resource claim = claim(leaf, calculator, all);
+      if (Resources.greaterThan(calculator, all, claim, Resources.none())) {
         needy.add(leaf);
         Resources.addTo(claimed, claim);
       }
@@ -105,10 +122,8 @@ final class Preemption {
         giving.add(leaf);
       }
     }
-    CSQueue root = scheduler.getRootQueue();
-    Resource all = root.getEffectiveCapacity(RMNodeLabelsManager.NO_LABEL);
     Resource free = Resources.subtractNonNegative(all, root.getQueueResourceUsage().getUsed());
-    if (giving.isEmpty() || Resources.fitsIn(scheduler.getResourceCalculator(), claimed, free)) {
+    if (giving.isEmpty() || Resources.fitsIn(calculator, claimed, free)) {
       return new ArrayList<>();
     }
     needy.removeIf(leaf -> giving.size() == 1 && giving.contains(leaf)); // nobody gives to himself
@@ -124,13 +139,15 @@ final class Preemption {
     }
   }
 
-  /** Of what is pending, as much as the leaf or a queue above it has less than its capacity. */
-  private static Resource claim(CSQueue leaf) {
+  /** Of what is pending, as much as the leaf or a queue above it has less than its capacity, by what the scheduler counts. */
+  private static Resource claim(CSQueue leaf, ResourceCalculator calculator, Resource all) {
     Resource lacks = Resource.newInstance(0, 0);
     for (CSQueue queue = leaf; queue.getParent() != null; queue = queue.getParent()) {
       Resource capacity = queue.getEffectiveCapacity(RMNodeLabelsManager.NO_LABEL);
       Resource used = queue.getQueueResourceUsage().getUsed();
-      lacks = Resources.componentwiseMax(lacks, Resources.subtractNonNegative(capacity, used));
+      if (Resources.lessThan(calculator, all, used, capacity)) {
+        lacks = Resources.componentwiseMax(lacks, Resources.subtractNonNegative(capacity, used));
+      }
     }
     return Resources.componentwiseMin(leaf.getQueueResourceUsage().getPending(), lacks);
   }

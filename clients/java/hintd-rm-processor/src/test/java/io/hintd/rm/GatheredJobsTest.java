@@ -8,6 +8,7 @@ import io.hintd.client.HintdClient;
 import io.hintd.rm.Settings.Mode;
 import io.hintd.v1.InputHomesRequest;
 import io.hintd.v1.InputHomesResponse;
+import io.hintd.v1.ReplicasRequest;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collections;
@@ -98,5 +99,31 @@ class GatheredJobsTest extends HomeKeeperFixture {
     assertFalse(keeper.came(Arrays.asList(rows), Mode.ON, settings, now), "nobody waits who may not be gathered");
     assertTrue(allocate(rows).contains(away() + "=1"), "its rows stay as they came");
     assertEquals(3, count("blocks"), "and are waited for");
+  }
+
+  @Test
+  void aJobWhoseInputIsNotWhereHintdSentItIsGatheredAsAnyOther() throws Exception {
+    gathering();
+    ReplicasRequest sent = ReplicasRequest.newBuilder().setPath("/in").build();
+    String given = client.replicas(sent, Duration.ofSeconds(20)).join().getRacks(0).getRack();
+    register();
+    String application = "application_1700000000000_000" + applications;
+    home = IntStream.range(0, 3).filter(rack -> !Arrays.asList(given, busy).contains("/rack" + rack)).findFirst().getAsInt();
+    ResourceRequest[] rows = {
+      Yarn.row(MAPS, "*", 3), Yarn.row(MAPS, rack(), 3), Yarn.row(MAPS, host(1, true), 3), Yarn.row(MAPS, away(), 1), Yarn.row(MAPS, host(0, false), 1)
+    };
+    assertTrue(keeper.came(Arrays.asList(rows), Mode.ON, settings, now), "what hintd says of its blocks is waited for");
+    keeper.pending().get(PATIENCE_S, TimeUnit.SECONDS);
+    assertEquals(atHome(MAPS, 3, 2, 2, "*=3! ", away(), 0, host(0, false), 0), allocate(rows));
+    assertEquals(rack(), gatheredIn(application));
+    assertEquals(3, count("gathered"));
+    assertEquals(0, count("blocks") + count("ended_not_at_home"));
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    pass(4);
+    assertEquals(0, count("ended_not_at_home"), "for good");
+    use("gathers=false");
+    register();
+    assertFalse(keeper.came(Arrays.asList(rows), Mode.ON, settings, now), "nobody waits who may not be gathered");
+    assertTrue(allocate(rows).contains(away() + "=1"), "its rows stay as they came");
   }
 }

@@ -283,7 +283,15 @@ class HomeKeeperTest extends HomeKeeperFixture {
     assertTrue(sent.contains("*=3 ") && !sent.contains("*=2"), sent);
     assertEquals(2, count("ended_preemption"));
     assertEquals(0, count("reduces_ended_preemption"), "what is freed is the maps' first");
-    assertEquals("*=2", allocate(), "and then theirs");
+    assertFalse(allocate().contains("*=2"), "until they have come");
+    for (int i = 0; i < 3; i++) {
+      keeper.delivered(MAPS, host(0, false), away(), now);
+    }
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    keeper.delivered(MAPS, host(0, true), rack(), now);
+    sent = allocate(maps(0));
+    assertTrue(sent.contains("*=2") && !sent.contains("*=2!"), "then theirs: " + sent);
     assertEquals(1, count("reduces_ended_preemption"));
     cluster.preempts = false;
     allocate(Yarn.row(REDUCES, "*", 0));

@@ -2,6 +2,7 @@ package io.hintd.rm;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.hintd.client.Attempt;
@@ -194,6 +195,32 @@ class PreemptionTest {
     second.heartbeat();
     assertTrue(near.at(second, 90_000), "but not for these");
     assertFalse(new Preemption(any -> false).isNear((CSQueue) yarn.scheduler.getApplicationAttempt(second.id).getQueue(), 90_000));
+  }
+
+  /** By memory, as the scheduler counts by default; and nobody is near where a value can't be read. */
+  @Test
+  void whoHasItsCapacityByWhatTheSchedulerCountsNeedsNothing() throws Exception {
+    process("mode=off");
+    CapacitySchedulerConfiguration conf = yarn.scheduler.getConfiguration();
+    Job first = new Job("b");
+    Job second = new Job("a");
+    first.ask(MAPS, NODES * ROOM);
+    awaitRunning(first, NODES * ROOM);
+    second.ask(MAPS, 3);
+    second.heartbeat();
+    Preemption preemption = new Preemption(any -> true);
+    CSQueue queue = (CSQueue) yarn.scheduler.getApplicationAttempt(second.id).getQueue();
+    preemption.look(yarn.scheduler, 100_000);
+    assertTrue(preemption.isNear(queue, 100_000), "it kills at once here");
+    conf.set(CapacitySchedulerConfiguration.PREEMPTION_WAIT_TIME_BEFORE_KILL, "15s");
+    assertThrows(NumberFormatException.class, () -> preemption.look(yarn.scheduler, 101_000));
+    assertFalse(preemption.isNear(queue, 101_000));
+    conf.set(CapacitySchedulerConfiguration.PREEMPTION_WAIT_TIME_BEFORE_KILL, "0");
+    preemption.look(yarn.scheduler, 102_000);
+    assertTrue(preemption.isNear(queue, 102_000));
+    conf.set(CapacitySchedulerConfiguration.PREEMPTION_MAX_IGNORED_OVER_CAPACITY, "1.5");
+    preemption.look(yarn.scheduler, 103_000);
+    assertFalse(preemption.isNear(queue, 103_000), "the other has twice its capacity, and may have two and a half times");
   }
 
   private interface Near {
