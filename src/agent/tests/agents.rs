@@ -137,13 +137,16 @@ async fn the_matrix_shows_what_a_proxy_adds_and_agents_outlive_each_other_and_th
         let row = found.racks.iter().find(|row| (row.a.as_str(), row.b.as_str()) == (a, b));
         row.map(|row| (row.rtt_us, row.median_us))
     };
-    // In the rack and to the counterpart in the other; those that are drawn come on top.
-    let all = |found: &v1::LatencyResponse| found.racks.len() == 3 && found.agents == 4 && found.paths >= 8;
-    let found = until(&running, "each host measures two others", all).await;
     let delay = DELAY.as_micros() as u64;
+    // In the rack and to the counterpart in the other; those that are drawn come on top, so that as many paths may be known
+    // while none of them leads through the proxy between the racks.
+    let through = |found: &v1::LatencyResponse| rtt(found, "/a", "/b").is_some_and(|(rtt, _)| rtt * 100 >= delay * 94);
+    let all =
+        |found: &v1::LatencyResponse| found.racks.len() == 3 && found.agents == 4 && found.paths >= 8 && through(found);
+    let found = until(&running, "each host measures two others", all).await;
     let [near, between, far] = [("/a", "/a"), ("/a", "/b"), ("/b", "/b")].map(|(a, b)| rtt(&found, a, b).unwrap());
     // A length is right within 6 %.
-    assert!(between.0 * 100 >= delay * 94 && far.1 * 100 >= delay * 94, "{found:?}");
+    assert!(far.1 * 100 >= delay * 94, "{found:?}");
     assert!(near.1 + delay / 2 < between.0, "the rack without a proxy is near: {found:?}");
 
     // One that is started again goes on.
