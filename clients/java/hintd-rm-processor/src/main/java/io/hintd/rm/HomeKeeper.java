@@ -175,7 +175,7 @@ final class HomeKeeper {
     }
     went = going;
     isElsewhere =
-        reads != null && racks != null && !racks.isEmpty() && settings.gathers && !app.recurringKey().isEmpty()
+        !knowsBlocks && reads != null && racks != null && !racks.isEmpty() && settings.gathers && !app.recurringKey().isEmpty()
             && asked(reads, racks) < rows.outstanding(reads);
     if (going) {
       askAgain(reads, fresh, settings, now);

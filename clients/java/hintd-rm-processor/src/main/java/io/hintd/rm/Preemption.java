@@ -10,6 +10,7 @@ import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.C
 import static org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacitySchedulerConfiguration.PREEMPTION_WAIT_TIME_BEFORE_KILL;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -34,6 +35,9 @@ import org.apache.hadoop.yarn.util.resource.Resources;
  * capacities leave unused: where queues are nested it may be near though YARN kills nobody, and the reverse.
  */
 final class Preemption {
+  /** Looks of ours and heartbeats of applications come within so long. */
+  private static final long LEAD_MS = 3_000;
+
   private static final class Need {
     final long since;
     long last;
@@ -64,9 +68,6 @@ final class Preemption {
     return monitor != null && monitor.getSchedulingEditPolicy() instanceof ProportionalCapacityPreemptionPolicy;
   }
 
-  /** Looks of ours and heartbeats of applications come within so long. */
-  private static final long LEAD_MS = 3_000;
-
   /** Whether it kills for what the leaf queue has pending before that is asked for elsewhere, if it is not now. */
   boolean isNear(CSQueue leaf, long now) {
     Long begins = from.get(leaf.getQueuePath());
@@ -75,9 +76,9 @@ final class Preemption {
 
   /** Takes in how queues stand; now and then. Where it can't, nobody is near. */
   void look(CapacityScheduler scheduler, long now) {
-    Map<String, Long> begins = new HashMap<>();
+    Map<String, Long> begins = Collections.emptyMap();
     try {
-      begins.putAll(begins(scheduler, now));
+      begins = begins(scheduler, now);
     } finally {
       from = begins;
     }

@@ -194,12 +194,15 @@ class PreemptionTest {
     second.ask(MAPS, 1);
     second.heartbeat();
     assertTrue(near.at(second, 90_000), "but not for these");
-    assertFalse(new Preemption(any -> false).isNear((CSQueue) yarn.scheduler.getApplicationAttempt(second.id).getQueue(), 90_000));
+    Preemption nobody = new Preemption(any -> false);
+    for (long now = 90_000; now <= 120_000; now += 30_000) {
+      nobody.look(yarn.scheduler, now);
+    }
+    assertFalse(nobody.isNear((CSQueue) yarn.scheduler.getApplicationAttempt(second.id).getQueue(), 120_000), "nobody kills");
   }
 
-  /** By memory, as the scheduler counts by default; and nobody is near where a value can't be read. */
   @Test
-  void whoHasItsCapacityByWhatTheSchedulerCountsNeedsNothing() throws Exception {
+  void nobodyIsNearWhereAValueCanNotBeReadOrOthersMayKeepWhatTheyHave() throws Exception {
     process("mode=off");
     CapacitySchedulerConfiguration conf = yarn.scheduler.getConfiguration();
     Job first = new Job("b");
